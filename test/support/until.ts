@@ -1,0 +1,25 @@
+// Waiting in tests: poll a condition of the real system until it holds, and say what was waited for when it never does.
+import {setTimeout as sleep} from 'node:timers/promises'
+
+/**
+ * Resolves to the first truthy result of `condition`, asked again every `intervalMs`.
+ * A condition that throws counts as "not yet": parts that are starting refuse connections.
+ * Rejects after `timeoutMs` with an error that names `what` and has the last thrown error as its cause.
+ */
+export async function until<T>(
+  condition: () => Promise<T | undefined | null | false>,
+  {timeoutMs, what, intervalMs = 25}: {timeoutMs: number; what: string; intervalMs?: number},
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    let cause: unknown
+    try {
+      const result = await condition()
+      if (result) return result
+    } catch (error) {
+      cause = error
+    }
+    if (Date.now() >= deadline) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`, {cause})
+    await sleep(intervalMs)
+  }
+}
