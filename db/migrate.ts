@@ -1,0 +1,128 @@
+// Brings a database up to date. Promises: each file of db/migrations runs once, in order, in a transaction of its own, under an
+// advisory lock, and never changes afterwards (its checksum is kept); graphile-worker's schema, the registry of assets, the state
+// tables of each chain and the passwords of the roles are brought up to date with it. Running it again changes nothing.
+import {createHash, createHmac} from 'node:crypto'
+import {readdirSync, readFileSync} from 'node:fs'
+import {makeWorkerUtils} from 'graphile-worker'
+import pg from 'pg'
+import {chains} from '../chains/registry.ts'
+import {PermanentError} from '../service/errors.ts'
+
+export const roles = ['sluice_indexer', 'sluice_api', 'sluice_jobs', 'sluice_custody', 'sluice_analyst'] as const
+export type Role = (typeof roles)[number]
+
+const folder = new URL('migrations/', import.meta.url)
+
+interface Migration {
+  name: string
+  sql: string
+  checksum: string
+}
+
+function migrations(): Migration[] {
+  const names = readdirSync(folder).filter(name => name.endsWith('.sql'))
+  return names.sort().map(name => {
+    const sql = readFileSync(new URL(name, folder), 'utf8')
+    return {name, sql, checksum: createHash('sha256').update(sql).digest('hex')}
+  })
+}
+
+/**
+ * The URL with which a process connects as its own role. The role's password is derived from the owner's, so nothing more has to be
+ * stored, and none of them reveals another.
+ */
+export function roleUrl(ownerUrl: string, role: Role): string {
+  const url = new URL(ownerUrl)
+  url.password = rolePassword(ownerUrl, role)
+  url.username = role
+  return url.toString()
+}
+
+function rolePassword(ownerUrl: string, role: Role): string {
+  return createHmac('sha256', decodeURIComponent(new URL(ownerUrl).password))
+    .update(role)
+    .digest('base64url')
+}
+
+/** Migrates the database that an owner's URL names. Throws PermanentError if a migration that already ran was edited since. */
+export async function migrate(ownerUrl: string): Promise<{applied: string[]}> {
+  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
+  await client.connect()
+  try {
+    await client.query(`select pg_advisory_lock(hashtextextended('sluice.migrate', 0))`)
+    const applied = await applyMigrations(client)
+    await setRoles(client, ownerUrl)
+    await migrateJobs(client, ownerUrl)
+    await syncRegistry(client)
+    return {applied}
+  } finally {
+    await client.end()
+  }
+}
+
+async function applyMigrations(client: pg.Client): Promise<string[]> {
+  await client.query(`create table if not exists public.sluice_migration (
+    name text primary key, checksum text not null, applied_at timestamptz not null default clock_timestamp())`)
+  const done = await client.query<{name: string; checksum: string}>(
+    'select name, checksum from public.sluice_migration',
+  )
+  const checksums = new Map(done.rows.map(row => [row.name, row.checksum]))
+  const applied: string[] = []
+  for (const {name, sql, checksum} of migrations()) {
+    const known = checksums.get(name)
+    if (known === checksum) continue
+    if (known)
+      throw new PermanentError(`db/migrations/${name} was changed after it ran here; add a new migration instead`)
+    await inTransaction(client, async () => {
+      await client.query(sql)
+      await client.query('insert into public.sluice_migration (name, checksum) values ($1, $2)', [name, checksum])
+    })
+    applied.push(name)
+  }
+  return applied
+}
+
+// Roles belong to the whole server: two databases migrated at once may collide on the same catalog row, hence the retry.
+async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
+  for (const role of roles) {
+    const sql = `alter role ${role} password '${rolePassword(ownerUrl, role)}'`
+    await client.query(sql).catch(() => client.query(sql))
+  }
+}
+
+// graphile-worker's tables let only their owner in, so its schema is made by, and for, the role that runs the jobs.
+async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
+  const database = client.escapeIdentifier(new URL(ownerUrl).pathname.slice(1))
+  await client.query(`grant create on database ${database} to sluice_jobs`)
+  const utils = await makeWorkerUtils({connectionString: roleUrl(ownerUrl, 'sluice_jobs')})
+  try {
+    await utils.migrate()
+  } finally {
+    await utils.release()
+    await client.query(`revoke create on database ${database} from sluice_jobs`)
+  }
+}
+
+async function syncRegistry(client: pg.Client): Promise<void> {
+  for (const chain of chains) {
+    await client.query('select chain.install($1)', [chain.code])
+    for (const asset of chain.assets) {
+      await client.query(
+        `insert into app.asset (chain, token, name, display_name, decimals) values ($1, $2, $3, $4, $5)
+         on conflict (chain, token) do update set name = excluded.name, display_name = excluded.display_name`,
+        [chain.code, asset.token, asset.name, asset.displayName, asset.decimals],
+      )
+    }
+  }
+}
+
+async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
+  await client.query('begin')
+  try {
+    await work()
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
