@@ -1,0 +1,60 @@
+// A database for one test file, cloned from a migrated template on the real server that global-setup.ts started.
+import {randomBytes} from 'node:crypto'
+import pg from 'pg'
+import {inject} from 'vitest'
+import {type Role, roleUrl} from '../../db/migrate.ts'
+
+export const templateName = 'sluice_template'
+
+export interface TestDatabase {
+  ownerUrl: string
+  /** The URL of a process's own role. */
+  url(role: Role): string
+  /** Connections of the owner, who may do everything. */
+  pool: pg.Pool
+  /** All rows of a query by the owner. */
+  rows<T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]>
+  drop(): Promise<void>
+}
+
+export function urlOf(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl)
+  url.pathname = `/${database}`
+  return url.toString()
+}
+
+export async function createDatabase(serverUrl: string, name: string, template?: string): Promise<void> {
+  await onServer(serverUrl, async client => {
+    await client.query(`drop database if exists ${name} with (force)`)
+    await client.query(`create database ${name} ${template ? `template ${template}` : ''}`)
+  })
+}
+
+export async function testDatabase(): Promise<TestDatabase> {
+  const serverUrl = inject('serverUrl')
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await createDatabase(serverUrl, name, templateName)
+  const ownerUrl = urlOf(serverUrl, name)
+  const pool = new pg.Pool({connectionString: ownerUrl, max: 10})
+  pool.on('error', () => {}) // tests cut connections on purpose
+  return {
+    ownerUrl,
+    url: role => roleUrl(ownerUrl, role),
+    pool,
+    rows: async (sql, values) => (await pool.query(sql, values)).rows,
+    drop: async () => {
+      await pool.end()
+      await onServer(serverUrl, client => client.query(`drop database if exists ${name} with (force)`))
+    },
+  }
+}
+
+async function onServer(serverUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({connectionString: serverUrl})
+  await client.connect()
+  try {
+    await work(client)
+  } finally {
+    await client.end()
+  }
+}

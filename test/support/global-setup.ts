@@ -1,0 +1,29 @@
+// Runs once before all tests: starts one embedded Postgres for them, in a fresh directory, and makes the template that
+// testDatabase() clones. SLUICE_TEST_DATABASE_URL, a superuser's URL, takes another server instead.
+import {mkdtempSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import type {TestProject} from 'vitest/node'
+import {startPostgres} from '../../db/embedded.ts'
+import {migrate} from '../../db/migrate.ts'
+import {createDatabase, templateName, urlOf} from './database.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    serverUrl: string
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const given = process.env.SLUICE_TEST_DATABASE_URL
+  const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
+  const server = given ? undefined : await startPostgres({dir: directory, flags: ['-c', 'fsync=off']})
+  const url = given ?? server!.url
+  await createDatabase(url, templateName)
+  await migrate(urlOf(url, templateName))
+  project.provide('serverUrl', url)
+  return async () => {
+    await server?.stop()
+    rmSync(directory, {recursive: true, force: true})
+  }
+}
