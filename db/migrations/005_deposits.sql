@@ -188,18 +188,19 @@ comment on column app.incident.opened_at is 'When it was noticed.';
 comment on column app.incident.resolved_at is 'When it was resolved; null while it is open.';
 comment on column app.incident.resolution is 'healed (it went away by itself), reorged, kept, rewound or resumed (an operator decided).';
 
--- Inserts one event per step, its deliveries, and the job that sends them. steps: deposits with the types of their new events, in
--- order; the last event has the deposit's version.
-create function app.emit_deposit_events(ids uuid[], types text[], versions int[]) returns void
+-- Inserts events of deposits in the order given, their deliveries, and the job that sends them. Token and amount are those that the
+-- event is about: a deposit whose amount changed by a reorganisation is reorged with the old one and pending with the new one.
+create function app.emit_deposit_events(ids uuid[], types text[], versions int[], tokens text[], amounts numeric[]) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 begin
-  if cardinality(ids) is null or cardinality(ids) = 0 then return; end if;
+  if cardinality(ids) is null then return; end if;
   with step as materialized (
-    select uuidv7() as event_id, clock_timestamp() as at, n, s.type, s.version, d.*, u.external_ref, a.decimals
-    from unnest(ids, types, versions) with ordinality as s (deposit_id, type, version, n)
+    select uuidv7() as event_id, clock_timestamp() as at, s.n, s.type, s.version, s.token, s.amount, a.decimals,
+      d.id, d.merchant_id, d.user_id, u.external_ref, d.chain, d.txid
+    from unnest(ids, types, versions, tokens, amounts) with ordinality as s (deposit_id, type, version, token, amount, n)
     join app.deposit d on d.id = s.deposit_id
     join app.user u on u.id = d.user_id
-    join app.asset a on a.chain = d.chain and a.token = d.token
+    join app.asset a on a.chain = d.chain and a.token = s.token
   ), event as (
     insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
     select event_id, merchant_id, type, id, version, at, json_build_object(
@@ -210,8 +211,9 @@ begin
   )
   insert into app.delivery (event_id, endpoint_id, status, next_attempt_at, finished_at)
   select s.event_id, w.id, case when w.disabled_at is null then 'pending' else 'failed' end,
-    case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
-  from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types);
+    case when w.disabled_at is null then s.at end, case when w.disabled_at is not null then s.at end
+  from step s join app.webhook_endpoint w on w.merchant_id = s.merchant_id and w.deleted_at is null and s.type = any(w.event_types)
+  order by s.n;
   perform app.enqueue('deliver_webhooks');
 end $$;
 
@@ -225,6 +227,8 @@ declare
   ids uuid[];
   types text[];
   versions int[];
+  tokens text[];
+  amounts numeric[];
 begin
   with gone as (delete from chain.touched where txn = pg_current_xact_id() and chain = of_chain returning id)
   select array_agg(distinct id) into keys from gone;
@@ -241,7 +245,7 @@ begin
     select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null as alive, d.transfer_id,
       (d.token, d.amount) is distinct from (t.token, t.amount) as changed,
       (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
-      t.txid, t.output_index, t.recipient, t.sender, coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
+      d.token as old_token, d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender, coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
       coalesce(t.block_height, d.block_height) as block_height, coalesce(t.block_hash, d.block_hash) as block_hash, t.id as live_id
     from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address
   ), held_back as ( -- paid to somebody else at a position that holds a final deposit: nobody is credited until an operator decides
@@ -256,7 +260,8 @@ begin
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
     order by n.block_height, n.txid, n.output_index
-    returning id, credited, version, block_height, txid, output_index, array['deposit.pending'] as steps
+    returning id, credited, version, block_height, txid, output_index, token, amount, token as old_token, amount as old_amount,
+      array['deposit.pending'] as steps
   ), step as (
     select *, case
         when alive and status = 'reorged' then array['deposit.pending']
@@ -269,7 +274,7 @@ begin
       status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps), token = s.token,
       amount = s.amount, sender = coalesce(s.sender, d.sender), block_height = s.block_height, block_hash = s.block_hash
     from step s where d.id = s.deposit_id and (s.steps <> '{}' or (s.alive and s.moved))
-    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, s.steps
+    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_token, s.old_amount, s.steps
   ), healed as (
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
     from net n
@@ -286,13 +291,16 @@ begin
     from held_back
     on conflict do nothing
   ), emitted as (
-    select x.id, e.type, x.version - cardinality(x.steps) + e.n::int as version, x.block_height, x.txid, x.output_index
+    select x.id, e.type, x.version - cardinality(x.steps) + e.n::int as version,
+      case when e.type = 'deposit.reorged' then x.old_token else x.token end as token,
+      case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
+      row_number() over (order by e.type = 'deposit.pending', x.block_height, x.txid, x.output_index) as n
     from (select * from updated union all select * from created) x cross join unnest(x.steps) with ordinality as e (type, n)
     where x.credited
   )
-  select array_agg(id order by o), array_agg(type order by o), array_agg(version order by o) into ids, types, versions
-  from (select *, row_number() over (order by type = 'deposit.pending', block_height, txid, output_index) as o from emitted) ordered;
-  perform app.emit_deposit_events(ids, types, versions);
+  select array_agg(id order by n), array_agg(type order by n), array_agg(version order by n), array_agg(token order by n), array_agg(amount order by n)
+  into ids, types, versions, tokens, amounts from emitted;
+  perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $$;
 
 -- Everything that is pending at or below the final height is final. Runs after settling, so that it sees this transaction's rows.
@@ -301,6 +309,8 @@ language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom
 declare
   ids uuid[];
   versions int[];
+  tokens text[];
+  amounts numeric[];
 begin
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp()
@@ -309,10 +319,12 @@ begin
   ), counted as (
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
     select merchant_id, of_chain, token, sum(amount), count(*) from promoted where credited group by merchant_id, token
+  ), ordered as (
+    select *, row_number() over (order by block_height, txid, output_index) as n from promoted where credited
   )
-  select array_agg(id order by block_height, txid, output_index), array_agg(version order by block_height, txid, output_index)
-  into ids, versions from promoted where credited;
-  perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions);
+  select array_agg(id order by n), array_agg(version order by n), array_agg(token order by n), array_agg(amount order by n)
+  into ids, versions, tokens, amounts from ordered;
+  perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $$;
 
 -- Runs once per transaction and touched chain, at COMMIT.
@@ -372,7 +384,7 @@ begin
         insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
         values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
       end if;
-      perform app.emit_deposit_events(array[deposit.id], array['deposit.reorged'], array[deposit.version]);
+      perform app.emit_deposit_events(array[deposit.id], array['deposit.reorged'], array[deposit.version], array[deposit.token], array[deposit.amount]);
     end if;
     -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
     insert into chain.touched select pg_current_xact_id(), t.chain, t.id from chain.transfer t

@@ -1,0 +1,236 @@
+// The settling of chain truth, against a model: whatever an indexer writes in one transaction (blocks dropped, replaced, re-included,
+// read again, finality moved), deposits, events, balances and incidents are what the chain implies, exactly, after every commit.
+import fc from 'fast-check'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+
+let db: TestDatabase
+let user: TestUser
+let writer: ChainWriter
+
+beforeAll(async () => {
+  db = await testDatabase()
+  user = await makeUser(db, await makeMerchant(db), ['ETH'])
+  writer = await ChainWriter.open(db, 'ETH')
+})
+afterAll(async () => {
+  await writer.close()
+  await db.drop()
+})
+
+interface Row {
+  txid: string
+  address: string
+  status: string
+  amount: string
+  height: number
+  hash: string
+  events: string[]
+}
+
+/** What the database must hold, derived from the blocks alone. */
+class Model {
+  readonly deposits = new Map<string, Row>()
+
+  /** The chain is these blocks now, and everything up to this height is final. */
+  moveTo(blocks: ChainWriter['blocks'], finalHeight: number): void {
+    const live = new Map<string, Omit<Row, 'status' | 'events'>>()
+    for (const {height, hash, transfers} of blocks) {
+      for (const {txid, amount, recipient} of transfers) {
+        live.set(`${txid} ${recipient}`, {txid, address: recipient, amount: amount.toString(), height, hash})
+      }
+    }
+    for (const key of new Set([...live.keys(), ...this.deposits.keys()])) {
+      const here = live.get(key)
+      const row = this.deposits.get(key) ?? {...here!, status: 'reorged', events: []}
+      if (row.status === 'final') continue
+      if (here && row.status === 'reorged') row.events.push('deposit.pending')
+      else if (here && here.amount !== row.amount) row.events.push('deposit.reorged', 'deposit.pending')
+      else if (!here && row.status === 'pending') row.events.push('deposit.reorged')
+      Object.assign(row, here, {status: here ? 'pending' : 'reorged'})
+      if (here && here.height <= finalHeight) {
+        row.status = 'final'
+        row.events.push('deposit.confirmed')
+      }
+      this.deposits.set(key, row)
+    }
+  }
+
+  rows(): Row[] {
+    return [...this.deposits.values()].sort((a, b) => (`${a.txid} ${a.address}` < `${b.txid} ${b.address}` ? -1 : 1))
+  }
+}
+
+const stored = () =>
+  db.rows<Row>(`select txid, address, status, amount::text, block_height as height, block_hash as hash,
+    array(select type from app.event e where e.subject_id = d.id order by position) as events
+    from app.deposit d order by txid collate "C", address collate "C"`)
+
+test('after every commit deposits, events and balances are what the chain implies, through any reorganisation', async () => {
+  const other = await makeUser(db, user.merchantId, ['ETH'])
+  const step = fc.record({
+    drop: fc.nat(4),
+    add: fc.array(
+      fc.array(fc.record({tx: fc.nat(30), amount: fc.integer({min: 1, max: 3}), mine: fc.boolean()}), {maxLength: 3}),
+      {
+        maxLength: 4,
+      },
+    ),
+    again: fc.nat(3),
+    final: fc.nat(3),
+  })
+  const model = new Model()
+  let finalHeight = 0
+  let generation = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, {minLength: 1, maxLength: 12}), async steps => {
+      generation += 1
+      for (const {drop, add, again, final} of steps) {
+        const used = new Set<string>()
+        const transfersOf = (txs: (typeof add)[number]) =>
+          txs.flatMap(({tx, amount, mine}) => {
+            const txid = `${generation}-${tx}`
+            const taken =
+              used.has(txid) ||
+              writer.blocks.some(b => b.height <= writer.head.height - drops && b.transfers.some(t => t.txid === txid))
+            used.add(txid)
+            return taken ? [] : [{txid, amount: BigInt(amount), recipient: (mine ? user : other).address}]
+          })
+        const drops = Math.min(drop, writer.head.height - finalHeight)
+        await writer.write({drop: drops, add: add.map(transfersOf)})
+        model.moveTo(writer.blocks, finalHeight)
+        await writer.readAgain(Math.min(again, writer.head.height - finalHeight))
+        const height = Math.min(finalHeight + final, writer.head.height)
+        expect(await writer.finalize(height)).toBe(true)
+        finalHeight = height
+        model.moveTo(writer.blocks, finalHeight)
+        expect(await stored()).toEqual(model.rows())
+      }
+      expect(await db.rows('select * from app.balance_audit')).toEqual([])
+      await db.rows('select app.fold_balances()')
+      expect(await db.rows('select * from app.balance_audit')).toEqual([])
+      expect(await db.rows('select * from app.incident')).toEqual([])
+      expect(await db.rows('select from chain.touched union all select from chain.touched_chain')).toEqual([])
+    }),
+    {numRuns: 25, endOnFailure: true},
+  )
+})
+
+test('an operator who takes a vanished final deposit back makes it reorged, with one event and a balance without it', async () => {
+  await writer.write({add: [[{txid: 'lost', amount: 5n, recipient: user.address}], []]})
+  const {height} = writer.head
+  await writer.finalize(height)
+  const before = await db.rows('select amount::text, deposit_count from app.balance_now')
+  await writer.write({drop: 2, add: [[], []]})
+  const [incident] = await db.rows<{id: string; kind: string; subject: string}>(
+    'select id, kind, subject from app.incident where resolved_at is null',
+  )
+  expect(incident).toMatchObject({kind: 'final_deposit_vanished'})
+  expect(await db.rows(`select status from app.deposit where txid = 'lost'`)).toEqual([{status: 'final'}])
+  expect(await db.rows('select amount::text, deposit_count from app.balance_now')).toEqual(before)
+
+  await db.rows(`select app.resolve_incident($1, 'reorged')`, [incident!.id])
+  expect(await db.rows(`select status from app.deposit where txid = 'lost'`)).toEqual([{status: 'reorged'}])
+  expect(
+    await db.rows('select type from app.event where subject_id = $1 order by position', [incident!.subject]),
+  ).toEqual([{type: 'deposit.pending'}, {type: 'deposit.confirmed'}, {type: 'deposit.reorged'}])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  await expect(db.rows(`select app.resolve_incident($1, 'reorged')`, [incident!.id])).rejects.toThrow(
+    'resolved already',
+  )
+})
+
+test('a vanished final deposit that is read again in the same block closes its incident, without an event', async () => {
+  await writer.write({add: [[{txid: 'back', amount: 7n, recipient: user.address}]]})
+  const {height, hash} = writer.head
+  await writer.finalize(height)
+  await writer.query(`delete from chain.transfer where txid = 'back'`)
+  expect(await db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([
+    {kind: 'final_deposit_vanished'},
+  ])
+  await writer.query(
+    `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+     values ('ETH:back:0', 'ETH', 'back', 0, $1, $2, now(), 'USDC', 7, '0xSender', $3)`,
+    [height, hash, user.address],
+  )
+  expect(await db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])
+  expect(
+    await db.rows(`select e.type from app.event e join app.deposit d on d.id = e.subject_id where d.txid = 'back'`),
+  ).toHaveLength(2)
+})
+
+test('a payment to somebody else at the place of a final deposit is held back until an operator decides', async () => {
+  const other = await makeUser(db, user.merchantId, ['ETH'])
+  await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: user.address}]]})
+  await writer.finalize(writer.head.height)
+  await writer.write({drop: 1, add: [[{txid: 'moved', amount: 3n, recipient: other.address}]]})
+  const byAddress = () => db.rows(`select address, status from app.deposit where txid = 'moved' order by seq`)
+  expect(await byAddress()).toEqual([{address: user.address, status: 'final'}])
+  const [incident] = await db.rows<{id: string}>(
+    `select id from app.incident where resolved_at is null and kind = 'final_deposit_vanished'`,
+  )
+  await db.rows(`select app.resolve_incident($1, 'reorged')`, [incident!.id])
+  expect((await byAddress())[0]).toEqual({address: user.address, status: 'reorged'})
+  expect((await byAddress())[1]).toMatchObject({address: other.address})
+  expect(await db.rows('select * from app.incident where resolved_at is null')).toEqual([])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
+
+test('what arrives on a chain or in a token that was not asked for is unattributed: no event, no balance', async () => {
+  const elsewhere = await makeUser(db, user.merchantId, ['POLYGON'])
+  const events = async () => (await db.rows<{n: string}>('select count(*) as n from app.event'))[0]!.n
+  const before = await events()
+  await writer.write({
+    add: [
+      [
+        {txid: 'wrong-chain', amount: 1n, recipient: elsewhere.address},
+        {txid: 'fake-token', token: '0xfake', amount: 1n, recipient: user.address},
+      ],
+    ],
+  })
+  await writer.finalize(writer.head.height)
+  expect(await db.rows('select txid, status, credited from app.deposit where not credited order by txid')).toEqual([
+    {txid: 'fake-token', status: 'final', credited: false},
+    {txid: 'wrong-chain', status: 'final', credited: false},
+  ])
+  expect(await events()).toBe(before)
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
+
+test('a final deposit cannot be changed, and no deposit deleted, by any statement', async () => {
+  await expect(db.rows(`update app.deposit set status = 'reorged' where status = 'final'`)).rejects.toThrow(
+    'not allowed',
+  )
+  await expect(db.rows(`update app.deposit set amount = amount + 1 where status = 'final'`)).rejects.toThrow(
+    'not allowed',
+  )
+  await expect(db.rows(`update app.deposit set address = 'x' where status = 'final'`)).rejects.toThrow('not allowed')
+  await expect(db.rows('delete from app.deposit')).rejects.toThrow('not allowed')
+})
+
+test('finality never falls, and never takes a block that is not on our chain', async () => {
+  const finalHeight = () => db.rows(`select final_height from chain.cursor where chain = 'ETH'`)
+  await writer.write({add: [[], []]})
+  const before = await finalHeight()
+  expect(await writer.finalize(writer.head.height, '0xother')).toBe(false)
+  expect(await writer.finalize(1)).toBe(true)
+  expect(await finalHeight()).toEqual(before)
+  await expect(writer.query(`select chain.rewind('ETH', 1, $1)`, [writer.blocks[1]!.hash])).rejects.toThrow(
+    'no operator asked',
+  )
+})
+
+test('the role of an indexer can write chain truth and nothing else', async () => {
+  for (const sql of [
+    'insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (gen_random_uuid(), $1, $1, 1, 1)',
+    `update app.deposit set status = 'final' where chain = $1`,
+    'select * from app.api_key where $1::text is not null',
+    `update chain.cursor set final_height = 9 where chain = $1`,
+    'create table chain.mine as select $1::text as x',
+    `select app.resume_chain($1)`,
+  ]) {
+    await expect(writer.query(sql, ['ETH']), sql).rejects.toThrow('permission denied')
+  }
+})

@@ -1,0 +1,90 @@
+// Where a chain stands, as an indexer reads it and moves it. Promises: everything that changes goes through the functions of
+// db/migrations/002_chain.sql, which hold the invariants.
+import type pg from 'pg'
+
+export interface Cursor {
+  network: string
+  headHeight: number
+  headHash: string
+  finalHeight: number
+  finalHash: string
+  halted: boolean
+  rewindTo: number | null
+}
+
+export interface StoredBlock {
+  height: number
+  hash: string
+}
+
+export class ChainCursor {
+  private readonly db: pg.Pool
+  readonly chain: string
+
+  constructor(db: pg.Pool, chain: string) {
+    this.db = db
+    this.chain = chain
+  }
+
+  /** Undefined until the chain was anchored. */
+  async read(): Promise<Cursor | undefined> {
+    const {rows} = await this.db.query<Cursor>(
+      `select network, head_height as "headHeight", head_hash as "headHash", final_height as "finalHeight",
+         final_hash as "finalHash", halted_at is not null as halted, rewind_to as "rewindTo"
+       from chain.cursor where chain = $1`,
+      [this.chain],
+    )
+    return rows[0]
+  }
+
+  async anchor(network: string, height: number, hash: string, time: Date): Promise<void> {
+    await this.db.query('select chain.anchor($1, $2, $3, $4, $5)', [this.chain, network, height, hash, time])
+  }
+
+  /** Throws if the chain was read with another tracer before: it numbers internal calls in its own way. */
+  async pinTracer(tracer: string): Promise<void> {
+    await this.db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])
+  }
+
+  /** True if the block with this hash is on our chain and final now. */
+  async finalize(height: number, hash: string): Promise<boolean> {
+    const {rows} = await this.db.query<{done: boolean}>('select chain.finalize($1, $2, $3) as done', [
+      this.chain,
+      height,
+      hash,
+    ])
+    return rows[0]!.done
+  }
+
+  async rewind(to: StoredBlock): Promise<void> {
+    await this.db.query('select chain.rewind($1, $2, $3)', [this.chain, to.height, to.hash])
+  }
+
+  async halt(details: object): Promise<void> {
+    await this.db.query('select chain.halt($1, $2)', [this.chain, details])
+  }
+
+  /** Our blocks at or above a height, the newest first. */
+  async blocksFrom(height: number): Promise<StoredBlock[]> {
+    const {rows} = await this.db.query<StoredBlock>(
+      'select height, hash from chain.block where chain = $1 and height >= $2 order by height desc',
+      [this.chain, height],
+    )
+    return rows
+  }
+
+  /** The hash of one of our blocks. */
+  async hashAt(height: number): Promise<string | undefined> {
+    const {rows} = await this.db.query<StoredBlock>('select hash from chain.block where chain = $1 and height = $2', [
+      this.chain,
+      height,
+    ])
+    return rows[0]?.hash
+  }
+
+  /** The height from which the store itself can undo blocks. */
+  async rollbackHeight(): Promise<number> {
+    const {rows} = await this.db.query<{height: number}>(`select height from squid_${this.chain.toLowerCase()}.status`)
+    return rows[0]!.height
+  }
+}

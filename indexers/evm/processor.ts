@@ -1,0 +1,104 @@
+// Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read, with all its
+// transactions, receipts, logs and, where they are on, call traces; an answer that contradicts itself (no transactions or logs where
+// the header commits to some) is refused and read again.
+
+import {EvmBatchProcessor} from '@subsquid/evm-processor'
+import {setRootSink} from '@subsquid/logger'
+import {getAddress} from 'viem'
+import {RetryableError} from '../../service/errors.ts'
+import type {Logger} from '../../service/log.ts'
+import type {ChainSettings} from '../../service/settings.ts'
+import {type ReadBlock, writeBlocks} from '../match.ts'
+import type {ChainDatabase} from '../store.ts'
+import {type EvmFrame, type EvmLog, type EvmTransaction, transfersOf} from './transfers.ts'
+
+/** Root of the trie of no transactions. */
+const noTransactionsRoot = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
+const noLogsBloom = `0x${'0'.repeat(512)}`
+
+const fields = {
+  block: {timestamp: true, transactionsRoot: true, logsBloom: true},
+  transaction: {hash: true, from: true, to: true, value: true, status: true},
+  log: {address: true, topics: true, data: true},
+  trace: {
+    error: true,
+    callCallType: true,
+    callFrom: true,
+    callTo: true,
+    callValue: true,
+    createFrom: true,
+    createValue: true,
+    createResultAddress: true,
+    suicideAddress: true,
+    suicideBalance: true,
+    suicideRefundAddress: true,
+  },
+} as const
+
+interface ReadEvmBlock {
+  header: {
+    height: number
+    hash: string
+    parentHash: string
+    timestamp: number
+    transactionsRoot: string
+    logsBloom: string
+  }
+  transactions: EvmTransaction[]
+  logs: EvmLog[]
+  traces: EvmFrame[]
+}
+
+/**
+ * Follows the chain until the process ends: an error that cannot be retried ends it with code 1, and the next start goes on from what
+ * was committed. `onBlocks` is called after each commit.
+ */
+export function runProcessor(settings: ChainSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
+  routeLogs(log)
+  const {chain, tokens, stallTimeoutMs, traces} = settings
+  const processor = new EvmBatchProcessor()
+    .setRpcEndpoint({url: rpcUrl, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000})
+    .setRpcDataIngestionSettings({
+      headPollInterval: chain.pollIntervalMs,
+      newHeadTimeout: Math.floor(stallTimeoutMs / 2),
+      preferTraceApi: traces === 'trace',
+    })
+    .setFinalityConfirmation(chain.rollbackHorizonBlocks)
+    .setFields(fields)
+    .includeAllBlocks()
+    .addTransaction({})
+    .addLog({})
+  if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
+  withoutMetricsServer(processor)
+
+  processor.run(database, async ({store, blocks}) => {
+    const read = (blocks as unknown as ReadEvmBlock[]).map(block => readBlock(block, chain.assets[0].token, tokens))
+    await writeBlocks(store, read, {chain: chain.code, display: getAddress})
+  })
+}
+
+function readBlock(block: ReadEvmBlock, native: string, tokens: Map<string, string>): ReadBlock {
+  const {height, hash, parentHash, timestamp, transactionsRoot, logsBloom} = block.header
+  if (
+    (block.transactions.length === 0 && transactionsRoot !== noTransactionsRoot) ||
+    (block.logs.length === 0 && logsBloom !== noLogsBloom)
+  ) {
+    throw new RetryableError(`the node left out transactions or logs of block ${height} (${hash})`)
+  }
+  return {height, hash, parentHash, time: new Date(timestamp), candidates: transfersOf(block, native, tokens)}
+}
+
+// run() would serve metrics of its own on a random port of every interface; ours come from the database.
+function withoutMetricsServer(processor: object): void {
+  const silent = {addChainRpcMetrics() {}, addRunnerMetrics() {}, serve: async () => ({port: 0})}
+  Object.assign(processor, {getPrometheusServer: () => silent}) // private in 1.27.3
+}
+
+function routeLogs(log: Logger): void {
+  setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
+    const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
+    if (level >= 4) log.error(detail, msg)
+    else if (level === 3) log.warn(detail, msg)
+    else log.debug(detail, msg)
+  })
+}

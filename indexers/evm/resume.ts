@@ -1,0 +1,125 @@
+// What happens before blocks are streamed: is this the right network, and is what we hold still on it? Promises: nothing is written
+// for a node of another network; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
+// a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
+// decides.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {RetryableError} from '../../service/errors.ts'
+import type {Logger} from '../../service/log.ts'
+import type {ChainSettings} from '../../service/settings.ts'
+import type {ChainCursor, Cursor, StoredBlock} from '../cursor.ts'
+import {patience} from '../finality.ts'
+import type {Node} from './node.ts'
+
+const retryMs = 1000
+
+/** Waits until blocks can be streamed from where the cursor stands. */
+export async function resume(node: Node, cursor: ChainCursor, settings: ChainSettings, log: Logger): Promise<void> {
+  let sightings = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
+  for (;;) {
+    try {
+      const verdict = await look(node, cursor, settings)
+      if (verdict.kind === 'go') return
+      sightings = {count: sightings.of === verdict.kind ? sightings.count + 1 : 1, of: verdict.kind}
+      if (sightings.count === 1) log.warn({height: verdict.height}, verdict.message)
+      if (verdict.kind === 'rewind_asked' || (verdict.kind === 'rewind' && sightings.count >= patience)) {
+        await cursor.rewind(verdict.to)
+        log.warn({height: verdict.to.height}, 'rewound; the blocks above are read again')
+      } else if (verdict.kind === 'fork_below_final' && sightings.count >= patience) {
+        await cursor.halt(verdict.details)
+      }
+    } catch (error) {
+      sightings = {count: 0, of: ''}
+      log.warn({error: (error as Error).message}, 'the node cannot be used now; trying again')
+    }
+    await sleep(retryMs)
+  }
+}
+
+type Verdict =
+  | {kind: 'go'}
+  | {kind: 'halted' | 'behind'; height: number; message: string}
+  | {kind: 'rewind' | 'rewind_asked'; height: number; message: string; to: StoredBlock}
+  | {kind: 'fork_below_final'; height: number; message: string; details: object}
+
+async function look(node: Node, cursor: ChainCursor, settings: ChainSettings): Promise<Verdict> {
+  const network = `eip155:${settings.chainId}`
+  const answered = `eip155:${await node.chainId()}`
+  if (answered !== network) {
+    throw new RetryableError(
+      `the node is on ${answered}, expected ${network}; check ${cursor.chain}_RPC_URL and ${cursor.chain}_CHAIN_ID`,
+    )
+  }
+  const at = await cursor.read()
+  if (!at) return startFollowing(node, cursor, settings, network)
+  if (at.network !== network) {
+    throw new RetryableError(`this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
+  }
+  if (at.rewindTo !== null) return rewindAsAsked(node, at.rewindTo)
+  if (at.halted) {
+    const message = `${cursor.chain} is halted: decide by sluice incident list, then sluice chain rewind or resume`
+    return {kind: 'halted', height: at.finalHeight, message}
+  }
+  return compare(node, cursor, at)
+}
+
+// The first start: everything above the node's final block, or from the height that was set, is read.
+async function startFollowing(
+  node: Node,
+  cursor: ChainCursor,
+  settings: ChainSettings,
+  network: string,
+): Promise<Verdict> {
+  const {startHeight} = settings
+  const anchor = await node.block(startHeight === undefined ? 'finalized' : Math.max(startHeight - 1, 0))
+  if (!anchor) throw new RetryableError(`the node has no block to start from (${startHeight ?? 'finalized'})`)
+  await cursor.anchor(network, anchor.height, anchor.hash, anchor.time)
+  return {kind: 'go'}
+}
+
+async function rewindAsAsked(node: Node, height: number): Promise<Verdict> {
+  const block = await node.block(height)
+  if (!block) throw new RetryableError(`asked to rewind to ${height}, and the node has no such block`)
+  return {kind: 'rewind_asked', height, message: 'an operator asked to rewind the chain', to: block}
+}
+
+/** Compares our blocks with the node's, from the head down. */
+async function compare(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
+  const rollbackHeight = await cursor.rollbackHeight()
+  const bottom = Math.min(at.finalHeight, rollbackHeight)
+  const ours = await cursor.blocksFrom(bottom)
+  const fork = await commonBlock(node, ours)
+  if (fork && fork.height >= rollbackHeight) return {kind: 'go'} // the store can undo what is above by itself
+  const theirs = (await node.block(rollbackHeight))?.hash
+  if (!theirs) {
+    const message = `the node is behind: it has no block ${rollbackHeight}; waiting for it`
+    return {kind: 'behind', height: rollbackHeight, message}
+  }
+  if (fork && fork.height >= at.finalHeight) {
+    const message = `a reorganisation goes below the rollback horizon, to ${fork.height}; rewinding if it stays`
+    return {kind: 'rewind', height: fork.height, message, to: fork}
+  }
+  return forkBelowFinal(node, cursor, at)
+}
+
+/** The newest of our blocks that the node has too. */
+async function commonBlock(node: Node, ours: StoredBlock[]): Promise<StoredBlock | undefined> {
+  for (let from = 0; from < ours.length; from += 100) {
+    const part = ours.slice(from, from + 100)
+    const theirs = await node.hashes(part.map(block => block.height))
+    const found = part.findIndex((block, i) => block.hash === theirs[i])
+    if (found >= 0) return part[found]
+  }
+}
+
+export async function forkBelowFinal(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
+  const common = await commonBlock(node, await cursor.blocksFrom(0))
+  const theirs = await node.block(at.finalHeight)
+  const details = {
+    final_height: at.finalHeight,
+    our_hash: at.finalHash,
+    node_hash: theirs?.hash ?? null,
+    common_height: common?.height ?? null,
+  }
+  const message = `final block ${at.finalHeight} is not on the node's chain; halting if it stays so`
+  return {kind: 'fork_below_final', height: at.finalHeight, message, details}
+}

@@ -1,0 +1,48 @@
+// Moves the final height of a chain. Promises: a block becomes final only when the node names its hash and we hold the same one; time
+// alone, or a height alone, never makes anything final; a fork below our final block is believed only after it was seen several times
+// in a row, because a lagging node behind a balancer looks the same once.
+import type {ChainCursor, Cursor} from './cursor.ts'
+
+export interface NodeBlock {
+  height: number
+  hash: string
+}
+
+/** What a chain's node must be able to tell. */
+export interface FinalitySource {
+  /** The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say. */
+  finalBlock(): Promise<NodeBlock | undefined>
+  /** The hash at a height; undefined where the node has no block. */
+  hashAt(height: number): Promise<string | undefined>
+}
+
+/** While catching up, a block this far below the node's final one is final too, if the node repeats its hash when asked. */
+const burialBlocks = 128
+
+/** How often in a row a fork below our final block must be seen. */
+export const patience = 5
+
+/** Looks once, and moves the final height if it can. */
+export async function advanceFinality(source: FinalitySource, cursor: ChainCursor): Promise<void> {
+  const final = await source.finalBlock()
+  const at = await cursor.read()
+  if (!final || !at || final.height <= at.finalHeight) return
+  if (final.height <= at.headHeight) {
+    await cursor.finalize(final.height, final.hash)
+    return
+  }
+  const buried = Math.min(at.headHeight, final.height - burialBlocks)
+  if (buried <= at.finalHeight) return
+  const hash = await source.hashAt(buried)
+  if (hash) await cursor.finalize(buried, hash)
+}
+
+/** What the node shows at our final height. A node that has no block there lags, which proves nothing. */
+export async function finalBlockAtNode(
+  source: FinalitySource,
+  at: Cursor,
+): Promise<'same' | 'unknown' | {theirs: string}> {
+  const theirs = await source.hashAt(at.finalHeight)
+  if (theirs === at.finalHash) return 'same'
+  return theirs ? {theirs} : 'unknown'
+}

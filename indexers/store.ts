@@ -1,0 +1,39 @@
+// The store of one chain: Subsquid's typeorm-store on tables that our migrations own. Promises: the rows of a block, the cursor and
+// what is needed to undo the block are written in one transaction; READ COMMITTED, guarded by the status row's nonce.
+import {TypeormDatabase} from '@subsquid/typeorm-store'
+import {DataSource, type EntityManager} from 'typeorm'
+import {entities} from './entities.ts'
+
+/** The schema of the store's bookkeeping for a chain (chain.install makes it). */
+export const stateSchema = (chain: string): string => `squid_${chain.toLowerCase()}`
+
+export class ChainDatabase extends TypeormDatabase {
+  private readonly url: string
+  private readonly chain: string
+
+  constructor(url: string, chain: string) {
+    super({supportHotBlocks: true, stateSchema: stateSchema(chain), isolationLevel: 'READ COMMITTED'})
+    this.url = url
+    this.chain = chain
+    // Connecting runs CREATE and ALTER statements, for which our role has no right and the tables no need: only the state is read.
+    Object.assign(this, {initTransaction: (manager: EntityManager) => this.readState(manager)})
+  }
+
+  private readState(manager: EntityManager): Promise<unknown> {
+    const store = this as unknown as {getState(manager: EntityManager): Promise<unknown>} // private in 1.9.2
+    return store.getState(manager)
+  }
+
+  protected override initializeDataSource(): Promise<DataSource> {
+    return new DataSource({
+      type: 'postgres',
+      url: this.url,
+      entities,
+      applicationName: `indexer-${this.chain}`,
+      poolSize: 1,
+      poolErrorHandler: () => {}, // an idle connection that was lost shows up at the next statement
+      // The store's rollback writes bare table names, so the tables must be on the search_path.
+      extra: {options: '-c search_path=chain -c timezone=UTC'},
+    }).initialize()
+  }
+}

@@ -1,0 +1,38 @@
+// Beside the stream of blocks: moves finality, and notices what the stream does not. Promises: it returns, with the reason, when the
+// stream has to be started anew: the head stands still, the final block is not the node's any more, or an operator asked for a rewind.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {Logger} from '../service/log.ts'
+import type {ChainCursor} from './cursor.ts'
+import {advanceFinality, type FinalitySource, finalBlockAtNode, patience} from './finality.ts'
+
+export interface WatchOptions {
+  pollIntervalMs: number
+  /** A head that does not move for this long is stalled. */
+  stallTimeoutMs: number
+  log: Logger
+}
+
+/** Resolves with the reason to start anew. */
+export async function watch(source: FinalitySource, cursor: ChainCursor, options: WatchOptions): Promise<string> {
+  let head = ''
+  let movedAt = Date.now()
+  let forks = 0
+  for (;;) {
+    await sleep(options.pollIntervalMs)
+    try {
+      const at = await cursor.read()
+      if (at?.rewindTo != null || at?.halted) return 'an operator asked for it, or the chain is halted'
+      if (at && at.headHash !== head) {
+        head = at.headHash
+        movedAt = Date.now()
+      }
+      if (Date.now() - movedAt > options.stallTimeoutMs) return `no new block for ${options.stallTimeoutMs} ms`
+      await advanceFinality(source, cursor)
+      const seen = at && (await finalBlockAtNode(source, at))
+      forks = typeof seen === 'object' ? forks + 1 : 0
+      if (forks >= patience) return "the final block is not on the node's chain"
+    } catch (error) {
+      options.log.warn({error: (error as Error).message}, 'could not ask the node for its final block')
+    }
+  }
+}

@@ -1,0 +1,132 @@
+// Writes chain rows as an indexer's store does, with the indexer's own role: one transaction that deletes the rows of the blocks that
+// left, inserts those of the new blocks, and updates the store's status row last. For tests that need no node.
+import {createHash} from 'node:crypto'
+import pg from 'pg'
+import type {TestDatabase} from './database.ts'
+
+export interface TestTransfer {
+  txid: string
+  outputIndex?: number
+  token?: string
+  amount: bigint
+  recipient: string
+}
+
+export interface TestBlock {
+  height: number
+  hash: string
+  parentHash: string
+  transfers: TestTransfer[]
+}
+
+export class ChainWriter {
+  private readonly client: pg.Client
+  private readonly chain: string
+  /** From the anchor to the head. */
+  readonly blocks: TestBlock[] = []
+  private branches = 0
+
+  private constructor(client: pg.Client, chain: string) {
+    this.client = client
+    this.chain = chain
+  }
+
+  static async open(db: TestDatabase, chain: string): Promise<ChainWriter> {
+    const client = new pg.Client({connectionString: db.url('sluice_indexer')})
+    await client.connect()
+    const writer = new ChainWriter(client, chain)
+    const anchor = {height: 0, hash: hashOf('anchor'), parentHash: '', transfers: []}
+    await client.query('select chain.anchor($1, $2, 0, $3, now())', [chain, 'test', anchor.hash])
+    writer.blocks.push(anchor)
+    return writer
+  }
+
+  get head(): TestBlock {
+    return this.blocks.at(-1)!
+  }
+
+  /** One transaction: the newest `drop` blocks leave, one block for each list of transfers comes. Rows that stay may be written again. */
+  async write({drop = 0, add = []}: {drop?: number; add?: TestTransfer[][]}): Promise<void> {
+    const from = this.blocks.length - drop
+    const dropped = this.blocks.splice(from)
+    for (const transfers of add) {
+      const {height, hash} = this.head
+      this.branches += 1
+      this.blocks.push({
+        height: height + 1,
+        hash: hashOf(`${height + 1} ${this.branches}`),
+        parentHash: hash,
+        transfers,
+      })
+    }
+    await this.client.query('begin')
+    for (const block of dropped.reverse()) await this.remove(block)
+    for (const block of this.blocks.slice(from)) await this.insert(block)
+    await this.touchStatus()
+    await this.client.query('commit')
+  }
+
+  /** As evm-processor after a restart: the newest blocks are deleted and inserted again in one transaction. */
+  async readAgain(count: number): Promise<void> {
+    const blocks = this.blocks.slice(1).slice(-count)
+    await this.client.query('begin')
+    for (const block of blocks.toReversed()) await this.remove(block)
+    for (const block of blocks) await this.insert(block)
+    await this.touchStatus()
+    await this.client.query('commit')
+  }
+
+  /** Calls the block at this height final, as a node would. */
+  async finalize(height: number, hash = this.blocks[height]!.hash): Promise<boolean> {
+    const {rows} = await this.client.query('select chain.finalize($1, $2, $3) as done', [this.chain, height, hash])
+    return rows[0].done
+  }
+
+  async query(sql: string, values?: unknown[]): Promise<void> {
+    await this.client.query(sql, values)
+  }
+
+  close(): Promise<void> {
+    return this.client.end()
+  }
+
+  private async remove({height, transfers}: TestBlock): Promise<void> {
+    for (const {txid, outputIndex = 0} of transfers) {
+      await this.client.query('delete from chain.transfer where id = $1', [`${this.chain}:${txid}:${outputIndex}`])
+    }
+    await this.client.query('delete from chain.block where id = $1', [`${this.chain}:${height}`])
+  }
+
+  private async insert({height, hash, parentHash, transfers}: TestBlock): Promise<void> {
+    const {chain} = this
+    await this.client.query(
+      'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, now())',
+      [`${chain}:${height}`, chain, height, hash, parentHash],
+    )
+    for (const {txid, outputIndex = 0, token = 'USDC', amount, recipient} of transfers) {
+      await this.client.query(
+        `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+         values ($1, $2, $3, $4, $5, $6, now(), $7, $8, '0xSender', $9)`,
+        [
+          `${chain}:${txid}:${outputIndex}`,
+          chain,
+          txid,
+          outputIndex,
+          height,
+          hash,
+          token,
+          amount.toString(),
+          recipient,
+        ],
+      )
+    }
+  }
+
+  private async touchStatus(): Promise<void> {
+    await this.client.query(`update squid_${this.chain.toLowerCase()}.status set nonce = nonce + 1 where id = 0`)
+  }
+}
+
+export function hashOf(text: string): string {
+  return `0x${createHash('sha256').update(text).digest('hex')}`
+}
