@@ -106,6 +106,10 @@ async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
 async function syncRegistry(client: pg.Client): Promise<void> {
   for (const chain of chains) {
     await client.query('select chain.install($1)', [chain.code])
+    await client.query('insert into app.chain (chain, family) values ($1, $2) on conflict do nothing', [
+      chain.code,
+      chain.family,
+    ])
     for (const asset of chain.assets) {
       await client.query(
         `insert into app.asset (chain, token, name, display_name, decimals) values ($1, $2, $3, $4, $5)
