@@ -44,8 +44,10 @@ export type EmbeddedPostgres = {
   dataDirectory: string
   /** True when the server was found running; it then keeps the flags that it was started with. */
   reused: boolean
-  /** Stops the server, cleanly within 8 s, else by force; the data is safe either way. */
-  stop(): Promise<void>
+  /** Stops the server within the time given, 13 s unless told, cleanly or else by force; the data is safe either way. */
+  stop(timeoutMs?: number): Promise<void>
+  /** Stops the server at once; it recovers at the next start. */
+  kill(): Promise<void>
 }
 
 /**
@@ -74,7 +76,8 @@ export async function startPostgres({dir, flags = []}: {dir: string; flags?: str
     url: urlOf(cluster, 'sluice'),
     dataDirectory: server.dataDirectory,
     reused,
-    stop: () => stop(server),
+    stop: timeoutMs => stop(server, timeoutMs),
+    kill: () => kill(server),
   }
 }
 
@@ -221,20 +224,27 @@ async function answers(cluster: Cluster, alive: () => Promise<boolean>, deadline
   }
 }
 
-async function stop(server: Server): Promise<void> {
+async function stop(server: Server, timeoutMs = 13_000): Promise<void> {
   const {bin, user, dataDirectory} = server
-  for (const [mode, seconds] of [
-    ['fast', '8'],
-    ['immediate', '5'],
+  for (const [mode, share] of [
+    ['fast', 0.6],
+    ['immediate', 0.2],
   ] as const) {
     if (!(await postmasterPid(server))) return
+    const seconds = String(Math.max(1, Math.floor((share * timeoutMs) / 1000)))
     await run(path.join(bin, 'pg_ctl'), ['-D', dataDirectory, '-m', mode, '-t', seconds, '-w', 'stop'], {
       ...user,
       env: environment(),
       cwd: '/',
     }).catch(() => {}) // what counts is whether it still runs
   }
-  if (await postmasterPid(server)) throw new Error(`PostgreSQL in ${dataDirectory} did not stop within 13 s`)
+  const pid = await postmasterPid(server)
+  if (pid) process.kill(pid, 'SIGKILL') // it was stopped, or hung; its workers end when they see it gone
+}
+
+async function kill(server: Server): Promise<void> {
+  const pid = await postmasterPid(server)
+  if (pid) process.kill(pid, 'SIGQUIT')
 }
 
 /** The pid of the living postmaster of this data directory. */

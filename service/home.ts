@@ -1,8 +1,11 @@
 // The files of one running service in SLUICE_HOME. Promises: whoever knows the directory finds the service by service.json, which is
-// written whole or not at all and is readable by its owner only (it holds the database password).
-import {mkdirSync, readFileSync, renameSync, writeFileSync} from 'node:fs'
+// written whole or not at all and is readable by its owner only (it holds the database password); one service at a time has the
+// directory, and whatever killed it, the next one gets it.
+import {linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
+import {PermanentError} from './errors.ts'
+import {commandLine} from './process.ts'
 
 const Service = z.object({
   pid: z.int(),
@@ -14,19 +17,92 @@ const Service = z.object({
 })
 export type Service = z.infer<typeof Service>
 
-/** Where the service of this directory was last reached; undefined if none was ever started there. */
+const Process = z.object({
+  name: z.string(),
+  pid: z.int().optional(),
+  state: z.enum(['stopped', 'starting', 'running', 'waiting']),
+  started_at: z.iso.datetime(),
+  restarts: z.int(),
+  /** Its command line, so that the pid can be trusted later. */
+  command: z.string(),
+})
+export type Process = z.infer<typeof Process>
+
+/** Where the service of this directory is reached, or was when it was killed; undefined if none was started, or it was stopped. */
 export function readService(home: string): Service | undefined {
-  let text: string
-  try {
-    text = readFileSync(path.join(home, 'service.json'), 'utf8')
-  } catch {
-    return undefined
-  }
-  return Service.parse(JSON.parse(text))
+  const text = readIfThere(path.join(home, 'service.json'))
+  return text === undefined ? undefined : Service.parse(JSON.parse(text))
 }
 
 export function writeService(home: string, service: Service): void {
   writeWhole(path.join(home, 'service.json'), JSON.stringify(service, null, 2))
+}
+
+export function removeService(home: string): void {
+  rmSync(path.join(home, 'service.json'), {force: true})
+}
+
+/** The processes of the service as its supervisor last saw them. */
+export function readProcesses(home: string): Process[] {
+  const text = readIfThere(path.join(home, 'processes.json'))
+  return text === undefined ? [] : z.array(Process).parse(JSON.parse(text))
+}
+
+export function writeProcesses(home: string, processes: Process[]): void {
+  writeWhole(path.join(home, 'processes.json'), JSON.stringify(processes, null, 2))
+}
+
+const Holder = z.object({pid: z.int(), command: z.string(), since: z.iso.datetime()})
+
+/**
+ * Takes the directory for this process, until the returned function is called or the process ends in any way. Throws a PermanentError
+ * that names the process which has it. (Two that find a dead holder in the same instant may both believe to have it; the port and
+ * the database then stop one of them.)
+ */
+export async function lockHome(home: string): Promise<() => void> {
+  const lock = path.join(home, 'lock.json')
+  const mine = path.join(home, `lock.${process.pid}.tmp`)
+  const holder: z.infer<typeof Holder> = {
+    pid: process.pid,
+    command: (await commandLine(process.pid)) ?? '',
+    since: new Date().toISOString(),
+  }
+  mkdirSync(home, {recursive: true})
+  writeFileSync(mine, JSON.stringify(holder))
+  try {
+    while (!linked(mine, lock)) {
+      const other = Holder.safeParse(JSON.parse(readIfThere(lock) ?? 'null')).data
+      // Our own pid stands there when a container's first process gets the same one each time.
+      if (other && other.pid !== process.pid && (await commandLine(other.pid)) === other.command)
+        throw new PermanentError(
+          `a service runs in ${home} already (pid ${other.pid}, since ${other.since}); stop it, or set SLUICE_HOME to another directory`,
+        )
+      rmSync(lock, {force: true})
+    }
+  } finally {
+    rmSync(mine, {force: true})
+  }
+  return () => rmSync(lock, {force: true})
+}
+
+/** Makes `name` another name of the file, unless there is a file of that name. */
+function linked(file: string, name: string): boolean {
+  try {
+    linkSync(file, name)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
 }
 
 /** Replaces a file by a rename, so that no reader ever sees a part of it. Mode 0600. */

@@ -20,3 +20,15 @@ export async function commandLine(pid: number): Promise<string | undefined> {
     return undefined
   }
 }
+
+/** Whether a process was started with this variable in its environment; false where that cannot be known. */
+export async function hasVariable(pid: number, name: string, value: string): Promise<boolean> {
+  try {
+    if (process.platform === 'linux')
+      return (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').includes(`${name}=${value}`)
+    const {stdout} = await promisify(execFile)('ps', ['eww', '-o', 'command=', '-p', String(pid)])
+    return stdout.includes(` ${name}=${value}`)
+  } catch {
+    return false
+  }
+}

@@ -1,30 +1,55 @@
 // Every setting, read from the environment and checked once, at the start of a process. Promises: an error names the variable, what it
-// was, and what it may be; .env.example lists exactly these variables (a test compares them).
+// was (URLs excepted, they may hold a password), and what it may be; .env.example lists exactly these variables (a test compares them).
+import {existsSync} from 'node:fs'
 import {z} from 'zod'
 import {type Chain, type ChainCode, chains} from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
 
-const flag = z.enum(['0', '1']).transform(value => value === '1')
-const positive = z.coerce.number().int().positive()
+const flag = choice(['0', '1']).transform(value => value === '1')
+const positive = whole(1)
+
+function whole(min: number, max = Number.MAX_SAFE_INTEGER) {
+  const allowed = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
+  return z
+    .string()
+    .transform(Number)
+    .refine(value => Number.isInteger(value) && value >= min && value <= max, `must be a whole number, ${allowed}`)
+}
+
+function choice<const T extends string[]>(values: T) {
+  return z.enum(values, {error: `must be one of ${values.join(', ')}`})
+}
+
+function url(...schemes: string[]) {
+  const protocol = new RegExp(`^(${schemes.join('|')})$`)
+  return z.url({
+    protocol,
+    error: `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}`,
+  })
+}
 
 const general = z.object({
   SLUICE_HOME: z.string().min(1).default('.sluice'),
-  SLUICE_DEVNET: z.enum(['on', 'off']).default('on'),
-  DATABASE_URL: z.url({protocol: /^postgres(ql)?$/}).optional(),
+  SLUICE_DEVNET: choice(['on', 'off']).default('on'),
+  DATABASE_URL: url('postgres', 'postgresql').optional(),
   HOST: z.string().min(1).default('127.0.0.1'),
-  PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
+  PORT: whole(0, 65_535).default(8080),
   RATE_LIMIT_PER_MINUTE: positive.default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
   ADDRESS_POOL_SIZE: positive.default(200),
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
 const perChain = z.object({
-  RPC_URL: z.url({protocol: /^(https?|wss?)$/}).optional(),
+  RPC_URL: url('http', 'https', 'ws', 'wss').optional(),
   CHAIN_ID: positive.optional(),
-  FINALITY: z.union([z.literal('tag'), positive]).default('tag'),
-  TRACES: z.enum(['off', 'debug', 'trace']).default('off'),
-  START_HEIGHT: z.coerce.number().int().nonnegative().optional(),
+  FINALITY: z
+    .string()
+    .transform(value => (value === 'tag' ? 'tag' : Number(value)))
+    .refine(value => value === 'tag' || (Number.isInteger(value) && value > 0), 'must be tag, or a number of blocks')
+    .default('tag'),
+  TRACES: choice(['off', 'debug', 'trace']).default('off'),
+  START_HEIGHT: whole(0).optional(),
   STALL_TIMEOUT_MS: positive.optional(),
   USDC_ADDRESS: z
     .string()
@@ -62,6 +87,21 @@ export interface Settings {
 
 type Environment = Record<string, string | undefined>
 
+/** The names of all variables that have an effect. */
+export function settingNames(): string[] {
+  const ofChains = chains.flatMap(({code, assets}) =>
+    Object.keys(perChain.shape)
+      .filter(name => name !== 'USDC_ADDRESS' || assets.some(({token}) => token === 'USDC'))
+      .map(name => `${code}_${name}`),
+  )
+  return [...Object.keys(general.shape), ...ofChains]
+}
+
+/** Reads the file .env of the current directory, if there is one, into the environment. What is set already stays. */
+export function loadEnvironmentFile(): void {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+}
+
 /** Reads all settings. Throws a PermanentError that lists every variable that is wrong. */
 export function readSettings(environment: Environment = process.env): Settings {
   const problems: string[] = []
@@ -70,7 +110,11 @@ export function readSettings(environment: Environment = process.env): Settings {
     const given = Object.fromEntries(names.map(name => [name, environment[prefix + name] || undefined]))
     const result = schema.safeParse(given)
     if (result.success) return result.data
-    problems.push(...result.error.issues.map(issue => `  ${prefix}${issue.path.join('.')}: ${issue.message}`))
+    for (const {path, message} of result.error.issues) {
+      const name = String(path[0])
+      const was = name.endsWith('URL') ? '' : ` (it is ${JSON.stringify(given[name])})`
+      problems.push(`  ${prefix}${name}${was}: ${message}`)
+    }
     return given as z.infer<T> // not used: the problems are thrown below
   }
 

@@ -1,0 +1,148 @@
+// One process of the service under supervision. Promises: while it is wanted it runs; when it dies it is started again after a wait
+// that doubles from 0.25 s to 30 s and begins anew after a minute of health; when it is not wanted it is gone within the grace given.
+import {type ChildProcess, fork} from 'node:child_process'
+import {closeSync, openSync} from 'node:fs'
+import {z} from 'zod'
+import type {Logger} from './log.ts'
+
+const READY_TIMEOUT_MS = 30_000
+const FIRST_WAIT_MS = 250
+const LONGEST_WAIT_MS = 30_000
+const HEALTHY_AFTER_MS = 60_000
+
+/** What a process says over IPC once it does its work; the API adds where it listens. */
+const Ready = z.object({ready: z.literal(true), url: z.string().optional()})
+export type Ready = z.infer<typeof Ready>
+
+export interface ChildOptions {
+  name: string
+  /** The module that it runs, as an absolute path, and its arguments. */
+  module: string
+  args?: string[]
+  /** Asked at each start, so that a restart sees a database or a node that moved. */
+  environment(): NodeJS.ProcessEnv
+  /** The file that its output goes to; absent: to stderr of this process. */
+  logFile?: string
+  log: Logger
+  /** Called after each change of `state` and `pid`. */
+  onChange(): void
+}
+
+export class Child {
+  readonly name: string
+  /** Its command line, as the operating system shows it. */
+  readonly command: string
+  /** stopped: not wanted. waiting: it died and is started again soon. */
+  state: 'stopped' | 'starting' | 'running' | 'waiting' = 'stopped'
+  pid: number | undefined
+  startedAt = new Date(0)
+  restarts = 0
+  readonly #options: ChildOptions
+  #process: ChildProcess | undefined
+  #timer: NodeJS.Timeout | undefined
+  #waitMs = FIRST_WAIT_MS
+  #wanted = false
+
+  constructor(options: ChildOptions) {
+    this.name = options.name
+    this.command = [process.execPath, options.module, ...(options.args ?? [])].join(' ')
+    this.#options = options
+  }
+
+  /** Starts it for the first time. Resolves when it is ready; rejects if it ends before, or is not ready in 30 s. */
+  async start(): Promise<Ready> {
+    this.#wanted = true
+    return await new Promise((resolve, reject) => {
+      const fail = (how: string) => {
+        clearTimeout(timer)
+        const {logFile} = this.#options
+        reject(new Error(`${this.name} ${how}${logFile ? `; ${logFile} says why` : ''}`))
+      }
+      const timer = setTimeout(() => fail(`was not ready after ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS)
+      this.#launch({
+        ready: message => {
+          clearTimeout(timer)
+          resolve(message)
+        },
+        ended: how => fail(`ended before it was ready (${how})`),
+      })
+    })
+  }
+
+  #launch(first?: {ready(message: Ready): void; ended(how: string): void}): void {
+    const {module, args = [], environment, logFile} = this.#options
+    const output = logFile === undefined ? 2 : openSync(logFile, 'a', 0o600)
+    const child = fork(module, args, {env: environment(), execArgv: [], stdio: ['ignore', output, output, 'ipc']})
+    if (output !== 2) closeSync(output)
+    this.#process = child
+    this.startedAt = new Date()
+    this.#change('starting', child.pid)
+    child.on('message', message => {
+      const {data} = Ready.safeParse(message)
+      if (!data || this.#process !== child) return
+      this.#change('running', child.pid)
+      first?.ready(data)
+    })
+    const ended = (how: string) => {
+      if (this.#process !== child) return
+      this.#process = undefined
+      first?.ended(how)
+      this.#after(how)
+    }
+    child.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`))
+    child.on('error', error => {
+      if (child.pid === undefined) ended(error.message) // it never came to be, and no 'exit' follows
+    })
+  }
+
+  /** It ended: again, unless it is not wanted any more. */
+  #after(how: string): void {
+    if (!this.#wanted) {
+      this.#change('stopped', undefined)
+      return
+    }
+    if (Date.now() - this.startedAt.getTime() >= HEALTHY_AFTER_MS) this.#waitMs = FIRST_WAIT_MS
+    const waitMs = this.#waitMs
+    this.#waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+    this.#options.log.warn({name: this.name, how, restart_in_ms: waitMs}, 'a process ended; it is started again')
+    this.#change('waiting', undefined)
+    this.#timer = setTimeout(() => {
+      this.restarts++
+      this.#launch()
+    }, waitMs)
+  }
+
+  #change(state: Child['state'], pid: number | undefined): void {
+    this.state = state
+    this.pid = pid
+    this.#options.onChange()
+  }
+
+  /** Ends the running process, so that the next one starts with a new environment. */
+  restart(graceMs: number): void {
+    if (this.#process) void end(this.#process, graceMs)
+  }
+
+  /** Ends it for good: SIGTERM, and SIGKILL after the grace. */
+  async stop(graceMs: number): Promise<void> {
+    this.#wanted = false
+    clearTimeout(this.#timer)
+    if (this.#process) await end(this.#process, graceMs)
+    else this.#change('stopped', undefined)
+  }
+
+  /** Ends it at once. */
+  kill(): void {
+    this.#wanted = false
+    clearTimeout(this.#timer)
+    this.#process?.kill('SIGKILL')
+  }
+}
+
+async function end(child: ChildProcess, graceMs: number): Promise<void> {
+  const timer = setTimeout(() => child.kill('SIGKILL'), graceMs)
+  const exited = new Promise(resolve => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  await exited
+  clearTimeout(timer)
+}

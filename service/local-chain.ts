@@ -1,0 +1,168 @@
+// A local chain for a chain without a node of its own. Promises: the chain's process outlives this one, unless it is stopped, and is
+// adopted by the next; when it dies it is started again. It is reached by its path and its devnet.json alone: production imports
+// nothing of devnet/.
+import {spawn} from 'node:child_process'
+import {closeSync, mkdirSync, openSync, readFileSync} from 'node:fs'
+import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {fileURLToPath} from 'node:url'
+import {z} from 'zod'
+import type {ChainCode} from '../chains/registry.ts'
+import type {Logger} from './log.ts'
+import {commandLine} from './process.ts'
+
+const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
+const READY_TIMEOUT_MS = 60_000
+const WATCH_INTERVAL_MS = 500
+const LONGEST_WAIT_MS = 30_000
+
+/** What the chain's process writes once it serves. */
+const Devnet = z.object({
+  pid: z.int(),
+  chain: z.string(),
+  chain_id: z.int(),
+  rpc_url: z.url(),
+  usdc_address: z.string(),
+  started_at: z.iso.datetime(),
+})
+type Devnet = z.infer<typeof Devnet>
+
+export class LocalChain {
+  readonly chain: ChainCode
+  readonly #directory: string
+  readonly #logFile: string
+  readonly #log: Logger
+  #now: Devnet | undefined
+  #watching: Promise<void> | undefined
+  readonly #stopping = new AbortController()
+
+  constructor({chain, home, log}: {chain: ChainCode; home: string; log: Logger}) {
+    this.chain = chain
+    this.#directory = path.join(home, 'devnet', chain.toLowerCase())
+    this.#logFile = path.join(home, 'logs', `devnet-${chain.toLowerCase()}.log`)
+    this.#log = log
+  }
+
+  /** Where it is, once start() resolved. */
+  get rpcUrl(): string {
+    return this.#serving().rpc_url
+  }
+
+  #serving(): Devnet {
+    if (!this.#now) throw new Error(`the local ${this.chain} chain was not started`)
+    return this.#now
+  }
+
+  /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in 60 s. */
+  async start(): Promise<{adopted: boolean}> {
+    const running = await this.#find()
+    this.#now = running ?? (await this.#launch())
+    return {adopted: running !== undefined}
+  }
+
+  /** Starts it again whenever it dies; `moved` is called when it came back on another port. */
+  watch(moved: () => void): void {
+    this.#watching = this.#watch(moved).catch(error => {
+      if (!this.#stopping.signal.aborted) throw error
+    })
+  }
+
+  async #watch(moved: () => void): Promise<void> {
+    const {signal} = this.#stopping
+    for (let waitMs = WATCH_INTERVAL_MS; ; ) {
+      await sleep(waitMs, undefined, {signal})
+      if (await this.#isAlive(this.#serving())) {
+        waitMs = WATCH_INTERVAL_MS
+        continue
+      }
+      const before = this.rpcUrl
+      this.#log.warn({chain: this.chain}, 'the local chain ended; it is started again')
+      try {
+        await this.start()
+        if (this.rpcUrl !== before) moved()
+      } catch (error) {
+        waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+        this.#log.error({chain: this.chain, error: (error as Error).message}, 'the local chain could not be started')
+      }
+    }
+  }
+
+  /** The settings with which this chain's indexer follows it, from its first block on. */
+  environment(): Record<string, string> {
+    const {rpc_url, chain_id, usdc_address} = this.#serving()
+    return {
+      [`${this.chain}_RPC_URL`]: rpc_url,
+      [`${this.chain}_CHAIN_ID`]: String(chain_id),
+      [`${this.chain}_USDC_ADDRESS`]: usdc_address,
+      [`${this.chain}_FINALITY`]: 'tag',
+      [`${this.chain}_TRACES`]: 'debug',
+      [`${this.chain}_START_HEIGHT`]: '1',
+    }
+  }
+
+  /** Stops it: SIGTERM, and SIGKILL to all of its group after the grace. Its state is safe either way. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping.abort()
+    await this.#watching
+    const running = await this.#find()
+    if (!running) return
+    process.kill(running.pid, 'SIGTERM')
+    for (const deadline = Date.now() + graceMs; Date.now() < deadline; await sleep(25))
+      if (!(await this.#isAlive(running))) return
+    this.kill()
+  }
+
+  /** Ends it at once. */
+  kill(): void {
+    this.#stopping.abort()
+    if (this.#now) killGroup(this.#now.pid)
+  }
+
+  async #find(): Promise<Devnet | undefined> {
+    try {
+      const found = Devnet.parse(JSON.parse(readFileSync(path.join(this.#directory, 'devnet.json'), 'utf8')))
+      return (await this.#isAlive(found)) ? found : undefined
+    } catch {
+      return undefined // not there, or not whole
+    }
+  }
+
+  async #isAlive({pid}: Devnet): Promise<boolean> {
+    return `${await commandLine(pid)} `.includes(` --dir ${this.#directory} `)
+  }
+
+  async #launch(): Promise<Devnet> {
+    mkdirSync(path.dirname(this.#logFile), {recursive: true})
+    const output = openSync(this.#logFile, 'a', 0o600)
+    const child = spawn(process.execPath, [module, '--chain', this.chain, '--dir', this.#directory], {
+      detached: true, // a group of its own: Ctrl-C in the terminal is for the supervisor alone
+      stdio: ['ignore', output, output],
+      cwd: '/',
+    })
+    closeSync(output)
+    child.unref()
+    let ended: string | undefined
+    child.once('error', error => {
+      ended = error.message
+    })
+    child.once('exit', (code, signal) => {
+      ended = signal ?? `exit code ${code}`
+    })
+    for (const deadline = Date.now() + READY_TIMEOUT_MS; Date.now() < deadline; await sleep(25)) {
+      const had = ended // read before the file: a process that found another one serving ends, too
+      if (this.#stopping.signal.aborted) break
+      const found = await this.#find()
+      if (found) return found
+      if (had) throw new Error(`the local ${this.chain} chain did not start (${had}); see ${this.#logFile}`)
+    }
+    if (child.pid) killGroup(child.pid)
+    throw new Error(`the local ${this.chain} chain did not serve in ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`)
+  }
+}
+
+/** Ends a process that was started detached, and all that it started in its group: the node. */
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {} // it is gone
+}

@@ -1,0 +1,59 @@
+// npm start: runs the whole service on this machine until it is interrupted. What runs where is printed on stdout, for a person; logs
+// are JSON lines on stderr.
+import {PermanentError} from './errors.ts'
+import {onInterrupt} from './interrupt.ts'
+import {loadEnvironmentFile, readSettings} from './settings.ts'
+import {type RunningService, Supervisor} from './supervisor.ts'
+
+async function main(): Promise<void> {
+  const startedAt = performance.now()
+  loadEnvironmentFile()
+  const settings = readSettings()
+  const supervisor = new Supervisor(settings)
+  let interrupted = false
+  onInterrupt({
+    first: () => {
+      interrupted = true
+      console.log('\nStopping ...')
+      supervisor.stop().then(() => {
+        console.log('Everything is stopped.')
+        process.exit(0)
+      }, fail)
+    },
+    again: () => void supervisor.kill().finally(() => process.exit(130)),
+  })
+  const service = await supervisor.start().catch(async error => {
+    if (interrupted) return
+    await supervisor.stop()
+    throw error
+  })
+  if (service) console.log(summary(service, settings.databaseUrl === undefined, performance.now() - startedAt))
+}
+
+function summary({home, apiUrl, chains}: RunningService, embedded: boolean, tookMs: number): string {
+  const row = (name: string, value: string) => `  ${name.padEnd(10)} ${value}`
+  return [
+    '',
+    `Sluice is running (ready in ${(tookMs / 1000).toFixed(1)} s).`,
+    '',
+    row('API', apiUrl),
+    row('', `${apiUrl}/docs`),
+    ...chains.map(({chain, local, rpcUrl}) => row(chain, local ? `local chain at ${rpcUrl}` : new URL(rpcUrl).host)),
+    ...(chains.length ? [] : [row('chains', 'none: set ETH_RPC_URL or POLYGON_RPC_URL, or SLUICE_DEVNET=on')]),
+    row('database', embedded ? 'PostgreSQL, started here' : 'the one of DATABASE_URL'),
+    row('data', home),
+    '',
+    '  npm run -s sluice -- status       how it is',
+    '  npm run -s sluice -- --help       what you can do',
+    '  Ctrl-C                            stops everything',
+    '',
+  ].join('\n')
+}
+
+function fail(error: Error): void {
+  const cause = error.cause instanceof Error ? `\n  ${error.cause.message}` : ''
+  console.error(`sluice: ${error instanceof PermanentError ? error.message : `${error.message}${cause}`}`)
+  process.exit(1)
+}
+
+main().catch(fail)

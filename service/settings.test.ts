@@ -1,0 +1,45 @@
+import {readFileSync} from 'node:fs'
+import {expect, test} from 'vitest'
+import {readSettings, settingNames} from './settings.ts'
+
+test('.env.example lists every variable, with a comment and its default', () => {
+  const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')
+  const listed = lines.flatMap(line => line.match(/^#?([A-Z][A-Z0-9_]*)=(.*)$/)?.slice(1, 3) ?? [])
+  const examples = new Map<string, string>()
+  for (let i = 0; i < listed.length; i += 2) examples.set(listed[i]!, listed[i + 1]!)
+  expect([...examples.keys()].sort()).toEqual(settingNames().sort())
+  expect(readSettings(Object.fromEntries([...examples].filter(([, value]) => value)))).toEqual(readSettings({}))
+})
+
+test('an error names every wrong variable, what it was, and what it may be, but never a URL', () => {
+  const wrong = {
+    PORT: '80800',
+    RATE_LIMIT_PER_MINUTE: '0',
+    SLUICE_DEVNET: 'no',
+    DATABASE_URL: 'mysql://user:secret@host/db',
+    ETH_FINALITY: 'soon',
+    POLYGON_RPC_URL: 'secret.example',
+    ETH_USDC_ADDRESS: '0x12',
+  }
+  let message = ''
+  try {
+    readSettings(wrong)
+  } catch (error) {
+    message = (error as Error).message
+  }
+  expect(message).toMatchInlineSnapshot(`
+    "settings that cannot be used:
+      SLUICE_DEVNET (it is "no"): must be one of on, off
+      DATABASE_URL: must be a URL that starts with postgres:// or postgresql://
+      PORT (it is "80800"): must be a whole number, from 0 to 65535
+      RATE_LIMIT_PER_MINUTE (it is "0"): must be a whole number, 1 or more
+      ETH_FINALITY (it is "soon"): must be tag, or a number of blocks
+      ETH_USDC_ADDRESS (it is "0x12"): must be a contract address: 0x and 40 hex digits
+      POLYGON_RPC_URL: must be a URL that starts with http:// or https:// or ws:// or wss://"
+  `)
+  expect(message).not.toContain('secret')
+})
+
+test('a variable that is set to nothing is as good as not set', () => {
+  expect(readSettings({PORT: '', ETH_RPC_URL: '', ETH_FINALITY: ''})).toEqual(readSettings({}))
+})

@@ -1,0 +1,347 @@
+// The whole service on one machine: Postgres, local chains where no node is named, and a process each for custody, the API, the jobs
+// and every chain. Promises: once startService resolves, each of them runs, and is started again when it dies; stop() ends them all
+// within 10 seconds, whatever hangs; if this process is killed instead, its processes end by themselves, while Postgres and the local
+// chains live on and are adopted by the next start.
+import {mkdirSync} from 'node:fs'
+import {createServer} from 'node:net'
+import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {fileURLToPath} from 'node:url'
+import pg from 'pg'
+import type {ChainCode} from '../chains/registry.ts'
+import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
+import {migrate, type Role, roleUrl} from '../db/migrate.ts'
+import {Child} from './child.ts'
+import {PermanentError} from './errors.ts'
+import {lockHome, type Process, readProcesses, removeService, writeProcesses, writeService} from './home.ts'
+import {LocalChain} from './local-chain.ts'
+import {type Logger, logger} from './log.ts'
+import {commandLine, hasVariable} from './process.ts'
+import type {Settings} from './settings.ts'
+
+// Together below the 10 seconds in which everything ends.
+const CHILD_GRACE_MS = 3500
+const KEEPER_GRACE_MS = 5000
+const STOP_TIMEOUT_MS = 9500
+const ORPHAN_GRACE_MS = 6000
+const FOLLOWED_TIMEOUT_MS = 15_000
+const LONGEST_WAIT_MS = 30_000
+
+const noop = () => {}
+
+export interface ServiceOptions {
+  /** Logs go to files in SLUICE_HOME/logs instead of stderr. */
+  quiet?: boolean
+  /** Told, in a few words, what is waited for. */
+  onStep?(what: string): void
+}
+
+export interface RunningService {
+  /** Absolute. */
+  home: string
+  apiUrl: string
+  /** The owner's. */
+  databaseUrl: string
+  chains: {chain: ChainCode; rpcUrl: string; local: boolean}[]
+  /** Ends everything within 10 seconds. */
+  stop(): Promise<void>
+}
+
+/**
+ * A service that can be stopped at any moment, while it still starts, too. Use startService, or this when a signal may come early:
+ * start() rejects when stop() or kill() was called meanwhile.
+ */
+export class Supervisor {
+  readonly #settings: Settings
+  readonly #options: ServiceOptions
+  readonly #home: string
+  readonly #log: Logger
+  readonly #children: Child[] = []
+  readonly #localChains: LocalChain[] = []
+  #postgres: EmbeddedPostgres | undefined
+  #watch: pg.Client | undefined
+  readonly #startedAt = new Date()
+  #ownerUrl = ''
+  #apiUrl = ''
+  #port: number
+  #unlock: (() => void) | undefined
+  #starting: Promise<void> = Promise.resolve()
+  #stopping: Promise<void> | undefined
+
+  constructor(settings: Settings, options: ServiceOptions = {}) {
+    this.#settings = settings
+    this.#options = options
+    this.#home = path.resolve(settings.home)
+    this.#port = settings.port
+    this.#log = logger('supervisor', options.quiet ? this.#logFile('supervisor') : undefined)
+  }
+
+  async start(): Promise<RunningService> {
+    const starting = this.#start()
+    this.#starting = starting.then(noop, noop)
+    return await starting
+  }
+
+  async #start(): Promise<RunningService> {
+    const {host, port, databaseUrl} = this.#settings
+    this.#unlock = await lockHome(this.#home)
+    await endOrphans(this.#home)
+    await requireFree(host, port)
+    this.#step('the database')
+    if (databaseUrl) this.#ownerUrl = databaseUrl
+    else await this.#startPostgres()
+    await migrate(this.#ownerUrl)
+    await this.#startLocalChains()
+    this.#step('the processes')
+    await this.#startChildren()
+    this.#step('the chains')
+    await this.#untilFollowed()
+    this.#goOn()
+    this.#writeService()
+    return {
+      home: this.#home,
+      apiUrl: this.#apiUrl,
+      databaseUrl: this.#ownerUrl,
+      chains: this.#chains(),
+      stop: () => this.stop(),
+    }
+  }
+
+  #step(what: string): void {
+    this.#goOn()
+    this.#options.onStep?.(what)
+  }
+
+  #goOn(): void {
+    if (this.#stopping) throw new PermanentError('the service was stopped while it started')
+  }
+
+  // --- the database ---
+
+  async #startPostgres(): Promise<void> {
+    this.#postgres = await startPostgres({dir: path.join(this.#home, 'postgres')})
+    this.#goOn()
+    const moved = this.#ownerUrl !== '' && this.#ownerUrl !== this.#postgres.url
+    this.#ownerUrl = this.#postgres.url
+    if (moved) for (const child of this.#children) child.restart(CHILD_GRACE_MS)
+    await this.#watchPostgres()
+  }
+
+  /** Holds a connection for as long as the server lives; when it breaks, the server is started again. */
+  async #watchPostgres(): Promise<void> {
+    const watch = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
+    watch.on('error', () => {}) // 'end' follows
+    await watch.connect()
+    this.#watch = watch
+    watch.once('end', () => void this.#restartPostgres())
+  }
+
+  async #restartPostgres(): Promise<void> {
+    for (let waitMs = 100; !this.#stopping; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+      this.#log.warn('the database ended; it is started again')
+      try {
+        const starting = this.#startPostgres()
+        this.#starting = starting.catch(noop)
+        return await starting
+      } catch (error) {
+        this.#log.error({error: (error as Error).message}, 'the database could not be started')
+        await sleep(waitMs)
+      }
+    }
+  }
+
+  // --- local chains ---
+
+  async #startLocalChains(): Promise<void> {
+    if (!this.#settings.devnet) return
+    for (const {chain, rpcUrl} of this.#settings.chains.values())
+      if (!rpcUrl) this.#localChains.push(new LocalChain({chain: chain.code, home: this.#home, log: this.#log}))
+    if (!this.#localChains.length) return
+    this.#step('the local chains')
+    await Promise.all(this.#localChains.map(chain => chain.start()))
+    for (const chain of this.#localChains) {
+      chain.watch(() => {
+        this.#writeService()
+        this.#children.find(child => child.name === indexerName(chain.chain))?.restart(CHILD_GRACE_MS)
+      })
+    }
+  }
+
+  /** The chains that have a node, and where it is. */
+  #chains(): RunningService['chains'] {
+    return [...this.#settings.chains.values()].flatMap(({chain, rpcUrl}) => {
+      const local = this.#localChains.find(candidate => candidate.chain === chain.code)
+      const url = rpcUrl ?? local?.rpcUrl
+      return url ? [{chain: chain.code, rpcUrl: url, local: local !== undefined}] : []
+    })
+  }
+
+  // --- the processes ---
+
+  async #startChildren(): Promise<void> {
+    const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody')
+    const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs')
+    const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({PORT: String(this.#port)}))
+    const indexers = this.#chains().map(({chain}) => {
+      const environment = () => this.#localChains.find(local => local.chain === chain)?.environment() ?? {}
+      return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
+    })
+    this.#children.push(custody, jobs, api, ...indexers)
+    for (const indexer of indexers) {
+      // A node that does not answer must not keep the rest from running: it is told about, and tried again for ever.
+      indexer.start().catch(error => this.#log.warn({error: error.message}, 'a chain is not followed yet'))
+    }
+    const [{url}] = await Promise.all([api.start(), custody.start(), jobs.start()])
+    if (!url) throw new Error('the API did not say where it listens')
+    this.#apiUrl = url
+    this.#port = Number(new URL(url).port) // a restarted API keeps it
+  }
+
+  #child(name: string, module: string, role: Role, more: () => Record<string, string> = () => ({}), args?: string[]) {
+    return new Child({
+      name,
+      module: fileURLToPath(new URL(`../${module}`, import.meta.url)),
+      args,
+      environment: () => ({
+        ...process.env,
+        SLUICE_HOME: this.#home,
+        DATABASE_URL: roleUrl(this.#ownerUrl, role),
+        ...more(),
+      }),
+      logFile: this.#options.quiet ? this.#logFile(name) : undefined,
+      log: this.#log,
+      onChange: () => this.#record(),
+    })
+  }
+
+  #logFile(name: string): string {
+    const directory = path.join(this.#home, 'logs')
+    mkdirSync(directory, {recursive: true})
+    return path.join(directory, `${name}.log`)
+  }
+
+  /** Waits until every chain is followed, so that what is sent next is seen; not for ever, as a public node may be down. */
+  async #untilFollowed(): Promise<void> {
+    const client = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
+    await client.connect()
+    try {
+      let missing: string[] = this.#chains().map(({chain}) => chain)
+      for (const deadline = Date.now() + FOLLOWED_TIMEOUT_MS; missing.length; await sleep(50)) {
+        this.#goOn()
+        if (Date.now() > deadline) {
+          this.#log.warn({chains: missing}, 'chains that are not followed yet; the service goes on without them')
+          return
+        }
+        const {rows} = await client.query<{chain: string}>(
+          'select chain from chain.cursor where head_moved_at > $1 or halted_at is not null',
+          [this.#startedAt],
+        )
+        missing = missing.filter(code => !rows.some(({chain}) => chain === code))
+      }
+    } finally {
+      await client.end()
+    }
+  }
+
+  // --- what is written down ---
+
+  #writeService(): void {
+    writeService(this.#home, {
+      pid: process.pid,
+      started_at: this.#startedAt.toISOString(),
+      api_url: this.#apiUrl,
+      database_url: this.#ownerUrl,
+      chains: Object.fromEntries(this.#chains().map(({chain, rpcUrl, local}) => [chain, {rpc_url: rpcUrl, local}])),
+    })
+  }
+
+  #record(): void {
+    writeProcesses(
+      this.#home,
+      this.#children.map(({name, pid, state, startedAt, restarts, command}) => ({
+        name,
+        pid,
+        state,
+        started_at: startedAt.toISOString(),
+        restarts,
+        command,
+      })),
+    )
+  }
+
+  // --- the end ---
+
+  /** Ends everything, within 10 seconds. */
+  async stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    await this.#stopping
+  }
+
+  async #stop(): Promise<void> {
+    if (!this.#unlock) return // nothing was started
+    const late = setTimeout(() => void this.kill(), STOP_TIMEOUT_MS)
+    await Promise.all(this.#children.map(child => child.stop(CHILD_GRACE_MS)))
+    await this.#watch?.end()
+    const chains = this.#localChains.map(chain => chain.stop(KEEPER_GRACE_MS))
+    await this.#starting
+    await Promise.all([...chains, this.#postgres?.stop(KEEPER_GRACE_MS)])
+    clearTimeout(late)
+    this.#leave()
+  }
+
+  /** Ends everything at once. What it kept is safe: Postgres and the local chains recover at the next start. */
+  async kill(): Promise<void> {
+    for (const child of this.#children) child.kill()
+    for (const chain of this.#localChains) chain.kill()
+    await this.#postgres?.kill()
+    this.#leave()
+  }
+
+  #leave(): void {
+    if (this.#unlock) removeService(this.#home)
+    this.#unlock?.()
+    this.#unlock = undefined
+  }
+}
+
+/** Starts everything, and resolves when all of it runs. If something does not, stops the rest and rejects with the reason. */
+export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<RunningService> {
+  const supervisor = new Supervisor(settings, options)
+  try {
+    return await supervisor.start()
+  } catch (error) {
+    await supervisor.stop()
+    throw error
+  }
+}
+
+function indexerName(chain: ChainCode): string {
+  return `indexer-${chain.toLowerCase()}`
+}
+
+/** Waits for processes of a supervisor that was killed: they end by themselves; one that hangs is ended. */
+async function endOrphans(home: string): Promise<void> {
+  const lives = async ({pid, command}: Process) =>
+    pid !== undefined && (await commandLine(pid)) === command && (await hasVariable(pid, 'SLUICE_HOME', home))
+  const wait = async (orphan: Process, timeoutMs: number) => {
+    for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await sleep(25))
+      if (!(await lives(orphan))) return
+    process.kill(orphan.pid!, 'SIGKILL')
+  }
+  await Promise.all(readProcesses(home).map(orphan => wait(orphan, ORPHAN_GRACE_MS)))
+}
+
+async function requireFree(host: string, port: number): Promise<void> {
+  const server = createServer()
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
+      reject(
+        new PermanentError(
+          `the API cannot listen on ${host}:${port} (PORT): ${why}; set PORT to a free one, or to 0 for any`,
+        ),
+      )
+    })
+    server.listen(port, host, () => server.close(() => resolve()))
+  })
+}
