@@ -84,7 +84,7 @@ comment on column app.delivery.event_id is 'The event.';
 comment on column app.delivery.endpoint_id is 'The endpoint.';
 comment on column app.delivery.status is 'pending until it succeeds (delivered) or every attempt is used up or the endpoint is disabled (failed).';
 comment on column app.delivery.attempts is 'Attempts of the present schedule; a redelivery starts again at 0.';
-comment on column app.delivery.next_attempt_at is 'When the next attempt is due; while one is under way, when it is given up for lost.';
+comment on column app.delivery.next_attempt_at is 'When the next attempt is due; null when there will be none.';
 comment on column app.delivery.created_at is 'When the event happened.';
 comment on column app.delivery.finished_at is 'When it was delivered or failed.';
 

@@ -1,0 +1,79 @@
+// A worker's proof of life: advisory locks on one connection of its own. Promises: the jobs and the webhook endpoints that a worker holds
+// are held exactly as long as its process lives and reaches the database; who loses this connection must end at once, because others take
+// over what it held (that is what onLost is for). Postgres learns of a vanished machine within 25 seconds, the worker of a vanished
+// Postgres within 10.
+import pg from 'pg'
+import type {Logger} from '../service/log.ts'
+
+// app.recover_dead_pools knows the connection by this name.
+const applicationName = 'sluice-jobs-liveness'
+const heartbeatTimeoutMs = 10_000
+
+export interface Liveness {
+  /** For locks that must not outlive the process. */
+  client: pg.Client
+  /** For graphile-worker: no pool looks for jobs before its lock is held. */
+  plugin: GraphileConfig.Plugin
+  /** Shows that this worker is alive, and frees what dead ones held. Runs each second. */
+  beat(): Promise<void>
+  /** Gives up everything that is held; onLost is not called any more. */
+  release(): Promise<void>
+}
+
+/** `onLost` is called once, with the reason, when the connection is gone; it must end the process. */
+export async function holdLiveness(to: {
+  url: string
+  log: Logger
+  onLost: (reason: string) => void
+}): Promise<Liveness> {
+  const client = new pg.Client({
+    connectionString: to.url,
+    application_name: applicationName,
+    keepAlive: true,
+    options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
+  })
+  let isReleased = false
+  const lost = (reason: string) => {
+    if (isReleased) return
+    isReleased = true
+    to.onLost(reason)
+  }
+  client.on('error', error => lost(error.message))
+  client.on('end', () => lost('the connection ended'))
+  await client.connect()
+
+  const locked = new Map<string, Promise<unknown>>()
+  const lock = (poolId: string) => {
+    const taken = locked.get(poolId) ?? client.query('select pg_advisory_lock(hashtextextended($1, 0))', [poolId])
+    locked.set(poolId, taken)
+    return taken
+  }
+
+  return {
+    client,
+    plugin: {
+      name: 'SluiceLiveness',
+      version: '0.0.0',
+      worker: {
+        hooks: {
+          startWorker: async (_context, {worker}) => {
+            await lock(worker.workerPool.id)
+          },
+        },
+      },
+    },
+    beat: async () => {
+      const timer = setTimeout(lost, heartbeatTimeoutMs, `no answer for ${heartbeatTimeoutMs / 1000} s`)
+      try {
+        const {rows} = await client.query<{recovered: number}>('select app.recover_dead_pools() as recovered')
+        if (rows[0]?.recovered) to.log.warn({jobs: rows[0].recovered}, 'the jobs of a dead worker run again')
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    release: async () => {
+      isReleased = true
+      await client.end()
+    },
+  }
+}

@@ -1,0 +1,61 @@
+// Keeps webhooks away from private networks (server-side request forgery). Promises: the check is made on the very addresses that the
+// connection is then made to, so neither a spelling of an address nor a name that changes its answer gets round it; if any address of a
+// name is private, the name is refused. A name that is slow to resolve holds one lookup, however many messages wait for it.
+import {type LookupAddress, lookup} from 'node:dns'
+import {isIP, type LookupFunction} from 'node:net'
+import ipaddr from 'ipaddr.js'
+import {buildConnector} from 'undici'
+
+/** The way that undici makes its connections; with `allowPrivate` to any address. */
+export function guardedConnector({timeoutMs, allowPrivate}: {timeoutMs: number; allowPrivate: boolean}) {
+  const connect = buildConnector({timeout: timeoutMs, lookup: sharedLookup(allowPrivate)})
+  if (allowPrivate) return connect
+  return ((options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    // An address is never looked up, so it is checked here. The URL parser has brought its spelling into the one form by now.
+    if (isIP(host) && !isPublicAddress(host)) callback(refusal(), null)
+    else connect(options, callback)
+  }) satisfies typeof connect
+}
+
+/** Whether an address is one of the public internet, and not one that leads back into a private network by a translation. */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false
+  const address = ipaddr.process(text) // unwraps ::ffff:a.b.c.d
+  if (address.range() !== 'unicast') return false
+  // Outside of 2000::/3 nothing is assigned to the public internet; ipaddr.js takes ::7f00:1 and the like for unicast.
+  return address.kind() === 'ipv4' || address.match(ipaddr.parse('2000::'), 3)
+}
+
+function refusal(): Error {
+  return new Error('refused: the URL leads to a private address')
+}
+
+function sharedLookup(allowPrivate: boolean): LookupFunction {
+  const running = new Map<string, Promise<LookupAddress[]>>()
+  const resolve = (host: string) => {
+    const addresses = running.get(host) ?? resolveAll(host).finally(() => running.delete(host))
+    running.set(host, addresses)
+    return addresses
+  }
+  return (host, options, callback) => {
+    resolve(host).then(
+      found => {
+        const family = options.family === 4 || options.family === 6 ? options.family : undefined
+        const addresses = found.filter(address => !family || address.family === family)
+        const first = addresses[0]
+        if (!first) return callback(new Error(`no address for ${host}`), '')
+        if (!allowPrivate && !found.every(({address}) => isPublicAddress(address))) return callback(refusal(), '')
+        if (options.all) callback(null, addresses)
+        else callback(null, first.address, first.family)
+      },
+      error => callback(error, ''),
+    )
+  }
+}
+
+function resolveAll(host: string): Promise<LookupAddress[]> {
+  return new Promise((resolve, reject) =>
+    lookup(host, {all: true}, (error, addresses) => (error ? reject(error) : resolve(addresses))),
+  )
+}

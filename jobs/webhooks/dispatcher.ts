@@ -1,0 +1,72 @@
+// Which endpoints this worker sends to. Promises: an endpoint is sent to by one worker at a time, the one that holds its advisory lock; a
+// worker that dies, or is cut from the database, loses the lock at once; no endpoint waits for another. Whatever made a delivery due, one
+// pass finds it: endpoints with something due are locked, and their pumps woken; endpoints that are done are unlocked.
+import type pg from 'pg'
+import type {Logger} from '../../service/log.ts'
+import {coalesce} from '../coalesce.ts'
+import {Pump} from './pump.ts'
+import type {Sender} from './send.ts'
+
+/** How long requests in flight may take to end by themselves when the worker stops. */
+const stopGraceMs = 3000
+
+const key = `hashtextextended('webhook_endpoint:' || id, 0)`
+// Endpoints with something due that are held ($1), or that nobody holds and that are held from now on.
+const acquire = `
+  select id from (
+    select w.id, w.id = any($1::uuid[]) as is_held from app.webhook_endpoint w
+    where w.disabled_at is null and w.deleted_at is null and exists (
+      select from app.delivery d
+      cross join lateral (select from app.event e where e.id = d.event_id and e.sequence is not null limit 1) e
+      where d.endpoint_id = w.id and d.status = 'pending' and d.next_attempt_at <= now()
+    )
+    offset 0 -- the locks are tried for these rows only
+  ) due
+  where is_held or pg_try_advisory_lock(${key})`
+const release = `select pg_advisory_unlock(${key}) from unnest($1::uuid[]) as held (id)`
+
+export interface Dispatcher {
+  /** Finds what is due. Resolves when the pumps of the endpoints concerned were woken. */
+  pass(): Promise<void>
+  /** Ends all sending within `stopGraceMs`; what was not answered by then stays due. */
+  stop(): Promise<void>
+}
+
+/** `locks` is the liveness connection: when it is lost the process ends, so nothing is sent without the lock. */
+export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Sender; log: Logger}): Dispatcher {
+  const pumps = new Map<string, Pump>()
+  let isStopping = false
+  const becameIdle = () => void pass().catch(error => to.log.error({error: String(error)}, 'webhooks: a pass failed'))
+
+  const pass = coalesce(async () => {
+    const idle = [...pumps.values()].filter(pump => pump.isIdle).map(pump => pump.endpointId)
+    for (const id of idle) pumps.delete(id)
+    if (idle.length) await to.locks.query({name: 'release_endpoints', text: release, values: [idle]})
+    if (isStopping) return
+    // Also finds what became due at the endpoints just released, while another worker saw them locked.
+    const values = [[...pumps.keys()]]
+    const due = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})
+    for (const {id} of due.rows) {
+      const pump = pumps.get(id) ?? new Pump(id, {...to, onIdle: becameIdle})
+      pumps.set(id, pump)
+      pump.wake()
+    }
+  })
+
+  const stop = async () => {
+    isStopping = true
+    await pass() // a pass that was under way has made its pumps by now
+    for (const pump of pumps.values()) pump.stop()
+    const allIdle = async (until: number) => {
+      while ([...pumps.values()].some(pump => !pump.isIdle) && performance.now() < until)
+        await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    await allIdle(performance.now() + stopGraceMs)
+    for (const pump of pumps.values()) pump.cut()
+    await to.sender.close()
+    await allIdle(performance.now() + 1000)
+    await pass()
+  }
+
+  return {pass, stop}
+}

@@ -1,0 +1,18 @@
+// Task fail_undeliverable: an endpoint was disabled or deleted, so its pending deliveries fail. Safe to run twice, or beside itself: it
+// changes only rows that are still pending, and skips those that somebody else is changing. The tick does the same each minute.
+import type {Task} from 'graphile-worker'
+import type pg from 'pg'
+
+/** Small, because events wait for the end of every transaction that is older than they are. */
+const batch = 2000
+
+export function failUndeliverable(pool: pg.Pool): Task {
+  return (_payload, {abortSignal}) => failAll(pool, abortSignal)
+}
+
+export async function failAll(pool: pg.Pool, signal?: AbortSignal): Promise<void> {
+  while (!signal?.aborted) {
+    const {rows} = await pool.query<{failed: number}>('select app.fail_undeliverable($1) as failed', [batch])
+    if (rows[0]!.failed < batch) return
+  }
+}

@@ -1,0 +1,16 @@
+// Signatures of webhooks, as Standard Webhooks 1.0 has them. Promises: what this signs, the `standardwebhooks` packages verify, with
+// the present secret and, during a rotation, with the previous one.
+import {createHmac} from 'node:crypto'
+
+/**
+ * The headers that identify and sign one message. `secrets` are whsec_<base64>, the present one first; each gives a signature.
+ * `at` is the time of this attempt in milliseconds: receivers refuse a message whose timestamp is minutes off.
+ */
+export function signedHeaders(id: string, body: string, secrets: string[], at = Date.now()): Record<string, string> {
+  const timestamp = String(Math.floor(at / 1000))
+  const signatures = secrets.map(secret => {
+    const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+  })
+  return {'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ')}
+}

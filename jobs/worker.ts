@@ -1,0 +1,105 @@
+// One jobs worker: graphile-worker's tasks, the webhook dispatcher and the tick, alive as long as its liveness connection is. Promises:
+// several workers may run; what one of them held when it died is taken over within three seconds.
+import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
+import type pg from 'pg'
+import {openPool} from '../db/pool.ts'
+import type {Logger} from '../service/log.ts'
+import {holdLiveness, type Liveness} from './liveness.ts'
+import {startTick} from './tick.ts'
+import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
+import {type Dispatcher, startDispatcher} from './webhooks/dispatcher.ts'
+import {failAll, failUndeliverable} from './webhooks/fail-undeliverable.ts'
+import {openSender} from './webhooks/send.ts'
+import {channel, type Sequencer, startSequencer} from './webhooks/sequencer.ts'
+
+const foldBatch = 20_000
+
+export interface WorkerOptions {
+  /** URL of the role sluice_jobs. */
+  databaseUrl: string
+  /** Whether webhooks may go to private addresses. */
+  allowPrivate: boolean
+  log: Logger
+  /** Must end the process: what this worker holds is being taken over. */
+  onLost: (reason: string) => void
+}
+
+export interface Worker {
+  /** Stops within 5 seconds; what is under way is finished or left for another worker. */
+  stop(): Promise<void>
+}
+
+export async function startWorker({databaseUrl, allowPrivate, log, onLost}: WorkerOptions): Promise<Worker> {
+  const liveness = await holdLiveness({url: databaseUrl, log, onLost})
+  const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: 12, log})
+  const sequencer = startSequencer({pool, log})
+  const dispatcher = startDispatcher({locks: liveness.client, pool, sender: openSender({allowPrivate}), log})
+  liveness.client.on('notification', () => {
+    dispatcher.pass().catch(error => log.error({error: String(error)}, 'webhooks: a pass failed'))
+  })
+  await liveness.client.query(`listen ${channel}`)
+  const runner = await startRunner({pool, sequencer, liveness, log})
+  runner.promise.catch(error => onLost(`graphile-worker ended: ${error}`))
+  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, log})
+  return {
+    stop: async () => {
+      sequencer.stop()
+      await Promise.all([runner.stop(), dispatcher.stop(), stopTick()])
+      await liveness.release()
+      await pool.end()
+    },
+  }
+}
+
+interface Parts {
+  pool: pg.Pool
+  sequencer: Sequencer
+  dispatcher: Dispatcher
+  liveness: Liveness
+  log: Logger
+}
+
+function startRunner({pool, sequencer, liveness, log}: Omit<Parts, 'dispatcher'>): Promise<Runner> {
+  const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
+  return run({
+    pgPool: pool,
+    taskList: {
+      deliver_webhooks: deliverWebhooks(sequencer),
+      fail_undeliverable: failUndeliverable(pool),
+    },
+    logger: new GraphileLogger(() => (level, message) => log[levels[level]](message)),
+    noHandleSignals: true,
+    preset: {
+      plugins: [liveness.plugin],
+      worker: {concurrentJobs: 5, pollInterval: 1000, gracefulShutdownAbortTimeout: 1000},
+    },
+  })
+}
+
+async function startParts({pool, sequencer, dispatcher, liveness, log}: Parts): Promise<() => Promise<void>> {
+  const utils = await makeWorkerUtils({pgPool: pool, logger: new GraphileLogger(() => () => {})})
+  const second = 1000
+  const minute = 60 * second
+  const stop = startTick(
+    [
+      {name: 'recover dead workers', intervalMs: second, run: liveness.beat},
+      {name: 'sequence events', intervalMs: second, run: sequencer.run},
+      {name: 'find due webhooks', intervalMs: second, run: dispatcher.pass},
+      {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
+      {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
+      {name: 'delete failed jobs', intervalMs: minute, run: () => utils.cleanup({tasks: ['DELETE_PERMAFAILED_JOBS']})},
+    ],
+    log,
+  )
+  return async () => {
+    await stop()
+    await utils.release()
+  }
+}
+
+async function foldBalances(pool: pg.Pool): Promise<void> {
+  for (;;) {
+    const {rows} = await pool.query<{folded: string}>('select app.fold_balances($1) as folded', [foldBatch])
+    if (Number(rows[0]!.folded) < foldBatch) return
+  }
+}
