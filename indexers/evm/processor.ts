@@ -4,12 +4,14 @@
 
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
+import type {RpcClient} from '@subsquid/rpc-client'
 import {getAddress} from 'viem'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
 import type {ChainSettings} from '../../service/settings.ts'
 import {type ReadBlock, writeBlocks} from '../match.ts'
 import type {ChainDatabase} from '../store.ts'
+import {fetchRange} from './catch-up.ts'
 import {type EvmFrame, type EvmLog, type EvmTransaction, transfersOf} from './transfers.ts'
 
 /** Root of the trie of no transactions. */
@@ -70,6 +72,7 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
     .addLog({})
   if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
   withoutMetricsServer(processor)
+  if (traces === 'off') withLeanCatchUp(processor)
 
   processor.run(database, async ({store, blocks}) => {
     const read = (blocks as unknown as ReadEvmBlock[]).map(block => readBlock(block, chain.assets[0].token, tokens))
@@ -92,6 +95,26 @@ function readBlock(block: ReadEvmBlock, native: string, tokens: Map<string, stri
 function withoutMetricsServer(processor: object): void {
   const silent = {addChainRpcMetrics() {}, addRunnerMetrics() {}, serve: async () => ({port: 0})}
   Object.assign(processor, {getPrometheusServer: () => silent}) // private in 1.27.3
+}
+
+// Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts). The seam is the one between evm-processor's
+// runner and its data source; both are private in 1.27.3.
+function withLeanCatchUp(processor: object): void {
+  const {getHotDataSource, getChainRpcClient} = processor as {
+    getHotDataSource(): {getFinalizedHeight(): Promise<number>}
+    getChainRpcClient(): RpcClient
+  }
+  const source = getHotDataSource.call(processor)
+  const getFinalizedBlocks = async function* ([request]: {range: {from: number}}[]) {
+    let from = request!.range.from
+    for (let to = await source.getFinalizedHeight(); from <= to; to = await source.getFinalizedHeight()) {
+      for await (const blocks of fetchRange(getChainRpcClient.call(processor), from, to)) {
+        from = blocks.at(-1)!.header.height + 1
+        yield {blocks, isHead: from > to}
+      }
+    }
+  }
+  Object.assign(source, {getFinalizedBlocks})
 }
 
 function routeLogs(log: Logger): void {

@@ -1,0 +1,120 @@
+// Catching up with a chain: blocks/s of the real indexer process over a bare loop that only fetches and parses the same blocks and
+// receipts from the same server, with 1,000,000 provisioned addresses.
+import {type ChildProcess, fork, spawn} from 'node:child_process'
+import {once} from 'node:events'
+import {readFileSync} from 'node:fs'
+import {Agent, request} from 'undici'
+import {roleUrl} from '../db/migrate.ts'
+import {type Bench, provision, withDatabase} from './database.ts'
+import {usdc} from './replay-server.ts'
+import type {Result} from './result.ts'
+
+const hotBlocks = 100 // the newest blocks are followed one by one; catching up is what lies below them
+
+export async function benchCatchUp(blocks: number, perBlock: number): Promise<{results: Result[]; memoryMb: number}> {
+  const server = fork(new URL('replay-server.ts', import.meta.url), [String(blocks), String(perBlock)])
+  const [{port}] = await once(server, 'message')
+  const url = `http://127.0.0.1:${port}`
+  try {
+    await bareLoop(url, Math.floor(blocks / 5)) // warm up, as the indexer is allowed to below
+    const floor = await bareLoop(url, blocks - hotBlocks)
+    const {rate, memoryMb} = await withDatabase(async bench => {
+      await provision(bench.pool, 'ETH', 1_000_000, `'0x' || lpad(to_hex(n), 8, '0') || repeat('a', 32)`)
+      return indexer(bench, url, blocks - hotBlocks)
+    })
+    const after = await bareLoop(url, blocks - hotBlocks)
+    const what = `catch-up, ${blocks} blocks of ${perBlock} transactions`
+    return {results: [{what, value: rate, floor: Math.max(floor, after), unit: 'blocks/s'}], memoryMb}
+  } finally {
+    server.kill()
+  }
+}
+
+/** The floor: batches of ten blocks and their receipts, five at a time, fetched and parsed. */
+async function bareLoop(url: string, count: number): Promise<number> {
+  const agent = new Agent({connections: 5})
+  const began = performance.now()
+  let next = 1
+  const batch = async (heights: number[]) => {
+    const calls = heights.flatMap((height, i) => [
+      {jsonrpc: '2.0', id: 2 * i, method: 'eth_getBlockByNumber', params: [`0x${height.toString(16)}`, true]},
+      {jsonrpc: '2.0', id: 2 * i + 1, method: 'eth_getBlockReceipts', params: [`0x${height.toString(16)}`]},
+    ])
+    const {body} = await request(url, {
+      method: 'POST',
+      dispatcher: agent,
+      body: JSON.stringify(calls),
+      headers: {'content-type': 'application/json'},
+    })
+    const answers = (await body.json()) as unknown[]
+    if (answers.length !== calls.length) throw new Error('the server left something out')
+  }
+  const lane = async () => {
+    while (next <= count) {
+      const from = next
+      next += 10
+      await batch(Array.from({length: Math.min(10, count - from + 1)}, (_, i) => from + i))
+    }
+  }
+  await Promise.all(Array.from({length: 5}, lane))
+  await agent.close()
+  return count / ((performance.now() - began) / 1000)
+}
+
+/** The real process, with settling, blocks and finality switched on. */
+async function indexer({ownerUrl, pool}: Bench, url: string, upTo: number): Promise<{rate: number; memoryMb: number}> {
+  const child = spawn(
+    process.execPath,
+    [
+      ...(process.env.PROF ? ['--cpu-prof', '--cpu-prof-dir=/tmp/w/prof'] : []),
+      new URL('../indexers/main.ts', import.meta.url).pathname,
+      '--chain',
+      'ETH',
+    ],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: {
+        ...process.env,
+        LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+        DATABASE_URL: roleUrl(ownerUrl, 'sluice_indexer'),
+        ETH_RPC_URL: url,
+        ETH_CHAIN_ID: '1337',
+        ETH_USDC_ADDRESS: usdc,
+        ETH_START_HEIGHT: '1',
+      },
+    },
+  )
+  const head = async () => {
+    const {rows} = await pool.query<{height: number}>(
+      `select head_height as height from chain.cursor where chain = 'ETH'`,
+    )
+    return rows[0]?.height ?? 0
+  }
+  try {
+    const first = await reached(head, Math.floor(upTo / 5), child)
+    const began = performance.now()
+    const last = await reached(head, upTo, child)
+    const rate = (last - first) / ((performance.now() - began) / 1000)
+    const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
+    return {rate, memoryMb: Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024}
+  } finally {
+    child.kill()
+    await once(child, 'exit')
+  }
+}
+
+async function reached(head: () => Promise<number>, height: number, child: ChildProcess): Promise<number> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`the indexer ended with code ${child.exitCode}`)
+    const at = await head()
+    if (at >= height) return at
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const {results, memoryMb} = await benchCatchUp(Number(process.argv[2] ?? 5000), Number(process.argv[3] ?? 5))
+  for (const result of results)
+    console.log(result.what, result.value.toFixed(0), result.floor.toFixed(0), (result.value / result.floor).toFixed(2))
+  console.log(`peak memory ${memoryMb.toFixed(0)} MB`)
+}

@@ -1,0 +1,11 @@
+// What a bench reports: a rate, the floor of the same run, and their ratio.
+export interface Result {
+  what: string
+  value: number
+  floor: number
+  unit: string
+  /** What the ratio should reach; undefined where nothing was promised. */
+  target?: string
+}
+
+export const ratio = ({value, floor}: Result): string => (value / floor).toFixed(2)

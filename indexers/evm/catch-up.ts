@@ -1,0 +1,118 @@
+// The fetch stage under evm-processor while an EVM chain catches up: bare batches of blocks and receipts, checked and handed on in the
+// few fields that we read, and as many blocks per transaction as were fetched while the last one committed. Promises: the blocks are
+// those of the heights asked for, in order; each carries all its receipts, and a receipt of another block is refused and asked for
+// again. (evm-processor's own stage validates and maps every field of every transaction, ten blocks to a transaction: bench/RESULTS.md
+// has both.) The blocks near the head, and call traces, are left to evm-processor.
+
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {RpcClient} from '@subsquid/rpc-client'
+import {RetryableError} from '../../service/errors.ts'
+import type {EvmLog, EvmTransaction} from './transfers.ts'
+
+export interface FetchedBlock {
+  header: {
+    height: number
+    hash: string
+    parentHash: string
+    /** Milliseconds. */
+    timestamp: number
+    transactionsRoot: string
+    logsBloom: string
+  }
+  transactions: EvmTransaction[]
+  logs: EvmLog[]
+  traces: []
+}
+
+const blocksPerCall = 25
+const callsInFlight = 5
+const blocksPerTransaction = 1000
+const attempts = 10
+
+/** Yields the blocks from a height to another in ascending batches. */
+export async function* fetchRange(client: RpcClient, from: number, to: number): AsyncIterable<FetchedBlock[]> {
+  const inFlight: {done: boolean; blocks: Promise<FetchedBlock[]>}[] = []
+  let next = from
+  const fill = () => {
+    while (next <= to && inFlight.length < callsInFlight + blocksPerTransaction / blocksPerCall) {
+      if (inFlight.filter(call => !call.done).length >= callsInFlight) return
+      const call = {done: false, blocks: fetchBlocks(client, next, Math.min(next + blocksPerCall - 1, to))}
+      call.blocks.then(
+        () => {
+          call.done = true
+          fill()
+        },
+        () => {},
+      )
+      inFlight.push(call)
+      next += blocksPerCall
+    }
+  }
+  fill()
+  while (inFlight.length) {
+    const batch = await inFlight.shift()!.blocks
+    while (inFlight[0]?.done && batch.length < blocksPerTransaction) batch.push(...(await inFlight.shift()!.blocks))
+    fill()
+    yield batch
+  }
+}
+
+async function fetchBlocks(client: RpcClient, from: number, to: number): Promise<FetchedBlock[]> {
+  const heights = Array.from({length: to - from + 1}, (_, i) => from + i)
+  const calls = heights.flatMap(height => {
+    const at = `0x${height.toString(16)}`
+    return [
+      {method: 'eth_getBlockByNumber', params: [at, true]},
+      {method: 'eth_getBlockReceipts', params: [at]},
+    ]
+  })
+  for (let attempt = 1; ; attempt++) {
+    const answers = await client.batchCall(calls)
+    try {
+      return heights.map((height, i) => assemble(height, answers[2 * i], answers[2 * i + 1]))
+    } catch (error) {
+      if (attempt === attempts) throw error
+      await sleep(100 * attempt)
+    }
+  }
+}
+
+interface RpcBlock {
+  number: string
+  hash: string
+  parentHash: string
+  timestamp: string
+  transactionsRoot: string
+  logsBloom: string
+  transactions: {hash: string; from: string; to: string | null; value: string}[]
+}
+
+interface RpcReceipt {
+  blockHash: string
+  transactionHash: string
+  status: string
+  logs: {address: string; topics: string[]; data: string}[]
+}
+
+// Written out instead of a schema: this runs for every transaction of the chain, and a schema took most of the time.
+function assemble(height: number, block: RpcBlock | null, receipts: RpcReceipt[] | null): FetchedBlock {
+  if (!block || Number(block.number) !== height || !Array.isArray(block.transactions)) {
+    throw new RetryableError(`the node gave no block ${height}`)
+  }
+  if (!Array.isArray(receipts) || receipts.length !== block.transactions.length) {
+    throw new RetryableError(`the node gave not all receipts of block ${height}`)
+  }
+  const logs: EvmLog[] = []
+  const transactions = block.transactions.map((transaction, transactionIndex) => {
+    const receipt = receipts[transactionIndex]!
+    if (receipt.blockHash !== block.hash || receipt.transactionHash !== transaction.hash) {
+      throw new RetryableError(`the node gave receipts of another block for ${height}`)
+    }
+    for (const {address, topics, data} of receipt.logs) logs.push({transactionIndex, address, topics, data})
+    const {hash, from, to, value} = transaction
+    return {transactionIndex, hash, from, to, value: BigInt(value), status: Number(receipt.status)}
+  })
+  const {hash, parentHash, timestamp, transactionsRoot, logsBloom} = block
+  const header = {height, hash, parentHash, timestamp: Number(timestamp) * 1000, transactionsRoot, logsBloom}
+  return {header, transactions, logs, traces: []}
+}
