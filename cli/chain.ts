@@ -1,0 +1,73 @@
+// sluice chain: what an operator decides about a chain that stands still after a reorganisation below the final block.
+import type {Command} from 'commander'
+import {PermanentError} from '../service/errors.ts'
+import {action, chainCode, leaf, type Sluice, wholeNumber} from './command.ts'
+
+const chainOption = ['--chain <code>', 'the chain', chainCode] as const
+
+export function addChainCommands(program: Command): void {
+  const chain = program.command('chain').description('a chain that was halted: read it again, or go on')
+
+  leaf(
+    chain,
+    'rewind',
+    [
+      'Goes back to a height and reads the chain again from there, as the node has it now.',
+      '',
+      'Final deposits above that height stay as they are; an incident opens for each of them that is not found again.',
+      'Without --to it goes back to where the chain forked, as the indexer found it when it halted.',
+    ].join('\n'),
+    'sluice chain rewind --chain ETH',
+  )
+    .requiredOption(...chainOption)
+    .option('--to <height>', 'the last block to keep', wholeNumber)
+    .action(
+      action<{chain: string; to?: number}>(async ({db}, {chain, to}) => {
+        const height = to ?? (await forkOf(db, chain))
+        await db.query('select app.request_rewind($1, $2)', [chain, height])
+        return {
+          json: {chain, rewind_to: height},
+          text: `The indexer goes back to block ${height} of ${chain} and reads on from there; sluice status shows it.`,
+        }
+      }),
+    )
+
+  leaf(
+    chain,
+    'resume',
+    'Goes on with a halted chain as if nothing had been seen: the node was wrong, or is another one now.',
+    'sluice chain resume --chain ETH',
+  )
+    .requiredOption(...chainOption)
+    .action(
+      action<{chain: string}>(async ({db}, {chain}) => {
+        const {rows} = await db.query<{halted: boolean}>(
+          'select halted_at is not null as halted from chain.cursor where chain = $1',
+          [chain],
+        )
+        if (!rows[0]) throw new PermanentError(`${chain} is not followed; sluice status shows the chains that are`)
+        if (!rows[0].halted) throw new PermanentError(`${chain} is not halted; there is nothing to resume`)
+        await db.query('select app.resume_chain($1)', [chain])
+        return {
+          json: {chain, resumed: true},
+          text: `${chain} goes on. If its final block is still not on the node's chain, it will be halted again.`,
+        }
+      }),
+    )
+}
+
+/** The newest block that we and the node had in common when the chain was halted. */
+async function forkOf(db: Sluice['db'], chain: string): Promise<number> {
+  const {rows} = await db.query<{height: number | null}>(
+    `select (details->>'common_height')::int as height from app.incident
+     where chain = $1 and kind = 'fork_below_final' and resolved_at is null`,
+    [chain],
+  )
+  const height = rows[0]?.height
+  if (height != null) return height
+  throw new PermanentError(
+    rows[0]
+      ? `the fork of ${chain} lies below every block that is kept; say with --to how far to go back`
+      : `${chain} is not halted; to read it again all the same, say with --to how far to go back`,
+  )
+}

@@ -1,0 +1,94 @@
+// What all commands share: how they are declared, find the service, talk to its database, and fail. Promises: exit code 0 when it was
+// done, 1 when it was not, 2 when the command line was wrong; an error says what happened, why, and what to do next.
+import path from 'node:path'
+import {type Command, InvalidArgumentError} from 'commander'
+import pg from 'pg'
+import {type ChainCode, chainCodes} from '../chains/registry.ts'
+import {PermanentError} from '../service/errors.ts'
+import {readService, type Service} from '../service/home.ts'
+import {commandLine} from '../service/process.ts'
+import {readSettings} from '../service/settings.ts'
+import {type Report, show} from './output.ts'
+
+/** The running service, and a connection to its database as the owner. */
+export interface Sluice {
+  home: string
+  service: Service
+  db: pg.Client
+}
+
+/** Declares a command with --json and an example in its help. */
+export function leaf(parent: Command, name: string, summary: string, example: string): Command {
+  return parent
+    .command(name)
+    .description(summary)
+    .option('--json', 'print one line of JSON')
+    .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}`)
+}
+
+/** What a command does: gets its options and its argument, and says what it did. */
+type Work<Options> = (sluice: Sluice, options: Options, argument: string) => Promise<Report>
+
+/** Wraps what a command does: finds the service, runs it, shows what it says. */
+export function action<Options extends object>(work: Work<Options>): (...given: unknown[]) => Promise<void> {
+  return async (...given) => {
+    const options = given.at(-2) as Options & {json?: boolean}
+    const argument = given.length > 2 ? String(given[0]) : ''
+    const sluice = await findSluice()
+    try {
+      show(await work(sluice, options, argument), options.json ?? false)
+    } finally {
+      await sluice.db.end()
+    }
+  }
+}
+
+async function findSluice(): Promise<Sluice> {
+  const home = path.resolve(readSettings().home)
+  const service = readService(home)
+  const start = 'start it with npm start, or set SLUICE_HOME to the directory of the one you mean'
+  if (!service) throw new PermanentError(`no service runs in ${home}; ${start}`)
+  if (!(await commandLine(service.pid))) throw new PermanentError(`the service of ${home} was killed; ${start}`)
+  const db = new pg.Client({connectionString: service.database_url, application_name: 'sluice-cli'})
+  db.on('error', () => {}) // the query under way fails, and says so
+  await db.connect().catch(cause => {
+    throw new PermanentError(`the database of ${home} does not answer (${cause.message}); look at its logs`, {cause})
+  })
+  return {home, service, db}
+}
+
+// --- arguments ---
+
+/** A list of chain codes, separated by commas. */
+export function chainList(text: string): ChainCode[] {
+  return [...new Set(text.split(',').map(chainCode))]
+}
+
+export function chainCode(text: string): ChainCode {
+  const code = chainCodes.find(known => known === text.trim().toUpperCase())
+  if (!code) throw new InvalidArgumentError(`chains are ${chainCodes.join(', ')}.`)
+  return code
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('it must be a whole number, 0 or more.')
+  return Number(text)
+}
+
+export function time(text: string): Date {
+  const at = new Date(text)
+  if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('it must be a time, such as 2026-11-20T10:00:00Z.')
+  return at
+}
+
+/** The UUID in a public id of this kind; undefined if it is none. */
+export function parseId(kind: string, text: string): string | undefined {
+  return text.match(new RegExp(`^${kind}_([0-9a-f]{32})$`))?.[1]
+}
+
+/** The UUID in a public id of this kind. Throws where it is none. */
+export function requireId(kind: string, what: string, text: string): string {
+  const id = parseId(kind, text)
+  if (!id) throw new PermanentError(`"${text}" is not the id of a ${what} (${kind}_ and 32 hex digits)`)
+  return id
+}

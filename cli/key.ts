@@ -1,0 +1,81 @@
+// sluice key: the keys with which merchants use the API. A secret is shown once and never stored.
+import {createHash, randomBytes} from 'node:crypto'
+import type {Command} from 'commander'
+import {PermanentError} from '../service/errors.ts'
+import {action, leaf, requireId} from './command.ts'
+import {findMerchant, merchantOption} from './merchant.ts'
+import {facts, moment, table} from './output.ts'
+
+/** A new secret, and the hash of it that is stored. */
+export function newKey(): {secret: string; hash: Buffer} {
+  const secret = `sk_${randomBytes(32).toString('base64url')}`
+  return {secret, hash: createHash('sha256').update(secret).digest()}
+}
+
+export function addKeyCommands(program: Command): void {
+  const key = program.command('key').description('keys with which merchants use the API')
+
+  leaf(key, 'create', 'Makes a key. Its secret is shown here and never again.', 'sluice key create --merchant acme')
+    .requiredOption(...merchantOption)
+    .action(
+      action<{merchant: string}>(async ({db, service}, options) => {
+        const merchant = await findMerchant(db, options.merchant)
+        const {secret, hash} = newKey()
+        const {rows} = await db.query<{id: string}>(`select app.public_id('key', app.create_api_key($1, $2)) as id`, [
+          merchant.id,
+          hash,
+        ])
+        const {id} = rows[0]!
+        return {
+          json: {id, secret},
+          text: [
+            facts({id, secret}),
+            '',
+            'The secret is not shown again. Try it:',
+            `  curl -H 'Authorization: Bearer ${secret}' ${service.api_url}/v1/balances`,
+          ].join('\n'),
+        }
+      }),
+    )
+
+  leaf(key, 'list', 'Lists the keys of a merchant, without their secrets.', 'sluice key list --merchant acme')
+    .requiredOption(...merchantOption)
+    .action(
+      action<{merchant: string}>(async ({db}, options) => {
+        const merchant = await findMerchant(db, options.merchant)
+        const {rows} = await db.query<{id: string; created_at: Date; revoked_at: Date | null}>(
+          `select app.public_id('key', id) as id, created_at, revoked_at from app.api_key where merchant_id = $1
+           order by created_at, id`,
+          [merchant.id],
+        )
+        return {
+          json: {keys: rows},
+          text: table(
+            ['id', 'made', 'revoked'],
+            rows.map(row => [row.id, moment(row.created_at), moment(row.revoked_at)]),
+            `Merchant ${merchant.prefix} has no keys; sluice key create makes one.`,
+          ),
+        }
+      }),
+    )
+
+  leaf(key, 'revoke', 'Ends a key, at once.', 'sluice key revoke key_0199f2c4a1b27c3d8e4f5a6b7c8d9e0f --merchant acme')
+    .argument('<key-id>', 'id of the key')
+    .option(merchantOption[0], "revoke it only if it is this merchant's, by id or prefix")
+    .action(
+      action<{merchant?: string}>(async ({db}, options, given) => {
+        const id = requireId('key', 'key', given)
+        const merchant = options.merchant === undefined ? undefined : await findMerchant(db, options.merchant)
+        const {rows} = await db.query<{revoked_at: Date}>(
+          `with own as (select id from app.api_key where id = $1 and ($2::uuid is null or merchant_id = $2))
+           select app.revoke_api_key(id) from own`,
+          [id, merchant?.id],
+        )
+        if (!rows.length) {
+          const whose = merchant ? `merchant ${merchant.prefix} has` : 'there is'
+          throw new PermanentError(`${whose} no key ${given}; sluice key list shows them`)
+        }
+        return {json: {id: given, revoked: true}, text: `Key ${given} does not work any more.`}
+      }),
+    )
+}

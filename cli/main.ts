@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+// sluice: the command line for operators. One file per group of commands; what they share is in command.ts.
+import {Command, CommanderError} from 'commander'
+import {loadEnvironmentFile} from '../service/settings.ts'
+import {addChainCommands} from './chain.ts'
+import {addDevnetCommand} from './devnet.ts'
+import {addIncidentCommands} from './incident.ts'
+import {addKeyCommands} from './key.ts'
+import {addMerchantCommands} from './merchant.ts'
+import {addStatusCommand} from './status.ts'
+import {addWebhookCommands} from './webhook.ts'
+
+const program = new Command('sluice')
+  .description(
+    'Operates a running Sluice service, which it finds by SLUICE_HOME (default: .sluice in the current directory).',
+  )
+  .showHelpAfterError('(--help says how it is used)')
+  .addHelpText('after', '\nIn a checkout: npm run -s sluice -- status')
+  .enablePositionalOptions()
+  .exitOverride()
+
+addStatusCommand(program)
+addMerchantCommands(program)
+addKeyCommands(program)
+addWebhookCommands(program)
+addIncidentCommands(program)
+addChainCommands(program)
+addDevnetCommand(program)
+
+try {
+  loadEnvironmentFile()
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+  else {
+    console.error(`sluice: ${(error as Error).message}`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,117 @@
+// sluice merchant: the accounts of merchants, and the chains that they may use.
+import {type Command, Option} from 'commander'
+import type pg from 'pg'
+import {type ChainCode, chains} from '../chains/registry.ts'
+import {PermanentError} from '../service/errors.ts'
+import {action, chainList, leaf, parseId, wholeNumber} from './command.ts'
+import {moment, table} from './output.ts'
+
+export interface Merchant {
+  /** UUID. */
+  id: string
+  /** mer_... */
+  publicId: string
+  prefix: string
+  name: string
+}
+
+/** The merchant with this id or prefix. */
+export async function findMerchant(db: pg.Client, idOrPrefix: string): Promise<Merchant> {
+  const {rows} = await db.query<Merchant>(
+    `select id, app.public_id('mer', id) as "publicId", prefix, name from app.merchant where id = $1::uuid or prefix = $2`,
+    [parseId('mer', idOrPrefix), idOrPrefix],
+  )
+  if (!rows[0]) throw new PermanentError(`there is no merchant "${idOrPrefix}"; sluice merchant list shows all`)
+  return rows[0]
+}
+
+export const merchantOption = ['--merchant <id-or-prefix>', 'the merchant, by id or prefix'] as const
+
+export function addMerchantCommands(program: Command): void {
+  const merchant = program.command('merchant').description('accounts of merchants, and the chains that they may use')
+  const runnable = chains.map(chain => chain.code)
+
+  leaf(
+    merchant,
+    'create',
+    'Makes a merchant account. A key for its API comes from sluice key create.',
+    'sluice merchant create --name "Acme Games" --prefix acme --chains ETH,POLYGON --fee-bps 50',
+  )
+    .requiredOption('--name <name>', 'name for people')
+    .requiredOption('--prefix <prefix>', '2 to 12 lower-case letters and digits, unique; never changes')
+    .addOption(
+      new Option('--chains <codes>', 'chains that it may use, separated by commas')
+        .argParser(chainList)
+        .default(runnable, runnable.join(',')),
+    )
+    .option('--fee-bps <number>', 'service fee in basis points: 50 is 0.5 %', wholeNumber, 0)
+    .action(
+      action<{name: string; prefix: string; chains: ChainCode[]; feeBps: number}>(async ({db}, options) => {
+        const {name, prefix, chains, feeBps} = options
+        const {rows} = await db.query<{id: string}>(
+          `select app.public_id('mer', app.create_merchant($1, $2, $3, $4)) as id`,
+          [name, prefix, chains, feeBps],
+        )
+        const {id} = rows[0]!
+        return {json: {id, prefix}, text: `Made merchant ${prefix} (${id}) with ${chains.join(', ')}.`}
+      }),
+    )
+
+  leaf(merchant, 'list', 'Lists all merchants.', 'sluice merchant list').action(
+    action(async ({db}) => {
+      const {rows} = await db.query<{
+        id: string
+        prefix: string
+        name: string
+        fee_bps: number
+        chains: string[]
+        created_at: Date
+      }>(
+        `select app.public_id('mer', id) as id, prefix, name, fee_bps, created_at,
+           array(select chain from app.merchant_chain c where c.merchant_id = m.id and c.enabled order by chain) as chains
+         from app.merchant m order by created_at, id`,
+      )
+      return {
+        json: {merchants: rows},
+        text: table(
+          ['prefix', 'name', 'chains', 'fee bps', 'since', 'id'],
+          rows.map(row => [row.prefix, row.name, row.chains.join(','), row.fee_bps, moment(row.created_at), row.id]),
+          'There are no merchants yet; sluice merchant create makes one.',
+        ),
+      }
+    }),
+  )
+
+  for (const enable of [true, false]) {
+    const verb = enable ? 'enable' : 'disable'
+    leaf(
+      merchant,
+      `${verb}-chain`,
+      enable
+        ? 'Lets a merchant use a chain.'
+        : 'Stops new addresses on a chain. The existing ones stay watched, and their deposits count.',
+      `sluice merchant ${verb}-chain --merchant acme --chain POLYGON`,
+    )
+      .requiredOption(...merchantOption)
+      .requiredOption('--chain, --chains <codes>', 'chains, separated by commas', chainList)
+      .action(
+        action<{merchant: string; chains: ChainCode[]}>(async ({db}, options) => {
+          const {id, publicId, prefix} = await findMerchant(db, options.merchant)
+          await db.query('select app.set_merchant_chain($1, chain, $3) from unnest($2::text[]) as c (chain)', [
+            id,
+            options.chains,
+            enable,
+          ])
+          const {rows} = await db.query<{chain: string}>(
+            'select chain from app.merchant_chain where merchant_id = $1 and enabled order by chain',
+            [id],
+          )
+          const enabled = rows.map(row => row.chain)
+          return {
+            json: {id: publicId, prefix, chains: enabled},
+            text: `Merchant ${prefix} may use ${enabled.join(', ') || 'no chain'} now.`,
+          }
+        }),
+      )
+  }
+}
