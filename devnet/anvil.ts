@@ -1,0 +1,168 @@
+// One anvil process as an engine: it executes transactions and builds blocks, and keeps nothing that is not in the journal.
+// Promises: it never outlives the next start (its pid is on disk before it runs), and a call either gives anvil's answer,
+// or anvil's error, or says that the engine is gone.
+import {type ChildProcess, spawn} from 'node:child_process'
+import {once} from 'node:events'
+import {readFile, rm} from 'node:fs/promises'
+import {createRequire} from 'node:module'
+import path from 'node:path'
+import {createInterface} from 'node:readline'
+import {z} from 'zod'
+import {commandLine} from '../service/process.ts'
+import {MNEMONIC} from './constants.ts'
+
+/** States of so many blocks below the head can be queried; each costs memory. */
+export const KEPT_STATES = 128
+const START_TIMEOUT_MS = 20_000
+const CALL_TIMEOUT_MS = 15_000
+
+const Answer = z.object({
+  result: z.unknown().optional(),
+  error: z.object({code: z.number(), message: z.string(), data: z.unknown().optional()}).optional(),
+})
+
+/** An error answer of JSON-RPC. */
+export class RpcError extends Error {
+  override name = 'RpcError'
+  readonly code: number
+  readonly data: unknown
+
+  constructor({code, message, data}: {code: number; message: string; data?: unknown}) {
+    super(message)
+    this.code = code
+    this.data = data
+  }
+}
+
+/** The engine died, hangs, or was killed. */
+export class EngineGone extends Error {
+  override name = 'EngineGone'
+}
+
+export class Anvil {
+  readonly #child: ChildProcess
+  readonly #url: string
+  /** Blocks mined since it was started. */
+  mined = 0
+  /** Where the tips of the next block go; undefined until it was set. */
+  coinbase: string | undefined
+
+  private constructor(child: ChildProcess, url: string) {
+    this.#child = child
+    this.#url = url
+  }
+
+  /** Starts an anvil that has the genesis block of the chain only. `directory` is the chain's. */
+  static async start(directory: string, {chainId, genesis}: {chainId: number; genesis: number}): Promise<Anvil> {
+    await killLeftover(directory)
+    const options = {
+      port: 0,
+      'chain-id': chainId,
+      timestamp: genesis,
+      mnemonic: MNEMONIC,
+      balance: 1_000_000_000,
+      // Later hardforks keep 8191 block hashes in the state (EIP-2935): mining then takes ten times as long, and a
+      // snapshot has 550 KB instead of 1.
+      hardfork: 'cancun',
+      order: 'fifo',
+      'slots-in-an-epoch': 4,
+      'prune-history': KEPT_STATES,
+      'cache-path': path.join(directory, 'anvil'), // never written; it tells whose process this is
+    }
+    const words = ['--no-mining', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])]
+    const child = spawn('/bin/sh', ['-c', 'echo $$ >"$0" && exec "$@"', pidFile(directory), binary(), ...words], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('close', () => process.removeListener('exit', kill))
+    const anvil = new Anvil(child, await address(child))
+    await anvil.call('anvil_setLoggingEnabled', [false])
+    return anvil
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Calls `listener` once when the process has ended. */
+  onExit(listener: () => void): void {
+    this.#child.once('exit', listener)
+  }
+
+  /** Rejects with RpcError when anvil refuses, and with EngineGone when there is no answer. */
+  async call(method: string, params: unknown[] = []): Promise<unknown> {
+    let answer: z.infer<typeof Answer>
+    try {
+      const response = await fetch(this.#url, {
+        method: 'POST',
+        headers: {'content-type': 'application/json'},
+        body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      })
+      answer = Answer.parse(await response.json())
+    } catch (cause) {
+      throw new EngineGone(`anvil did not answer ${method}`, {cause})
+    }
+    if (answer.error) throw new RpcError(answer.error)
+    return answer.result
+  }
+
+  /** Ends the process at once; there is nothing in it to save. */
+  async kill(): Promise<void> {
+    if (!this.alive) return
+    const exited = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await exited
+  }
+}
+
+/** The anvil binary itself: npm's `anvil` is a Node program around it, which a kill would hit instead. */
+function binary(): string {
+  const architecture = process.arch === 'x64' ? 'amd64' : process.arch
+  const name = `@foundry-rs/anvil-${process.platform}-${architecture}`
+  const require = createRequire(createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json'))
+  try {
+    return path.join(path.dirname(require.resolve(`${name}/package.json`)), 'bin', 'anvil')
+  } catch (cause) {
+    throw new Error(`there is no anvil for this machine (package ${name}); set the chain's RPC variable instead`, {
+      cause,
+    })
+  }
+}
+
+/** Resolves to the URL that anvil says it listens on. */
+async function address(child: ChildProcess): Promise<string> {
+  let said = ''
+  child.stderr!.on('data', chunk => {
+    said = `${said}${chunk}`.slice(-2000)
+  })
+  return await new Promise((resolve, reject) => {
+    const fail = (why: string) => {
+      clearTimeout(timer)
+      child.kill('SIGKILL')
+      reject(new EngineGone(`anvil did not start (${why}): ${said.trim()}`))
+    }
+    const timer = setTimeout(fail, START_TIMEOUT_MS, `silent for ${START_TIMEOUT_MS / 1000} s`)
+    child.once('error', error => fail(error.message))
+    child.once('exit', (code, signal) => fail(signal ?? `exit code ${code}`))
+    createInterface({input: child.stdout!}).on('line', line => {
+      const listening = /^Listening on (127\.0\.0\.1:\d+)/.exec(line)
+      if (!listening) return
+      clearTimeout(timer)
+      resolve(`http://${listening[1]}`)
+    })
+  })
+}
+
+function pidFile(directory: string): string {
+  return path.join(directory, 'anvil.pid')
+}
+
+/** Kills the anvil of a process that was itself killed; one that got its pid in the meantime is left alone. */
+export async function killLeftover(directory: string): Promise<void> {
+  const pid = Number(await readFile(pidFile(directory), 'utf8').catch(() => ''))
+  if (pid > 0 && (await commandLine(pid))?.includes(`--cache-path ${path.join(directory, 'anvil')}`))
+    process.kill(pid, 'SIGKILL')
+  await rm(pidFile(directory), {force: true})
+}

@@ -1,0 +1,387 @@
+// A local chain: anvil executes, the journal remembers. Why not anvil alone, as measured on anvil 1.7.1:
+// - it answers `debug_traceBlockByHash` from old states, and forgets them after about 3,600 blocks ("Resource not found"),
+//   at once with --prune-history; without it, 15,000 empty blocks had put 6 GB on disk and mining had fallen to 76 blocks/s;
+// - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit only, or
+//   every so many seconds: after kill -9 the chain would come back behind what was final;
+// - anvil_rollback leaves the base fee of the dropped blocks behind, so that the chain could not be executed again.
+// What holds: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each
+// block is committed to the journal before anybody hears of it; a lost engine is started from a snapshot (1 KB each) some
+// hundred blocks below the head, executes the blocks above it again, and must arrive at the same hash; and a reorganisation
+// is the same from a lower block. The engine is replaced every few thousand blocks, so that its memory has a bound.
+//
+// Promises: what the journal has is the chain. Changes happen one at a time; a read of state waits for the change before it.
+// Contracts must not depend on BLOCKHASH: anvil forgets the hashes before a snapshot (a chain that does not come out the
+// same from one snapshot is tried from older ones, and from genesis last).
+import {EventEmitter} from 'node:events'
+import {gunzipSync, gzipSync} from 'node:zlib'
+import {type Abi, encodeDeployData, type Hex, keccak256, numberToHex} from 'viem'
+import {z} from 'zod'
+import {Anvil, EngineGone, KEPT_STATES, RpcError} from './anvil.ts'
+import {chainIds, deployer, faucet, type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
+import contracts from './contracts.json' with {type: 'json'}
+import {Block, FullBlock, type Head, type Journal} from './journal.ts'
+
+const SNAPSHOT_INTERVAL_BLOCKS = 250
+const ENGINE_LIFE_BLOCKS = 3000
+const COMMIT_BLOCKS = 50
+const SNAPSHOTS_TRIED = 3
+const ATTEMPTS = 3
+const GAS_PRICE = {maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n}
+const USDC_SUPPLY = 10n ** 18n // a trillion USDC
+
+const State = z.looseObject({
+  blocks: z.array(z.looseObject({header: z.looseObject({number: z.string()})})),
+  transactions: z.array(z.unknown()),
+})
+
+/** A block to be made: its transactions are these, or, where undefined, what waits in the pool. */
+type Plan = {timestamp: number; coinbase: string; raw?: string[]}
+
+export class LocalChain extends EventEmitter<{block: [Block]}> {
+  readonly code: LocalChainCode
+  readonly #directory: string
+  readonly #journal: Journal
+  #engine: Anvil | undefined
+  #queue: Promise<unknown> = Promise.resolve()
+  #closed = false
+
+  private constructor(code: LocalChainCode, directory: string, journal: Journal) {
+    super()
+    this.setMaxListeners(0) // one per subscriber
+    this.code = code
+    this.#directory = directory
+    this.#journal = journal
+  }
+
+  /** Goes on with the chain of the journal, or begins it with the two contracts in block 1. */
+  static async open(code: LocalChainCode, directory: string, journal: Journal): Promise<LocalChain> {
+    const has = journal.meta('chain') ?? code
+    if (has !== code) throw new Error(`${directory} holds the local chain of ${has}, not of ${code}`)
+    const chain = new LocalChain(code, directory, journal)
+    try {
+      await chain.#change(engine => chain.#begin(engine))
+    } catch (error) {
+      await chain.close()
+      throw error
+    }
+    return chain
+  }
+
+  get chainId(): number {
+    return chainIds[this.code]
+  }
+
+  get head(): Head {
+    const {head} = this.#journal
+    if (!head) throw new Error('the chain has no block yet')
+    return head
+  }
+
+  get journal(): Journal {
+    return this.#journal
+  }
+
+  /** Reads state from the engine, after the changes asked for before. Rejects with RpcError where anvil refuses. */
+  async query(method: string, params: unknown[]): Promise<unknown> {
+    for (let attempt = 1; ; attempt++) {
+      await this.#queue.catch(() => {})
+      const engine = this.#engine?.alive ? this.#engine : await this.#change(async engine => engine)
+      try {
+        return await engine.call(method, params)
+      } catch (error) {
+        if (error instanceof RpcError || attempt === ATTEMPTS) throw error
+        await this.#drop(engine)
+      }
+    }
+  }
+
+  /** Puts a raw transaction into the pool, where it stays until it is mined. Resolves to its txid. */
+  async submit(raw: string): Promise<string> {
+    return await this.#change(engine => this.#submit(engine, raw))
+  }
+
+  /** Signs for one of anvil's accounts and submits; the nonce is the next free one, also for concurrent callers. */
+  async submitAs(
+    account: typeof faucet,
+    request: {to?: Hex; data?: Hex; value?: bigint; gas?: bigint},
+  ): Promise<string> {
+    const {to, data, value} = request
+    return await this.#change(async engine => {
+      const nonce = Number(await ask(engine, 'eth_getTransactionCount', [account.address, 'pending']))
+      const call = {from: account.address, to, data, value: value === undefined ? undefined : numberToHex(value)}
+      const gas = request.gas ?? BigInt(z.string().parse(await ask(engine, 'eth_estimateGas', [call])))
+      return await this.#submit(engine, await account.signTransaction(this.#request({...request, gas, nonce})))
+    })
+  }
+
+  /** Mines so many blocks; the first takes what waits in the pool. Block times end with now, or run ahead of it. */
+  async mine(count: number): Promise<Head> {
+    let target: number | undefined // set once, so that an attempt after a lost engine goes on where the last one stopped
+    return await this.#change(async given => {
+      let engine = given
+      target ??= this.head.height + count
+      while (this.head.height < target) {
+        const blocks: FullBlock[] = []
+        for (let height = this.head.height + 1; height <= target && blocks.length < COMMIT_BLOCKS; height++) {
+          const parent = blocks.at(-1)?.block ?? this.head
+          blocks.push(await execute(engine, this.#plan(Number(parent.timestamp), target - height)))
+        }
+        this.#commit(blocks)
+        engine = await this.#housekeep(engine)
+      }
+      return this.head
+    })
+  }
+
+  /**
+   * Replaces the top `depth` blocks by `depth + 1` new ones. With keepTransactions each transaction is mined again, one
+   * block later than before; without, they are gone. Rejects with RangeError unless 1 <= depth <= height of the head.
+   */
+  async reorg(depth: number, {keepTransactions}: {keepTransactions: boolean}): Promise<Head> {
+    return await this.#change(async () => {
+      const {height} = this.head
+      if (depth < 1 || depth > height)
+        throw new Refused(new RangeError(`cannot replace ${depth} blocks: there are ${height} blocks above genesis`))
+      const fork = height - depth
+      this.#journal.setMeta('forks', String(Number(this.#journal.meta('forks') ?? 0) + 1))
+      const engine = await this.#restore(fork)
+      const blocks: FullBlock[] = []
+      for (let offset = 1; offset <= depth + 1; offset++) {
+        const timestamp = Number(blocks.at(-1)?.block.timestamp ?? this.#block(fork).block.timestamp)
+        const raw = this.#transactionsAgain(fork, offset, keepTransactions)
+        blocks.push(await execute(engine, {...this.#plan(timestamp, depth + 1 - offset), raw}))
+      }
+      this.#commit(blocks)
+      await this.#fillPool(engine)
+      return this.head
+    })
+  }
+
+  /** What the new block at fork + offset takes over from the old chain. The contracts of block 1 stay in block 1. */
+  #transactionsAgain(fork: number, offset: number, keepTransactions: boolean): string[] {
+    if (fork + offset === 1) return this.#block(1).raw
+    const old = fork + offset - 1
+    return keepTransactions && old > fork && old !== 1 ? this.#block(old).raw : []
+  }
+
+  /** Ends the engine. A change under way is lost, and was told to nobody. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#engine?.kill()
+    await this.#queue.catch(() => {})
+    await this.#engine?.kill()
+  }
+
+  // --- one change after the other ---
+
+  /** Runs `work` after all changes before it, with an engine at the head. A lost engine is replaced and `work` runs again. */
+  async #change<T>(work: (engine: Anvil) => Promise<T>): Promise<T> {
+    const result = this.#queue.catch(() => {}).then(() => this.#attempt(work))
+    this.#queue = result
+    return await result
+  }
+
+  async #attempt<T>(work: (engine: Anvil) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      if (this.#closed) throw new EngineGone('the local chain is stopping')
+      try {
+        const engine = this.#engine?.alive ? this.#engine : await this.#restoreHead()
+        return await work(engine)
+      } catch (error) {
+        if (error instanceof Refused) throw error.cause
+        if (this.#engine) await this.#drop(this.#engine) // it may be ahead of the journal
+        if (!(error instanceof EngineGone) || attempt === ATTEMPTS) throw error
+      }
+    }
+  }
+
+  async #drop(engine: Anvil): Promise<void> {
+    if (this.#engine === engine) this.#engine = undefined
+    await engine.kill()
+  }
+
+  // --- the engine ---
+
+  /** The first blocks, if they are missing: the engine's own genesis, and the contracts. */
+  async #begin(engine: Anvil): Promise<void> {
+    if (this.head.height >= 1) return
+    const deployments = [
+      encodeDeployData({
+        abi: contracts.TestUsdc.abi as Abi,
+        bytecode: contracts.TestUsdc.bytecode as Hex,
+        args: [faucet.address, USDC_SUPPLY],
+      }),
+      contracts.Multisend.bytecode as Hex,
+    ]
+    const raw = await Promise.all(
+      deployments.map((data, nonce) => deployer.signTransaction(this.#request({data, nonce, gas: 3_000_000n}))),
+    )
+    const block = await execute(engine, {...this.#plan(this.head.timestamp, 0), raw})
+    const made = block.receipts.map(receipt => z.string().parse(receipt.contractAddress).toLowerCase())
+    const expected = [USDC_ADDRESS, MULTISEND_ADDRESS].map(address => address.toLowerCase())
+    if (String(made) !== String(expected)) throw new Error(`the contracts are at ${made}, not at ${expected}`)
+    this.#commit([block])
+  }
+
+  async #restoreHead(): Promise<Anvil> {
+    const height = this.#journal.head?.height
+    const engine = height === undefined ? await this.#genesis() : await this.#restore(height)
+    await this.#fillPool(engine)
+    return engine
+  }
+
+  /** An engine for a chain that has no block yet: its genesis becomes the chain's. */
+  async #genesis(): Promise<Anvil> {
+    const genesis = Math.floor(Date.now() / 1000)
+    const engine = await this.#start(genesis)
+    const block = await blockAt(engine, 0)
+    this.#journal.setMeta('chain', this.code)
+    this.#journal.setMeta('genesis_timestamp', String(genesis))
+    this.#journal.commit([{block, raw: [], receipts: [], callTraces: [], traces: []}])
+    return engine
+  }
+
+  /**
+   * Replaces the engine by one whose head is the chain's block at `height`, with an empty pool. It starts far enough
+   * below that the states of the blocks before the head can be queried, too.
+   */
+  async #restore(height: number): Promise<Anvil> {
+    const genesis = Number(this.#journal.meta('genesis_timestamp'))
+    for (const snapshot of [...this.#journal.snapshots(height - KEPT_STATES, SNAPSHOTS_TRIED), undefined]) {
+      const engine = await this.#start(genesis)
+      if (snapshot) await engine.call('anvil_loadState', [`0x${Buffer.from(snapshot.state).toString('hex')}`])
+      if (await this.#replay(engine, snapshot?.height ?? 0, height)) return engine
+      await this.#drop(engine)
+    }
+    throw new Error(
+      `anvil does not arrive at block ${height} of the journal again; remove ${this.#directory} to begin anew`,
+    )
+  }
+
+  /** Executes the blocks above `from` up to `to` again; false as soon as the outcome differs from the journal. */
+  async #replay(engine: Anvil, from: number, to: number): Promise<boolean> {
+    for (let height = from + 1; height <= to; height++) {
+      const {block, raw} = this.#block(height)
+      await build(engine, {timestamp: Number(block.timestamp), coinbase: block.miner, raw})
+    }
+    return (await blockAt(engine, 'latest')).hash === this.#block(to).block.hash
+  }
+
+  async #start(genesis: number): Promise<Anvil> {
+    if (this.#engine) await this.#drop(this.#engine)
+    const engine = await Anvil.start(this.#directory, {chainId: this.chainId, genesis})
+    this.#engine = engine
+    engine.onExit(() => {
+      // One that somebody killed is replaced at once.
+      if (this.#engine === engine && !this.#closed) this.#change(async () => {}).catch(() => {})
+    })
+    if (this.#closed) await engine.kill()
+    return engine
+  }
+
+  /** Gives a fresh engine the transactions that wait; what can no longer be mined is forgotten. */
+  async #fillPool(engine: Anvil): Promise<void> {
+    for (const {txid, raw} of this.#journal.pool()) {
+      try {
+        await engine.call('eth_sendRawTransaction', [raw])
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error
+        this.#journal.removeFromPool(txid)
+      }
+    }
+  }
+
+  /** Takes a snapshot now and then, and replaces an engine that has grown. */
+  async #housekeep(engine: Anvil): Promise<Anvil> {
+    const {height} = this.head
+    const [newest] = this.#journal.snapshots(height, 1)
+    if (height - (newest?.height ?? 0) >= SNAPSHOT_INTERVAL_BLOCKS)
+      this.#journal.saveSnapshot(height, await dump(engine, height))
+    return engine.mined < ENGINE_LIFE_BLOCKS ? engine : await this.#restoreHead()
+  }
+
+  // --- blocks ---
+
+  async #submit(engine: Anvil, raw: string): Promise<string> {
+    const txid = z.string().parse(await ask(engine, 'eth_sendRawTransaction', [raw]))
+    this.#journal.addToPool(txid, raw)
+    return txid
+  }
+
+  #commit(blocks: FullBlock[]): void {
+    this.#journal.commit(blocks)
+    for (const {block} of blocks) this.emit('block', block)
+  }
+
+  /** The next block after one of time `parent`, when `after` more are to follow: as late as now allows. */
+  #plan(parent: number, after: number): Plan {
+    const now = Math.floor(Date.now() / 1000)
+    // Each fork has a coinbase of its own: an empty block that replaces an empty block must have another hash.
+    const coinbase = `0xc01bba5e${(this.#journal.meta('forks') ?? '0').padStart(32, '0')}`
+    return {timestamp: Math.max(parent + 1, now - after), coinbase}
+  }
+
+  #block(height: number): FullBlock {
+    const block = this.#journal.block(height)
+    if (!block) throw new Error(`the journal has no block ${height}`)
+    return block
+  }
+
+  #request(request: {to?: Hex; data?: Hex; value?: bigint; gas: bigint; nonce: number}) {
+    return {type: 'eip1559', chainId: this.chainId, ...GAS_PRICE, ...request} as const
+  }
+}
+
+/** The caller is at fault, not the engine, which stays. */
+class Refused extends Error {
+  constructor(cause: Error) {
+    super(cause.message, {cause})
+  }
+}
+
+/** A call that changes no block, and that anvil may refuse. */
+async function ask(engine: Anvil, method: string, params: unknown[]): Promise<unknown> {
+  try {
+    return await engine.call(method, params)
+  } catch (error) {
+    throw error instanceof RpcError ? new Refused(error) : error
+  }
+}
+
+/** Makes a block and reads all of it. */
+async function execute(engine: Anvil, plan: Plan): Promise<FullBlock> {
+  await build(engine, plan)
+  const block = await blockAt(engine, 'latest')
+  const txids = block.transactions.map(transaction => transaction.hash)
+  if (plan.raw && String(txids) !== String(plan.raw.map(raw => keccak256(raw as Hex))))
+    throw new Error(`block ${Number(block.number)} came out with other transactions than planned`)
+  if (txids.length === 0) return {block, raw: [], receipts: [], callTraces: [], traces: []}
+  const [raw, receipts, callTraces, traces] = await Promise.all([
+    Promise.all(txids.map(txid => engine.call('eth_getRawTransactionByHash', [txid]))),
+    engine.call('eth_getBlockReceipts', [block.number]),
+    engine.call('debug_traceBlockByHash', [block.hash, {tracer: 'callTracer'}]),
+    engine.call('trace_block', [block.number]),
+  ])
+  return FullBlock.parse({block, raw, receipts, callTraces, traces})
+}
+
+async function build(engine: Anvil, {timestamp, coinbase, raw}: Plan): Promise<void> {
+  for (const transaction of raw ?? []) await engine.call('eth_sendRawTransaction', [transaction])
+  if (engine.coinbase !== coinbase) await engine.call('anvil_setCoinbase', [coinbase])
+  engine.coinbase = coinbase
+  await engine.call('evm_mine', [{timestamp}])
+  engine.mined++
+}
+
+async function blockAt(engine: Anvil, height: number | 'latest'): Promise<Block> {
+  const at = typeof height === 'number' ? numberToHex(height) : height
+  return Block.parse(await engine.call('eth_getBlockByNumber', [at, true]))
+}
+
+/** The engine's state with its last block only: accounts do not grow with the chain, blocks would. */
+async function dump(engine: Anvil, height: number): Promise<Uint8Array> {
+  const dumped = z.string().parse(await engine.call('anvil_dumpState'))
+  const state = State.parse(JSON.parse(gunzipSync(Buffer.from(dumped.slice(2), 'hex')).toString()))
+  const blocks = state.blocks.filter(({header}) => Number(header.number) === height)
+  return gzipSync(JSON.stringify({...state, blocks, transactions: []}))
+}

@@ -1,0 +1,26 @@
+// What is the same on every local chain, so that settings and tests can name it. The keys are anvil's, known to all the world.
+import {getAddress} from 'viem'
+import {mnemonicToAccount} from 'viem/accounts'
+
+/** EIP-155 chain ids of the local chains; no public network has them. */
+export const chainIds = {ETH: 1_337_001, POLYGON: 1_337_002} as const
+export type LocalChainCode = keyof typeof chainIds
+
+export function isLocalChainCode(code: string): code is LocalChainCode {
+  return code in chainIds
+}
+
+export const MNEMONIC = 'test test test test test test test test test test test junk'
+/** The ten accounts that anvil endows, and for which the chain signs `eth_sendTransaction`. */
+export const accounts = Array.from({length: 10}, (_, addressIndex) => mnemonicToAccount(MNEMONIC, {addressIndex}))
+/** Pays for everything that is sent on request; it holds all USDC. */
+export const faucet = accounts[0]!
+/** Deploys the two contracts in block 1 and does nothing else, which makes their addresses constants. */
+export const deployer = accounts[9]!
+export const USDC_ADDRESS = getAddress('0x700b6A60ce7EaaEA56F065753d8dcB9653dbAD35')
+export const MULTISEND_ADDRESS = getAddress('0xA15BB66138824a1c7167f5E85b957d04Dd34E468')
+export const USDC_DECIMALS = 6
+
+/** `safe` and `finalized` trail the head by so many blocks: one and two epochs of four slots. */
+export const SAFE_DEPTH = 4
+export const FINALIZED_DEPTH = 8
