@@ -143,6 +143,7 @@ begin
   execute format('grant usage on schema %I to sluice_indexer', state);
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $$;
+comment on function chain.install is 'Makes the tables in which an indexer keeps its place on a chain. Safe to run again.';
 
 -- Starts following a chain above a block that the node called final. The first block to be indexed must link to it.
 -- Does nothing for a chain that is followed already.
@@ -156,6 +157,7 @@ begin
   values (of_chain || ':' || height, of_chain, height, hash, '', time_of_block);
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
 end $$;
+comment on function chain.anchor is 'Starts following a chain above a block that its node called final. Does nothing for a chain that is followed already.';
 
 -- The tracers of a node may number the calls inside a transaction differently, and the number is part of a deposit's identity: a chain
 -- that was read with one of them is never read with the other.
@@ -169,6 +171,7 @@ begin
       using errcode = 'P0003';
   end if;
 end $$;
+comment on function chain.pin_tracer is 'Records which tracer numbers the internal calls of a chain, and refuses another one afterwards.';
 
 -- Moves finality to a block that the node calls final. True if that block is final here now. False, and nothing changed, if
 -- the block with this hash is not on our chain: the node may be ahead of us, behind us, or on another fork.
@@ -186,6 +189,7 @@ begin
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
   return true;
 end $$;
+comment on function chain.finalize is 'Moves finality to a block that the node calls final; true if that block is final here now.';
 
 -- Back to a lower block, with the indexer not running: everything above it is forgotten and will be read again. Above the final
 -- height this is how the indexer follows a fork that the store cannot undo. Below it, only an operator asks for it (rewind_to is
@@ -213,6 +217,7 @@ begin
   where c.chain = of_chain;
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $$;
+comment on function chain.rewind is 'Forgets the blocks above a height, so that they are read again. Below the final height only where an operator asked for it.';
 
 grant select, insert, update, delete on chain.transfer, chain.block to sluice_indexer;
 grant select on chain.cursor to sluice_indexer, sluice_api, sluice_jobs;

@@ -123,7 +123,7 @@ revoke create on schema app from sluice_jobs;
 -- The body of an event as webhooks and GET /v1/events show it.
 create function app.event_body(payload json, sequence bigint) returns text
 language sql immutable parallel safe
-return left(payload::text, -1) || ', "sequence" : ' || sequence || '}';
+return left(payload::text, -1) || ', "sequence" : ' || sequence::text || '}';
 comment on function app.event_body is 'The JSON body of an event: its payload and its sequence.';
 
 -- Gives committed events their sequence, in the order in which they became visible. Returns how many are still waiting (for an older
@@ -147,6 +147,7 @@ begin
   select count(*) into waiting from (select from app.event where sequence is null limit 1) rest;
   return waiting;
 end $$;
+comment on function app.sequence_events is 'Gives committed events their sequence; returns how many still wait. One caller at a time, the others return at once.';
 
 grant usage on sequence app.event_sequence to sluice_jobs;
 grant select on app.event, app.webhook_endpoint, app.delivery, app.delivery_attempt to sluice_jobs;

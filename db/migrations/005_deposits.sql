@@ -166,6 +166,7 @@ begin
   select coalesce(sum(deltas), 0) into folded from summed;
   return folded;
 end $$;
+comment on function app.fold_balances is 'Adds balance deltas to balances; returns how many. Safe to run at any time and in several places.';
 
 create table app.incident (
   id bigint primary key generated always as identity,
@@ -355,6 +356,7 @@ begin
   update chain.cursor c set halted_at = clock_timestamp() where c.chain = of_chain and c.halted_at is null;
   insert into app.incident (chain, kind, subject, details) values (of_chain, 'fork_below_final', of_chain, details) on conflict do nothing;
 end $$;
+comment on function chain.halt is 'Stops a chain, with an incident, because the final block is not on the node''s chain any more.';
 grant execute on function chain.halt to sluice_indexer;
 
 -- An operator's decision about an incident. 'kept': the deposit stays as it is. 'reorged': a final deposit that is gone is taken back,
@@ -397,6 +399,7 @@ begin
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $$;
+comment on function app.resolve_incident is 'An operator''s decision about an incident: kept, or reorged to take a final deposit back.';
 
 -- What an operator decides about a halted chain: go on as it is (the node was wrong), or go back to a height and read again. The indexer,
 -- which knows the node, carries the second one out (chain.rewind).
@@ -407,6 +410,7 @@ begin
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'resumed'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null;
 end $$;
+comment on function app.resume_chain is 'An operator''s decision that a halted chain goes on as it is.';
 
 create function app.request_rewind(of_chain text, to_height int) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -414,6 +418,7 @@ begin
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $$;
+comment on function app.request_rewind is 'An operator''s decision that a chain is read again from a height; its indexer carries it out.';
 
 grant select on app.deposit, app.balance_now to sluice_api;
 grant select on app.incident to sluice_jobs;
