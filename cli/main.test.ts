@@ -1,0 +1,201 @@
+// The command line as operators and scripts call it: a process of its own, on a real database.
+import {execFile} from 'node:child_process'
+import {createHash} from 'node:crypto'
+import {mkdtempSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {writeProcesses, writeService} from '../service/home.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+
+const program = fileURLToPath(new URL('main.ts', import.meta.url))
+const hash = `0x${'ab'.repeat(32)}`
+let db: TestDatabase
+let home: string
+
+beforeAll(async () => {
+  db = await testDatabase()
+  home = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
+  writeService(home, {
+    pid: process.pid,
+    started_at: '2026-01-31T12:00:00.000Z',
+    api_url: 'http://127.0.0.1:1',
+    database_url: db.ownerUrl,
+    chains: {ETH: {rpc_url: 'ws://127.0.0.1:2', local: true}},
+  })
+})
+
+afterAll(async () => {
+  await db.drop()
+  rmSync(home, {recursive: true})
+})
+
+interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+async function sluice(...given: string[]): Promise<Ended> {
+  return await new Promise(resolve => {
+    const environment = {...process.env, SLUICE_HOME: home}
+    execFile(process.execPath, [program, ...given], {env: environment, cwd: tmpdir()}, (error, stdout, stderr) =>
+      resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
+    )
+  })
+}
+
+/** Runs with --json, and wants success and exactly one line. */
+async function json<T = Record<string, unknown>>(...given: string[]): Promise<T> {
+  const {code, stdout, stderr} = await sluice(...given, '--json')
+  expect({code, stderr}).toEqual({code: 0, stderr: ''})
+  expect(stdout).toMatch(/^[^\n]+\n$/)
+  return JSON.parse(stdout) as T
+}
+
+async function failure(...given: string[]): Promise<string> {
+  const {code, stdout, stderr} = await sluice(...given)
+  expect({code, stdout}).toEqual({code: 1, stdout: ''})
+  return stderr
+}
+
+test('a merchant is made once per prefix, and is found by prefix and by id', async () => {
+  const made = await json(
+    'merchant',
+    'create',
+    '--name',
+    'Acme',
+    '--prefix',
+    'acme',
+    '--chains',
+    'eth',
+    '--fee-bps',
+    '50',
+  )
+  expect(made).toEqual({id: expect.stringMatching(/^mer_[0-9a-f]{32}$/), prefix: 'acme'})
+  expect(await json('merchant', 'enable-chain', '--merchant', String(made.id), '--chain', 'POLYGON')).toEqual({
+    ...made,
+    chains: ['ETH', 'POLYGON'],
+  })
+  await json('merchant', 'disable-chain', '--merchant', 'acme', '--chains', 'ETH')
+  expect(await json('merchant', 'list')).toEqual({
+    merchants: [{...made, name: 'Acme', fee_bps: 50, chains: ['POLYGON'], created_at: expect.any(String)}],
+  })
+  expect(await failure('merchant', 'create', '--name', 'B', '--prefix', 'acme')).toMatch(/acme belongs to another/)
+  expect(await failure('merchant', 'create', '--name', 'B', '--prefix', 'b2', '--chains', 'BTC')).toMatch(
+    /BTC cannot be/,
+  )
+  expect(await failure('key', 'create', '--merchant', 'nobody', '--json')).toMatch(/no merchant "nobody"/)
+})
+
+test('of a key only the hash is kept, and it can be revoked', async () => {
+  await json('merchant', 'create', '--name', 'Keys', '--prefix', 'keys')
+  const {id, secret} = await json<{id: string; secret: string}>('key', 'create', '--merchant', 'keys')
+  expect(secret).toMatch(/^sk_[A-Za-z0-9_-]{43}$/)
+  const rows = await db.rows<{hash: string}>(`select encode(secret_hash, 'hex') as hash from app.api_key`)
+  expect(rows).toEqual([{hash: createHash('sha256').update(secret).digest('hex')}])
+  expect(await failure('key', 'revoke', id, '--merchant', 'acme')).toMatch(/merchant acme has no key/)
+  expect(await json('key', 'revoke', id)).toEqual({id, revoked: true})
+  expect(await json('key', 'list', '--merchant', 'keys')).toEqual({
+    keys: [{id, created_at: expect.any(String), revoked_at: expect.any(String)}],
+  })
+})
+
+test('a webhook endpoint is added, tested, rotated, and sent again what failed', async () => {
+  await json('merchant', 'create', '--name', 'Hooks', '--prefix', 'hooks')
+  const added = await json('webhook', 'add', '--merchant', 'hooks', '--url', 'https://hooks.example/sluice')
+  expect(added).toEqual({id: expect.stringMatching(/^whe_/), secret: expect.stringMatching(/^whsec_/)})
+  const id = String(added.id)
+  expect((await json('webhook', 'rotate', id)).secret).not.toBe(added.secret)
+  const {delivery_id} = await json<{delivery_id: string}>('webhook', 'test', id)
+  const {rows} = await db.pool.query(
+    `update app.delivery set status = 'failed', attempts = 9, next_attempt_at = null returning created_at`,
+  )
+  const listed = await json('webhook', 'deliveries', id, '--status', 'failed')
+  expect(listed).toMatchObject({deliveries: [{id: delivery_id, type: 'webhook.test', status: 'failed', attempts: 9}]})
+  const since = (rows[0] as {created_at: Date}).created_at
+  expect(await json('webhook', 'redeliver', id, '--since', new Date(since.getTime() + 1000).toISOString())).toEqual({
+    count: 0,
+  })
+  expect(await json('webhook', 'redeliver', id, '--since', since.toISOString())).toEqual({count: 1})
+  expect(await json('webhook', 'redeliver', id, '--delivery', delivery_id)).toEqual({count: 1})
+  expect((await sluice('webhook', 'redeliver', id)).code).toBe(2)
+  expect(await failure('webhook', 'add', '--merchant', 'hooks', '--url', 'ftp://x')).toMatch(/must be http/)
+  const {stdout} = await sluice('webhook', 'list', '--merchant', 'hooks')
+  expect(stdout).toMatch(/^merchant +url +state +id\nhooks +https:\/\/hooks\.example\/sluice +enabled +whe_\w+\n$/)
+  expect(stdout).not.toContain('whsec_')
+})
+
+test('a halted chain is rewound to where it forked, or resumed, as the operator decides', async () => {
+  await db.pool.query(`select chain.anchor('ETH', 'eip155:1', 100, $1, now())`, [hash])
+  expect(await failure('chain', 'resume', '--chain', 'ETH')).toMatch(/not halted/)
+  expect(await failure('chain', 'rewind', '--chain', 'ETH')).toMatch(/say with --to/)
+  await db.pool.query(`select chain.halt('ETH', '{"common_height": 97}')`)
+  const {incidents} = await json<{incidents: {id: number}[]}>('incident', 'list')
+  expect(incidents).toMatchObject([{chain: 'ETH', kind: 'fork_below_final', details: {common_height: 97}}])
+  expect(await failure('incident', 'resolve', String(incidents[0]!.id), '--as', 'kept')).toMatch(/sluice chain rewind/)
+  expect(await json('chain', 'rewind', '--chain', 'ETH')).toEqual({chain: 'ETH', rewind_to: 97})
+  expect(await db.rows('select rewind_to from chain.cursor')).toEqual([{rewind_to: 97}])
+  expect(await json('chain', 'resume', '--chain', 'ETH')).toEqual({chain: 'ETH', resumed: true})
+  expect(await json('incident', 'list')).toEqual({incidents: []})
+  expect(await json('incident', 'list', '--all')).toMatchObject({incidents: [{resolution: 'resumed'}]})
+  expect(await failure('incident', 'resolve', '999', '--as', 'kept')).toMatch(/no incident 999/)
+})
+
+test('status says how everything is', async () => {
+  const process_ = {name: 'api', pid: 1, state: 'running' as const, started_at: '2026-01-31T12:00:00.000Z', restarts: 2}
+  writeProcesses(home, [{...process_, command: 'node api/main.ts'}])
+  expect(await json('status')).toEqual({
+    service: {pid: process.pid, started_at: '2026-01-31T12:00:00.000Z', api_url: 'http://127.0.0.1:1', home},
+    chains: [{chain: 'ETH', local: true, head: 100, final: 100, lag_seconds: expect.any(Number), halted: false}],
+    deposits: {pending: 0, unattributed: 0},
+    webhooks: {pending: 1, failing: 0, failed: 0},
+    incidents: {open: 0},
+    processes: [process_],
+  })
+  const {stdout} = await sluice('status')
+  expect(stdout).toMatch(/^chain +node +head +final +lag +state\nETH +local +100 +100 +\d+ s +followed$/m)
+})
+
+test('a wrong command line ends with code 2, and says so on stderr alone', async () => {
+  for (const given of [
+    [],
+    ['nothing'],
+    ['merchant'],
+    ['key', 'create'],
+    ['merchant', 'create', '--chains', 'DOGE'],
+    ['incident', 'resolve', 'x'],
+  ]) {
+    const {code, stdout, stderr} = await sluice(...given)
+    expect({given, code, stdout}).toEqual({given, code: 2, stdout: ''})
+    expect(stderr).not.toBe('')
+  }
+})
+
+test('without a running service the answer is how to start one', async () => {
+  const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
+  const before = home
+  home = empty
+  expect(await failure('status')).toMatch(/no service runs in .*; start it with npm start, or set SLUICE_HOME/)
+  home = before
+  rmSync(empty, {recursive: true})
+})
+
+test('the help of each command shows an example', async () => {
+  const groups = {
+    merchant: ['create', 'list', 'enable-chain', 'disable-chain'],
+    key: ['create', 'list', 'revoke'],
+    webhook: ['add', 'list', 'rotate', 'test', 'deliveries', 'redeliver'],
+    incident: ['list', 'resolve'],
+    chain: ['rewind', 'resume'],
+  }
+  const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
+  await Promise.all(
+    [['status'], ...commands].map(async command => {
+      const {code, stdout} = await sluice(...command, '--help')
+      expect(code).toBe(0)
+      expect(stdout).toContain(`Example:\n  sluice ${command.join(' ')}`)
+    }),
+  )
+})

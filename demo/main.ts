@@ -1,0 +1,164 @@
+// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations and webhooks, as a person would like to see
+// it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
+// progress is on stderr.
+import {parseArgs} from 'node:util'
+import {facts, table} from '../cli/output.ts'
+import {connect} from '../devnet/evm.ts'
+import {PermanentError} from '../service/errors.ts'
+import {onInterrupt} from '../service/interrupt.ts'
+import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
+import {type RunningService, Supervisor} from '../service/supervisor.ts'
+import {Receiver} from './receiver.ts'
+import {Screen} from './screen.ts'
+import {type Balance, openShop, Shop} from './shop.ts'
+import {Story} from './story.ts'
+
+const {once, json} = options()
+const screen = new Screen(json ? process.stderr : process.stdout)
+
+function options() {
+  try {
+    return parseArgs({options: {once: {type: 'boolean', default: false}, json: {type: 'boolean', default: false}}})
+      .values
+  } catch (error) {
+    console.error(`${(error as Error).message}\nusage: npm run demo -- [--once] [--json]`)
+    process.exit(2)
+  }
+}
+
+async function main(): Promise<void> {
+  loadEnvironmentFile()
+  process.env.WEBHOOK_ALLOW_PRIVATE = '1' // the receiver is on this machine
+  const settings = readSettings()
+  requireLocalChains(settings)
+  const startedAt = performance.now()
+  const supervisor = new Supervisor(settings, {
+    quiet: true,
+    onStep: what => screen.live([`Starting ${what} ...`]),
+  })
+  let interrupted = false
+  onInterrupt({
+    first: () => {
+      interrupted = true
+      screen.settle()
+      screen.say('\nStopping ...')
+      supervisor.stop().then(() => end(once ? 130 : 0), fail)
+    },
+    again: () => void supervisor.kill().finally(() => process.exit(130)),
+  })
+  try {
+    screen.say(screen.style('bold', 'Sluice demo'))
+    if (!screen.isLive) screen.say('Starting the database, two local chains and the service ...')
+    const service = await supervisor.start()
+    screen.live([])
+    screen.say(`Everything runs after ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
+    await show(service)
+    if (!once) return
+    screen.say('\nStopping ...')
+    await supervisor.stop()
+    end(0)
+  } catch (error) {
+    if (interrupted) return
+    await supervisor.stop()
+    throw error
+  }
+}
+
+async function show(service: RunningService): Promise<void> {
+  const receiver = await Receiver.listen()
+  const key = await openShop(service.databaseUrl)
+  const shop = new Shop(service.apiUrl, key)
+  receiver.secret = await shop.receiveWebhooks(receiver.url)
+  const user = await shop.user('alice')
+  const [address] = [...new Set(user.addresses.map(({address}) => address))]
+  if (!address) throw new Error('the API gave the user no address')
+  screen.say(
+    block(
+      facts({
+        merchant: 'Demo Shop; its users may pay in on ETH and POLYGON; fee 0.5 %',
+        user: `${user.external_ref}, with one address for both chains`,
+        webhooks: `to ${receiver.url}; each signature is verified`,
+      }),
+    ),
+  )
+  const node = async (code: string) => connect(service.chains.find(({chain}) => chain === code)!.rpcUrl)
+  const story = new Story({
+    shop,
+    receiver,
+    screen,
+    address,
+    chains: {ETH: await node('ETH'), POLYGON: await node('POLYGON')},
+  })
+  await story.play()
+  const balances = await shop.balances()
+  screen.say(`\n${screen.style('bold', 'Balances')}${block(`\n${balanceTable(balances)}`)}`)
+  const counts = receiver.counts()
+  screen.say(`\n${screen.style('bold', 'Webhooks')}  all signatures are right${block(`\n${facts(counts)}`)}`)
+  if (json) {
+    const deposits = story.deposits.map(({confirmations: _, ...deposit}) => deposit)
+    result = {ok: true, deposits, webhooks: counts, balances}
+    if (!once) console.log(JSON.stringify(result))
+  }
+  if (!once) stayUp(service, receiver, key, address)
+}
+
+function stayUp({apiUrl}: RunningService, receiver: Receiver, key: string, address: string): void {
+  screen.say(
+    [
+      `\n${screen.style('bold', 'It stays up.')}  Ctrl-C stops everything.`,
+      block(
+        facts({
+          API: apiUrl,
+          documentation: `${apiUrl}/docs`,
+          receiver: `${receiver.url}; what arrives is shown below`,
+        }),
+      ),
+      '\nTry, in another terminal:\n',
+      `  curl -H 'Authorization: Bearer ${key}' ${apiUrl}/v1/balances`,
+      '  npm run -s sluice -- status',
+      `  npm run -s sluice -- devnet send --chain ETH --token USDC --amount 19.99 --to ${address}`,
+      '',
+    ].join('\n'),
+  )
+  receiver.onEvent = ({type, amount, token, chain, txid}) =>
+    screen.say(`  webhook  ${type.padEnd(17)}  ${amount ?? ''} ${token ?? ''} on ${chain ?? ''}  ${txid ?? ''}`)
+}
+
+function requireLocalChains({devnet, chains}: Settings): void {
+  const remote = [...chains.values()].filter(({rpcUrl}) => rpcUrl).map(({chain}) => `${chain.code}_RPC_URL`)
+  if (remote.length) throw new PermanentError(`the demo plays on local chains; unset ${remote.join(' and ')}`)
+  if (!devnet) throw new PermanentError('the demo plays on local chains; unset SLUICE_DEVNET')
+}
+
+/** Indents, below an empty line. */
+function block(text: string): string {
+  return `\n${text}`.replace(/\n(?=.)/g, '\n  ')
+}
+
+function balanceTable(balances: Balance[]): string {
+  const rows = balances.map(({chain, token, gross, fee, net, depositCount}) => [
+    chain,
+    token,
+    gross,
+    fee,
+    net,
+    depositCount,
+  ])
+  return table(['chain', 'token', 'gross', 'fee', 'net', 'deposits'], rows, 'none')
+}
+
+let result: object = {}
+
+function end(code: number): void {
+  if (json && once) console.log(JSON.stringify(code === 0 ? result : {ok: false, error: 'it was interrupted'}))
+  process.exit(code)
+}
+
+function fail(error: Error): void {
+  screen.settle()
+  if (json) console.log(JSON.stringify({ok: false, error: error.message}))
+  console.error(`demo: ${error.message}`)
+  process.exit(1)
+}
+
+main().catch(fail)

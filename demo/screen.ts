@@ -1,0 +1,49 @@
+// What the demo shows: lines that stay, and below them, on a terminal, lines that change in place. Elsewhere the changing lines are not
+// shown; whoever draws them says what changed in lines that stay.
+import {styleText} from 'node:util'
+
+type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red'
+
+export class Screen {
+  readonly isLive: boolean
+  readonly #out: NodeJS.WriteStream
+  #live: string[] = []
+
+  constructor(out: NodeJS.WriteStream) {
+    this.#out = out
+    this.isLive = out.isTTY === true && process.env.TERM !== 'dumb'
+  }
+
+  /** Colours on a terminal only, and not where NO_COLOR asks for none. */
+  style(style: Style, text: string): string {
+    return styleText(style, text, {stream: this.#out})
+  }
+
+  /** Adds lines that stay. */
+  say(text = ''): void {
+    this.#clear()
+    this.#out.write(`${text}\n`)
+    this.#draw()
+  }
+
+  /** Replaces the lines that change. They are plain text: `paint` may style what fits the terminal. */
+  live(lines: string[], paint: (line: string) => string = line => line): void {
+    if (!this.isLive) return
+    this.#clear()
+    this.#live = lines.map(line => paint(line.slice(0, this.#out.columns - 1)))
+    this.#draw()
+  }
+
+  /** Lets the lines that changed stay as they are. */
+  settle(): void {
+    this.#live = []
+  }
+
+  #draw(): void {
+    if (this.#live.length) this.#out.write(`${this.#live.join('\n')}\n`)
+  }
+
+  #clear(): void {
+    if (this.#live.length) this.#out.write(`\x1b[${this.#live.length}A\x1b[J`)
+  }
+}

@@ -1,0 +1,110 @@
+// The demo's merchant. What an operator does (account, key) goes through the SQL functions that the command line uses; what a merchant
+// does goes through the REST API. On a second run the same merchant and user are found, with a new key and a new webhook endpoint.
+import pg from 'pg'
+import {z} from 'zod'
+import {newKey} from '../cli/key.ts'
+
+const PREFIX = 'demo'
+const CHAINS = ['ETH', 'POLYGON']
+const FEE_BPS = 50
+
+const User = z.object({
+  id: z.string(),
+  external_ref: z.string(),
+  addresses: z.array(z.object({chain: z.string(), address: z.string()})),
+})
+export type User = z.infer<typeof User>
+
+const Deposit = z.object({
+  id: z.string(),
+  chain: z.string(),
+  token: z.string(),
+  amount: z.string(),
+  txid: z.string(),
+  status: z.enum(['pending', 'final', 'reorged']),
+  confirmations: z.int(),
+})
+export type Deposit = z.infer<typeof Deposit>
+
+const Balance = z.object({
+  chain: z.string(),
+  token: z.string(),
+  gross: z.string(),
+  fee: z.string(),
+  net: z.string(),
+  depositCount: z.int(),
+})
+export type Balance = z.infer<typeof Balance>
+
+const Endpoint = z.object({id: z.string(), secret: z.string()})
+const Endpoints = z.object({webhook_endpoints: z.array(z.object({id: z.string()}))})
+
+/** Makes the merchant, or finds it, and a key for it; keys of earlier runs end. Returns the key's secret. */
+export async function openShop(databaseUrl: string): Promise<string> {
+  const db = new pg.Client({connectionString: databaseUrl, application_name: 'sluice-demo'})
+  await db.connect()
+  try {
+    const known = await db.query<{id: string}>('select id from app.merchant where prefix = $1', [PREFIX])
+    const id = known.rows[0]?.id ?? (await createMerchant(db))
+    await db.query('select app.revoke_api_key(id) from app.api_key where merchant_id = $1 and revoked_at is null', [id])
+    const {secret, hash} = newKey()
+    await db.query('select app.create_api_key($1, $2)', [id, hash])
+    return secret
+  } finally {
+    await db.end()
+  }
+}
+
+async function createMerchant(db: pg.Client): Promise<string> {
+  const {rows} = await db.query<{id: string}>('select app.create_merchant($1, $2, $3, $4) as id', [
+    'Demo Shop',
+    PREFIX,
+    CHAINS,
+    FEE_BPS,
+  ])
+  return rows[0]!.id
+}
+
+/** A merchant's client of the API. */
+export class Shop {
+  readonly #apiUrl: string
+  readonly #key: string
+
+  constructor(apiUrl: string, key: string) {
+    this.#apiUrl = apiUrl
+    this.#key = key
+  }
+
+  async user(externalRef: string): Promise<User> {
+    return User.parse(await this.#call('POST', '/v1/users', {external_ref: externalRef, chains: CHAINS}))
+  }
+
+  /** Registers the only endpoint of this merchant; those of earlier runs are deleted. Returns its secret. */
+  async receiveWebhooks(url: string): Promise<string> {
+    const {webhook_endpoints} = Endpoints.parse(await this.#call('GET', '/v1/webhook-endpoints'))
+    for (const {id} of webhook_endpoints) await this.#call('DELETE', `/v1/webhook-endpoints/${id}`)
+    const event_types = ['deposit.pending', 'deposit.confirmed', 'deposit.reorged']
+    return Endpoint.parse(await this.#call('POST', '/v1/webhook-endpoints', {url, event_types})).secret
+  }
+
+  /** The newest deposits. */
+  async deposits(): Promise<Deposit[]> {
+    const {deposits} = z.object({deposits: z.array(Deposit)}).parse(await this.#call('GET', '/v1/deposits?limit=50'))
+    return deposits
+  }
+
+  async balances(): Promise<Balance[]> {
+    return z.object({balances: z.array(Balance)}).parse(await this.#call('GET', '/v1/balances')).balances
+  }
+
+  async #call(method: string, path: string, body?: object): Promise<unknown> {
+    const response = await fetch(this.#apiUrl + path, {
+      method,
+      headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'})},
+      body: body && JSON.stringify(body),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${text.slice(0, 500)}`)
+    return text === '' ? undefined : JSON.parse(text)
+  }
+}

@@ -1,0 +1,175 @@
+// The story that the demo plays: three deposits that become final, one that a reorganisation drops, and one that a reorganisation moves
+// into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and throws,
+// naming what was missing, if something does not happen in time or happens that must not.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {FINALIZED_DEPTH} from '../devnet/constants.ts'
+import type {LocalChainClient} from '../devnet/evm.ts'
+import type {Receiver} from './receiver.ts'
+import type {Screen} from './screen.ts'
+import type {Shop} from './shop.ts'
+
+const POLL_MS = 250
+const PATIENCE_MS = 45_000
+/** A block is final when so many blocks, itself included, make the end of the chain. */
+const CONFIRMATIONS = FINALIZED_DEPTH + 1
+/** Deposits this deep are not touched by the reorganisations. */
+const SAFE_CONFIRMATIONS = 4
+
+type ChainCode = 'ETH' | 'POLYGON'
+
+export interface PlayedDeposit {
+  chain: ChainCode
+  token: string
+  amount: string
+  status: 'sending' | 'pending' | 'final' | 'reorged'
+  txid: string
+  confirmations: number
+}
+
+export interface Cast {
+  shop: Shop
+  receiver: Receiver
+  chains: Record<ChainCode, LocalChainClient>
+  screen: Screen
+  /** The user's, the same on both chains. */
+  address: string
+}
+
+export class Story {
+  readonly deposits: PlayedDeposit[] = []
+  readonly #cast: Cast
+
+  constructor(cast: Cast) {
+    this.#cast = cast
+  }
+
+  async play(): Promise<void> {
+    const {screen, chains} = this.#cast
+    screen.say(`\n${screen.style('bold', 'Deposits')}  to ${this.#cast.address}\n`)
+    const ether = this.#announce('ETH', 'ETH', '1.5')
+    const usdc = this.#announce('ETH', 'USDC', '250')
+    const pol = this.#announce('POLYGON', 'POL', '40')
+    await Promise.all([this.#send(ether).then(() => this.#send(usdc)), this.#send(pol)])
+    const safe = [ether, usdc, pol].map(deposit => () => deposit.confirmations >= SAFE_CONFIRMATIONS)
+    await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))
+
+    const dropped = this.#announce('ETH', 'ETH', '0.7')
+    const moved = this.#announce('POLYGON', 'POL', '12.5')
+    await Promise.all([this.#send(dropped), this.#send(moved)])
+    await this.#until('the next deposits to be pending', () =>
+      [dropped, moved].every(({status}) => status === 'pending'),
+    )
+    // One block more than they are deep now, as another may be mined meanwhile.
+    await chains.ETH.reorg(dropped.confirmations + 1)
+    this.#say(`ETH: a reorganisation; the ${name(dropped)} are not in the new blocks`)
+    await chains.POLYGON.reorg(moved.confirmations + 1, {keepTransactions: true})
+    this.#say(`POLYGON: a reorganisation; the ${name(moved)} are in another block now`)
+
+    await this.#until(`the ${name(dropped)} to be reorged`, () => dropped.status === 'reorged')
+    const fates = [ether, usdc, pol, moved]
+    await this.#until('the other deposits to be final', () => fates.every(({status}) => status === 'final'))
+    await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
+    screen.settle()
+    this.#check(dropped)
+  }
+
+  #announce(chain: ChainCode, token: string, amount: string): PlayedDeposit {
+    const deposit: PlayedDeposit = {chain, token, amount, status: 'sending', txid: '', confirmations: 0}
+    this.deposits.push(deposit)
+    this.#draw()
+    return deposit
+  }
+
+  async #send(deposit: PlayedDeposit): Promise<void> {
+    const {chain, token, amount} = deposit
+    deposit.txid = await this.#cast.chains[chain].send({token, to: this.#cast.address, amount})
+  }
+
+  /** Asks the API, and shows what it says, until the condition holds. */
+  async #until(what: string, condition: () => boolean): Promise<void> {
+    for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
+      await this.#refresh()
+      if (condition()) return
+      if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const seen = await this.#cast.shop.deposits()
+    for (const deposit of this.deposits) {
+      const now = seen.find(({txid}) => txid === deposit.txid)
+      if (!now) continue
+      const changed = now.status !== deposit.status
+      Object.assign(deposit, {status: now.status, confirmations: now.confirmations})
+      if (changed && !this.#cast.screen.isLive) this.#cast.screen.say(this.#line(deposit))
+    }
+    this.#draw()
+  }
+
+  // --- what is shown ---
+
+  #draw(): void {
+    const {screen} = this.#cast
+    screen.live(
+      this.deposits.map(deposit => this.#line(deposit)),
+      line => line.replace(/\b(final|pending|reorged)\b/, status => screen.style(colours[status as Colour], status)),
+    )
+  }
+
+  #line(deposit: PlayedDeposit): string {
+    const {chain, status, txid} = deposit
+    const webhooks = this.#cast.receiver.typesFor(txid).map(type => type.replace('deposit.', ''))
+    return [
+      `  ${chain.padEnd(8)}`,
+      name(deposit).padEnd(9),
+      status.padEnd(8),
+      progress(deposit).padEnd(18),
+      this.#cast.screen.isLive && webhooks.length ? `webhooks: ${webhooks.join(', ')}` : '',
+    ]
+      .join('  ')
+      .trimEnd()
+  }
+
+  #say(what: string): void {
+    this.#cast.screen.say(`  ${this.#cast.screen.style('dim', what)}`)
+  }
+
+  // --- what must hold ---
+
+  /** The events that must come and have not. */
+  #missing({status, txid}: PlayedDeposit): string[] {
+    const had = this.#cast.receiver.typesFor(txid)
+    return ['deposit.pending', status === 'final' ? 'deposit.confirmed' : 'deposit.reorged'].filter(
+      type => !had.includes(type),
+    )
+  }
+
+  /** No event twice, and no deposit.reorged for a deposit that stayed, unless its removal was seen before its return. */
+  #check(dropped: PlayedDeposit): void {
+    for (const deposit of this.deposits) {
+      const had = this.#cast.receiver.typesFor(deposit.txid)
+      const times = (type: string) => had.filter(other => other === `deposit.${type}`).length
+      const away = times('reorged')
+      const wrong =
+        times('confirmed') > 1 ||
+        times('pending') !== away + (deposit === dropped ? 0 : 1) ||
+        (deposit === dropped && away !== 1)
+      if (wrong) throw new Error(`the ${name(deposit)} had the events ${had.join(', ')}`)
+    }
+    const {rejected} = this.#cast.receiver
+    if (rejected) throw new Error(`${rejected} webhooks had a wrong signature`)
+  }
+}
+
+const colours = {final: 'green', pending: 'yellow', reorged: 'red'} as const
+type Colour = keyof typeof colours
+
+function name({amount, token}: PlayedDeposit): string {
+  return `${amount} ${token}`
+}
+
+function progress({status, confirmations}: PlayedDeposit): string {
+  if (status === 'pending') return `${Math.min(confirmations, CONFIRMATIONS)}/${CONFIRMATIONS} confirmations`
+  if (status === 'final') return `${CONFIRMATIONS} confirmations`
+  return status === 'reorged' ? 'left the chain' : ''
+}
