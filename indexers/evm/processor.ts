@@ -2,6 +2,7 @@
 // transactions, receipts, logs and, where they are on, call traces; an answer that contradicts itself (no transactions or logs where
 // the header commits to some) is refused and read again.
 
+import {setTimeout as sleep} from 'node:timers/promises'
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
 import type {RpcClient} from '@subsquid/rpc-client'
@@ -53,7 +54,7 @@ interface ReadEvmBlock {
 
 /**
  * Follows the chain until the process ends: an error that cannot be retried ends it with code 1, and the next start goes on from what
- * was committed. `onBlocks` is called after each commit.
+ * was committed.
  */
 export function runProcessor(settings: ChainSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
   routeLogs(log)
@@ -73,6 +74,7 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
   if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
   withoutMetricsServer(processor)
   if (traces === 'off') withLeanCatchUp(processor)
+  withPresentHead(processor, chain.pollIntervalMs, log)
 
   processor.run(database, async ({store, blocks}) => {
     const read = (blocks as unknown as ReadEvmBlock[]).map(block => readBlock(block, chain.assets[0].token, tokens))
@@ -97,13 +99,45 @@ function withoutMetricsServer(processor: object): void {
   Object.assign(processor, {getPrometheusServer: () => silent}) // private in 1.27.3
 }
 
-// Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts). The seam is the one between evm-processor's
-// runner and its data source; both are private in 1.27.3.
-function withLeanCatchUp(processor: object): void {
-  const {getHotDataSource, getChainRpcClient} = processor as {
-    getHotDataSource(): {getFinalizedHeight(): Promise<number>}
-    getChainRpcClient(): RpcClient
+// The seam between evm-processor's runner and where it gets its blocks from; private in 1.27.3.
+interface Internals {
+  getHotDataSource(): {getFinalizedHeight(): Promise<number>; subscribeNewHeads(): Heads}
+  getChainRpcClient(): RpcClient
+}
+
+interface Heads {
+  isClosed(): boolean
+  peek(): unknown
+  forcePut(head: {height: number; hash: string}): void
+}
+
+// A subscription tells of the next head only, and not of what passes while it is set up again. So the present head is asked for as well.
+function withPresentHead(processor: object, intervalMs: number, log: Logger): void {
+  const {getHotDataSource, getChainRpcClient} = processor as Internals
+  const source = getHotDataSource.call(processor)
+  const subscribe = source.subscribeNewHeads
+  const ask = async (heads: Heads) => {
+    for (; !heads.isClosed(); await sleep(intervalMs)) {
+      try {
+        const block = await getChainRpcClient.call(processor).call('eth_getBlockByNumber', ['latest', false])
+        if (block && !heads.isClosed() && !heads.peek())
+          heads.forcePut({height: Number(block.number), hash: block.hash})
+      } catch (error) {
+        log.warn({error: (error as Error).message}, 'could not ask the node for its head')
+      }
+    }
   }
+  const subscribeNewHeads = () => {
+    const heads = subscribe.call(source)
+    void ask(heads)
+    return heads
+  }
+  Object.assign(source, {subscribeNewHeads})
+}
+
+// Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts).
+function withLeanCatchUp(processor: object): void {
+  const {getHotDataSource, getChainRpcClient} = processor as Internals
   const source = getHotDataSource.call(processor)
   const getFinalizedBlocks = async function* ([request]: {range: {from: number}}[]) {
     let from = request!.range.from

@@ -1,0 +1,151 @@
+// Every way in which value reaches an address, on a real node, read by real indexers with both tracers: what is credited is what the
+// chain says, to the last wei.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {Anvil} from '../support/anvil.ts'
+import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {depositsOf, Indexer} from '../support/indexer.ts'
+import {makeMerchant, makeUser} from '../support/people.ts'
+
+let db: TestDatabase
+let anvil: Anvil
+let merchantId: string
+let indexers: Indexer[] = []
+
+beforeAll(async () => {
+  ;[db, anvil] = await Promise.all([testDatabase(), Anvil.start()])
+  merchantId = await makeMerchant(db)
+  // The same chain twice: as ETH by debug_traceBlockByHash over a websocket, as POLYGON, where USDC is not supported, by trace_block
+  // over HTTP.
+  indexers = [
+    Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_ADDRESS: anvil.usdc, TRACES: 'debug'}}),
+    Indexer.start({db, rpcUrl: anvil.httpUrl, chain: 'POLYGON', settings: {TRACES: 'trace'}}),
+  ]
+})
+afterAll(async () => {
+  await Promise.all(indexers.map(indexer => indexer.stop()))
+  await anvil?.stop()
+  await db?.drop()
+})
+
+const newUser = (chains?: string[]) => makeUser(db, merchantId, chains)
+
+/** Mines what waits, and waits until both indexers have it. */
+async function mined(blocks = 1): Promise<void> {
+  const head = await anvil.mine(blocks)
+  await Promise.all(indexers.map(indexer => indexer.reaches(head)))
+}
+
+/** What was seen of a transaction: output, recipient, token and amount. */
+async function seen(txid: string, chain?: string): Promise<unknown[]> {
+  return (await depositsOf(db, txid, chain)).map(({output, address, token, amount}) => [output, address, token, amount])
+}
+
+test('what reaches an address by a payment, a token transfer or a contract is credited once, whichever tracer reads it', async () => {
+  const [a, b, c] = await Promise.all([newUser(), newUser(), newUser()])
+  const {usdc, fakeUsdc} = anvil
+  const payment = await anvil.send({to: a.address, value: 10n ** 18n + 1n})
+  const token = await anvil.sendUsdc(a.address, 2_500_000n)
+  const fake = await anvil.sendUsdc(a.address, 2_500_000n, fakeUsdc)
+  const many = await anvil.multi(
+    'pay',
+    [
+      [a.address, b.address, a.address],
+      [1n, 2n, 3n],
+    ],
+    6n,
+  )
+  const undone = await anvil.multi('payAndRevertInside', [c.address], 5n)
+  const bequest = await anvil.multi('payBySelfdestruct', [b.address], 7n)
+  const tokens = await anvil.multi('payTokens', [usdc, [a.address, b.address, a.address], [11n, 12n, 13n]])
+  const failed = await anvil.multi(
+    'pay',
+    [
+      [a.address, b.address],
+      [8n, 9n],
+    ],
+    8n,
+  )
+  const nothing = [
+    await anvil.send({to: a.address}),
+    await anvil.sendUsdc(a.address, 0n),
+    await anvil.multi('pay', [[a.address], [0n]]),
+  ]
+  await mined()
+
+  expect(await seen(payment)).toEqual([[0, a.address, 'ETH', '1000000000000000001']])
+  expect(await seen(payment, 'POLYGON')).toEqual([[0, a.address, 'POL', '1000000000000000001']])
+  expect(await seen(token)).toEqual([[1, a.address, 'USDC', '2500000']])
+  expect(await seen(tokens)).toEqual([
+    [1, a.address, 'USDC', '11'],
+    [2, b.address, 'USDC', '12'],
+    [3, a.address, 'USDC', '13'],
+  ])
+  for (const [chain, native] of [['ETH', 'ETH'] as const, ['POLYGON', 'POL'] as const]) {
+    expect(await seen(many, chain)).toEqual([
+      [1_000_001, a.address, native, '1'],
+      [1_000_002, b.address, native, '2'],
+      [1_000_003, a.address, native, '3'],
+    ])
+    expect(await seen(bequest, chain)).toEqual([[1_000_002, b.address, native, '7']])
+    for (const txid of [undone, failed, ...nothing]) expect(await seen(txid, chain)).toEqual([])
+  }
+  // An unsupported token is written down as the contract that it is, and credited to nobody.
+  expect(await depositsOf(db, fake)).toMatchObject([{token: fakeUsdc, amount: '2500000', credited: false, events: ''}])
+  expect(await depositsOf(db, token, 'POLYGON')).toMatchObject([{token: usdc, credited: false, events: ''}])
+
+  const {height} = await anvil.block()
+  await mined(9)
+  await Promise.all(indexers.map(indexer => indexer.finalises(height)))
+  expect(await db.rows(`select distinct status from app.deposit`)).toEqual([{status: 'final'}])
+  for (const {address} of [a, b, c]) {
+    const sums = await db.rows<{chain: string; token: string; sum: string}>(
+      `select chain, token, sum(amount)::text as sum from app.deposit where address = $1 group by chain, token`,
+      [address],
+    )
+    const sum = (chain: string, token: string) =>
+      sums.find(row => row.chain === chain && row.token === token)?.sum ?? '0'
+    expect([sum('ETH', 'ETH'), sum('POLYGON', 'POL')]).toEqual(Array(2).fill(`${await anvil.balance(address)}`))
+    expect([sum('ETH', 'USDC'), sum('POLYGON', usdc)]).toEqual(Array(2).fill(`${await anvil.tokenBalance(address)}`))
+  }
+  expect(await db.rows('select chain, token, amount::text from app.balance_now order by chain, token')).toEqual([
+    {chain: 'ETH', token: 'ETH', amount: '1000000000000000014'},
+    {chain: 'ETH', token: 'USDC', amount: '2500036'},
+    {chain: 'POLYGON', token: 'POL', amount: '1000000000000000014'},
+  ])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
+
+test('an address that is handed out while its first deposit is already under way is credited', async () => {
+  const sent: {address: string; txid: string}[] = []
+  for (let i = 0; i < 10; i++) {
+    const {address} = await newUser() // committed, and at the next moment paid, beside other blocks being read
+    const txid = await anvil.send({to: address, value: 1n})
+    await anvil.mine()
+    sent.push({address, txid})
+  }
+  await mined()
+  for (const {address, txid} of sent) expect(await depositsOf(db, txid)).toMatchObject([{address, credited: true}])
+})
+
+test('what arrives on a chain that was not asked for is written down, and credited to nobody', async () => {
+  const {address} = await newUser(['ETH'])
+  const txid = await anvil.send({to: address, value: 1n})
+  await mined()
+  expect(await depositsOf(db, txid, 'ETH')).toMatchObject([{credited: true, events: 'pending'}])
+  expect(await depositsOf(db, txid, 'POLYGON')).toMatchObject([{credited: false, events: ''}])
+})
+
+test('a chain that was read with one tracer refuses to be read with the other', async () => {
+  const [eth] = indexers
+  await eth!.stop()
+  const other = Indexer.start({db, rpcUrl: anvil.httpUrl, settings: {TRACES: 'trace'}})
+  try {
+    await expect.poll(() => other.said('the indexer cannot go on'), {timeout: 10_000}).toBe(true)
+    const {error} = other.logs.find(({msg}) => msg === 'the indexer cannot go on')!
+    expect(error).toContain('set ETH_TRACES=debug')
+  } finally {
+    await other.stop()
+  }
+  eth!.start()
+  await mined()
+})

@@ -1,0 +1,191 @@
+// A real Ethereum chain for tests: anvil itself, which mines when the test says so, forks as deep as the test says, and is asked for
+// the truth that a test compares with. (devnet/ is the chain that people get; here a test needs its hands on the engine.)
+import {type ChildProcess, spawn} from 'node:child_process'
+import {randomBytes} from 'node:crypto'
+import {once} from 'node:events'
+import {createRequire} from 'node:module'
+import path from 'node:path'
+import {createInterface} from 'node:readline'
+import {type Abi, encodeDeployData, encodeFunctionData, getContractAddress, type Hex, numberToHex} from 'viem'
+import {accounts, deployer} from '../../devnet/constants.ts'
+import contracts from '../../devnet/contracts.json' with {type: 'json'}
+
+export const localChainId = 31_337
+export const abis = {usdc: contracts.TestUsdc.abi as Abi, multisend: contracts.Multisend.abi as Abi}
+
+export interface Sent {
+  /** Index of the account that pays; 1 where nothing is said. */
+  by?: number
+  to?: string
+  value?: bigint
+  data?: Hex
+  /** Takes the place of the transaction with this nonce. */
+  nonce?: number
+  gas?: number
+}
+
+export interface Head {
+  height: number
+  hash: string
+}
+
+export class Anvil {
+  readonly #child: ChildProcess
+  readonly httpUrl: string
+  readonly wsUrl: string
+  /** Contracts that each chain has from block 1 on. `switch` pays one of two outputs, by the parity of the block's height. */
+  readonly usdc = getContractAddress({from: deployer.address, nonce: 0n}).toLowerCase()
+  readonly multisend = getContractAddress({from: deployer.address, nonce: 1n}).toLowerCase()
+  readonly switch = getContractAddress({from: deployer.address, nonce: 2n}).toLowerCase()
+  /** As USDC, at another address. */
+  readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 3n}).toLowerCase()
+
+  private constructor(child: ChildProcess, address: string) {
+    this.#child = child
+    this.httpUrl = `http://${address}`
+    this.wsUrl = `ws://${address}`
+  }
+
+  /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. */
+  static async start({slotsInAnEpoch = 4, chainId = localChainId} = {}): Promise<Anvil> {
+    const options = {
+      port: 0,
+      'chain-id': chainId,
+      'slots-in-an-epoch': slotsInAnEpoch,
+      hardfork: 'cancun',
+      order: 'fifo',
+    }
+    const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
+    const child = spawn(binary(), ['--no-mining', ...words], {stdio: ['ignore', 'pipe', 'inherit']})
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
+    for await (const line of createInterface({input: child.stdout!})) {
+      const listening = /^Listening on (.*)/.exec(line)
+      if (!listening) continue
+      const anvil = new Anvil(child, listening[1]!)
+      await anvil.call('anvil_setLoggingEnabled', [false])
+      await anvil.#deploy()
+      return anvil
+    }
+    throw new Error('anvil ended before it listened')
+  }
+
+  async #deploy(): Promise<void> {
+    const usdc = encodeDeployData({
+      abi: abis.usdc,
+      bytecode: contracts.TestUsdc.bytecode as Hex,
+      args: [accounts[1]!.address, 10n ** 18n],
+    })
+    for (const data of [usdc, contracts.Multisend.bytecode as Hex, switchCode, usdc]) await this.send({by: 9, data})
+    const approve = {abi: abis.usdc, functionName: 'approve', args: [this.multisend, 10n ** 18n]}
+    await this.send({to: this.usdc, data: encodeFunctionData(approve)})
+    await this.mine()
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const exited = once(this.#child, 'exit')
+    if (this.#child.kill(signal)) await exited
+  }
+
+  async call<T = unknown>(method: string, params: unknown[] = []): Promise<T> {
+    const response = await fetch(this.httpUrl, {
+      method: 'POST',
+      headers: {'content-type': 'application/json'},
+      body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
+      signal: AbortSignal.timeout(15_000),
+    })
+    const {result, error} = (await response.json()) as {result: T; error?: {message: string}}
+    if (error) throw new Error(`${method}: ${error.message}`)
+    return result
+  }
+
+  async block(at: number | 'latest' | 'finalized' = 'latest'): Promise<Head & {transactions: string[]}> {
+    const block = await this.call<{number: Hex; hash: string; transactions: string[]}>('eth_getBlockByNumber', [
+      typeof at === 'number' ? numberToHex(at) : at,
+      false,
+    ])
+    return {height: Number(block.number), hash: block.hash, transactions: block.transactions}
+  }
+
+  /** Mines so many blocks; the first takes what waits. */
+  async mine(blocks = 1): Promise<Head> {
+    await this.call('anvil_mine', [numberToHex(blocks)])
+    return await this.block()
+  }
+
+  /** Puts a transaction into the pool. Resolves to its txid. */
+  async send({by = 1, to, value = 0n, data, nonce, gas = 1_900_000}: Sent): Promise<string> {
+    const from = accounts[by]!.address
+    const next = nonce ?? Number(await this.call('eth_getTransactionCount', [from, 'pending']))
+    const fees = {maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numberToHex(10n ** 9n)}
+    const more = {value: numberToHex(value), nonce: numberToHex(next), gas: numberToHex(gas), ...fees}
+    return await this.call('eth_sendTransaction', [{from, to, data, ...more}])
+  }
+
+  async sendUsdc(to: string, amount: bigint, token = this.usdc): Promise<string> {
+    return await this.send({
+      to: token,
+      data: encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [to, amount]}),
+    })
+  }
+
+  /** Calls the Multisend contract. */
+  async multi(functionName: string, args: unknown[], value = 0n): Promise<string> {
+    return await this.send({
+      to: this.multisend,
+      value,
+      data: encodeFunctionData({abi: abis.multisend, functionName, args}),
+    })
+  }
+
+  /** Pays `even` in a block of even height, `odd` in one of odd height, by an internal call at the same position. */
+  async sendSwitched(even: {to: string; value: bigint}, odd: {to: string; value: bigint}): Promise<string> {
+    const words = [BigInt(even.to), BigInt(odd.to), even.value, odd.value]
+    const data: Hex = `0x${words.map(word => word.toString(16).padStart(64, '0')).join('')}`
+    return await this.send({to: this.switch, value: even.value + odd.value, data})
+  }
+
+  /** The signed bytes of a transaction, as long as it is on the chain or in the pool. */
+  async raw(txid: string): Promise<string> {
+    return await this.call('eth_getRawTransactionByHash', [txid])
+  }
+
+  async resend(raw: string): Promise<string> {
+    return await this.call('eth_sendRawTransaction', [raw])
+  }
+
+  /**
+   * Replaces the top `depth` blocks by as many others, which are empty but for `keep`: signed transactions by the place of their new
+   * block, 0 being the lowest. What is not kept is gone from the pool, too.
+   */
+  async reorg(depth: number, keep: Record<number, string[]> = {}): Promise<Head> {
+    // Otherwise a block that comes back with the same content may come back with the same hash.
+    await this.call('anvil_setCoinbase', [`0x${randomBytes(20).toString('hex')}`])
+    const kept = Object.entries(keep).flatMap(([place, list]) => list.map(raw => [raw, Number(place)]))
+    await this.call('anvil_reorg', [depth, kept])
+    return await this.block()
+  }
+
+  async balance(address: string): Promise<bigint> {
+    return BigInt(await this.call<Hex>('eth_getBalance', [address, 'latest']))
+  }
+
+  async tokenBalance(address: string, token = this.usdc): Promise<bigint> {
+    const data = encodeFunctionData({abi: abis.usdc, functionName: 'balanceOf', args: [address]})
+    return BigInt(await this.call<Hex>('eth_call', [{to: token, data}, 'latest']))
+  }
+}
+
+// What pays one of two: recipients in words 0 and 1 of the call's data, amounts in words 2 and 3, chosen by NUMBER & 1.
+//   PUSH 0 (4 times: no output, no input); amount: CALLDATALOAD(64 + 32 * (NUMBER & 1)); recipient: CALLDATALOAD(32 * (NUMBER & 1));
+//   GAS; CALL; STOP
+const switchRuntime = '60006000600060004360011660051b604001354360011660051b355af100'
+const switchCode: Hex = `0x601e600c600039601e6000f3${switchRuntime}` // copies the 30 bytes above
+
+/** The anvil binary itself: npm's `anvil` is a Node program around it, which a kill would hit instead. */
+function binary(): string {
+  const name = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
+  const require = createRequire(createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json'))
+  return path.join(path.dirname(require.resolve(`${name}/package.json`)), 'bin', 'anvil')
+}

@@ -1,0 +1,158 @@
+// The real indexer process, as the supervisor runs it: with the role of an indexer alone, and started again when it ends by itself.
+import {type ChildProcess, spawn} from 'node:child_process'
+import {once} from 'node:events'
+import {createInterface} from 'node:readline'
+import {fileURLToPath} from 'node:url'
+import type {TestDatabase} from './database.ts'
+import {until} from './until.ts'
+
+const main = fileURLToPath(new URL('../../indexers/main.ts', import.meta.url))
+const restartAfterMs = 100
+
+export interface IndexerOptions {
+  db: TestDatabase
+  rpcUrl: string
+  chain?: 'ETH' | 'POLYGON'
+  /** Settings without the chain's prefix, such as {FINALITY: '3'}. */
+  settings?: Record<string, string>
+}
+
+export interface LogLine {
+  level: number
+  msg: string
+  [field: string]: unknown
+}
+
+export class Indexer {
+  readonly chain: 'ETH' | 'POLYGON'
+  readonly #options: IndexerOptions
+  #child: ChildProcess | undefined
+  #wanted = false
+  /** Everything that it logged, over all starts. */
+  readonly logs: LogLine[] = []
+  /** How often it ended by itself, and how: exit codes, or signals that nobody here sent. */
+  readonly ends: (number | string)[] = []
+
+  constructor(options: IndexerOptions) {
+    this.#options = options
+    this.chain = options.chain ?? 'ETH'
+  }
+
+  static start(options: IndexerOptions): Indexer {
+    const indexer = new Indexer(options)
+    indexer.start()
+    return indexer
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
+  get alive(): boolean {
+    return this.#child !== undefined
+  }
+
+  start(): void {
+    this.#wanted = true
+    const {db, rpcUrl, settings = {}} = this.#options
+    const all = {RPC_URL: rpcUrl, CHAIN_ID: '31337', TRACES: 'debug', START_HEIGHT: '1', ...settings}
+    const child = spawn(process.execPath, [main, '--chain', this.chain], {
+      env: {
+        PATH: process.env.PATH,
+        DATABASE_URL: db.url('sluice_indexer'),
+        LOG_LEVEL: process.env.LOG_LEVEL ?? 'info',
+        ...Object.fromEntries(Object.entries(all).map(([name, value]) => [`${this.chain}_${name}`, value])),
+      },
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    })
+    this.#child = child
+    createInterface({input: child.stderr!}).on('line', line => this.#heard(line))
+    child.once('exit', (code, signal) => {
+      if (this.#child !== child) return
+      this.#child = undefined
+      this.ends.push(signal ?? code!)
+      setTimeout(() => this.#wanted && !this.#child && this.start(), restartAfterMs)
+    })
+  }
+
+  #heard(line: string): void {
+    if (process.env.TEST_LOGS) console.log(this.chain, line)
+    try {
+      this.logs.push(JSON.parse(line))
+    } catch {
+      this.logs.push({level: 60, msg: line}) // what Node prints when a process crashes
+    }
+  }
+
+  said(text: string): boolean {
+    return this.logs.some(({msg}) => msg.includes(text))
+  }
+
+  /** Ends it, and does not start it again. */
+  async stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#wanted = false
+    const child = this.#child
+    this.#child = undefined
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill(signal)
+    await exited
+  }
+
+  async restart(signal?: NodeJS.Signals): Promise<void> {
+    await this.stop(signal)
+    this.start()
+  }
+
+  /** Waits until the newest indexed block is this one. */
+  async reaches({height, hash}: {height: number; hash: string}, timeoutMs = 20_000): Promise<void> {
+    const {db} = this.#options
+    await until(
+      async () => {
+        const [at] = await db.rows<{hash: string}>('select head_hash as hash from chain.cursor where chain = $1', [
+          this.chain,
+        ])
+        return at?.hash === hash
+      },
+      {timeoutMs, what: `the indexer of ${this.chain} at block ${height} (${hash}); it ended with ${this.ends}`},
+    )
+  }
+
+  /** Waits until everything up to this height is final. */
+  async finalises(height: number, timeoutMs = 20_000): Promise<void> {
+    const {db} = this.#options
+    await until(
+      async () => {
+        const [at] = await db.rows<{height: number}>(
+          'select final_height as height from chain.cursor where chain = $1',
+          [this.chain],
+        )
+        return at && at.height >= height
+      },
+      {timeoutMs, what: `height ${height} of ${this.chain} to be final`},
+    )
+  }
+}
+
+export interface DepositRow {
+  output: number
+  address: string
+  token: string
+  amount: string
+  status: string
+  credited: boolean
+  height: number
+  hash: string
+  /** Its events, in order, without the prefix "deposit.". */
+  events: string
+}
+
+/** The deposits of a transaction with everything that was said about them, in the order of their outputs. */
+export function depositsOf(db: TestDatabase, txid: string, chain = 'ETH'): Promise<DepositRow[]> {
+  return db.rows<DepositRow>(
+    `select output_index as output, address, token, amount::text, status, credited, block_height as height, block_hash as hash,
+       coalesce((select string_agg(substr(type, 9), ' ' order by position) from app.event where subject_id = d.id), '') as events
+     from app.deposit d where chain = $1 and txid = $2 order by output_index, seq`,
+    [chain, txid],
+  )
+}
