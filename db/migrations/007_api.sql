@@ -127,12 +127,12 @@ begin
   on conflict do nothing;
 end $$;
 
+-- The addresses that a user was given, as the API shows them.
 create function app.addresses_of(of_user uuid) returns json
-language sql stable security definer set search_path = pg_catalog as $$
-  select coalesce(json_agg(json_build_object('chain', a.chain, 'address', a.address) order by a.chain), '[]')
-  from app.address a where a.user_id = of_user and a.is_provisioned
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(json_agg(a order by chain), '[]')
+  from (select chain, address from app.address where user_id = of_user and is_provisioned) a
 $$;
-comment on function app.addresses_of is 'The addresses that a user was given, as the API shows them.';
 
 -- Idempotent on (merchant, external_ref). chains null: all that are enabled. Addresses that are missing are added.
 create function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], out created boolean, out body text)
@@ -151,7 +151,8 @@ begin
   end if;
   perform app.add_addresses(of_merchant, of_user, coalesce(chains,
     array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));
-  body := json_build_object('id', app.public_id('usr', of_user), 'external_ref', of_external_ref, 'addresses', app.addresses_of(of_user));
+  select row_to_json(u) into body from (
+    select app.public_id('usr', of_user) as id, of_external_ref as external_ref, app.addresses_of(of_user) as addresses) u;
 end $$;
 comment on function app.provision_user is 'Finds or makes the user with this reference and gives it an address on each chain.';
 
@@ -164,7 +165,8 @@ begin
   before := (select count(*) from app.address a where a.user_id = of_user and a.is_provisioned);
   perform app.add_addresses(of_merchant, of_user, chains);
   created := before < (select count(*) from app.address a where a.user_id = of_user and a.is_provisioned);
-  body := json_build_object('id', app.public_id('usr', of_user), 'addresses', app.addresses_of(of_user));
+  select row_to_json(u) into body from (
+    select app.public_id('usr', of_user) as id, app.addresses_of(of_user) as addresses) u;
 end $$;
 comment on function app.provision_addresses is 'Gives a user an address on each chain where it has none yet.';
 
@@ -180,7 +182,7 @@ begin
   end if;
   insert into app.payout_address (merchant_id, chain, address) values (of_merchant, of_chain, of_address)
   on conflict (merchant_id, chain) do update set address = excluded.address, updated_at = clock_timestamp();
-  return json_build_object('chain', of_chain, 'address', of_address);
+  return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $$;
 comment on function app.set_payout_address is 'Registers where payouts of a chain go. The address comes checked and in its display form.';
 
@@ -343,6 +345,68 @@ grant select on app.chain to sluice_api, sluice_jobs;
 grant select on app.delivery, app.delivery_attempt, app.event to sluice_api;
 grant select (id, merchant_id, url, event_types, previous_secret_expires_at, disabled_at, disabled_reason, failing_since, created_at, deleted_at)
   on app.webhook_endpoint to sluice_api; -- all but the secrets, which only the worker reads
-grant execute on function app.addresses_of, app.provision_user, app.provision_addresses, app.set_payout_address,
+grant execute on function app.provision_user, app.provision_addresses, app.set_payout_address,
   app.create_webhook_endpoint, app.update_webhook_endpoint, app.delete_webhook_endpoint, app.rotate_webhook_secret, app.test_webhook,
   app.redeliver, app.redeliver_failed to sluice_api;
+
+-- What /metrics and /readyz tell ------------------------------------------------------------------------------------------------------
+
+-- The tables of graphile_worker let only their owner in (see app.enqueue).
+create function app.oldest_due_job_age_seconds() returns double precision
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  return (select coalesce(extract(epoch from clock_timestamp() - min(run_at)), 0) from graphile_worker._private_jobs
+    where is_available and locked_at is null and run_at <= clock_timestamp());
+end $$;
+comment on function app.oldest_due_job_age_seconds is 'For how long the job that is due longest has been waiting; 0 if none is.';
+grant create on schema app to sluice_jobs;
+alter function app.oldest_due_job_age_seconds owner to sluice_jobs;
+revoke create on schema app from sluice_jobs;
+
+create function app.metrics() returns table (metric text, chain text, value double precision)
+language plpgsql stable security definer set search_path = pg_catalog as $$
+begin
+  return query
+    select m.metric, c.chain, m.value from chain.cursor c cross join lateral (values
+      ('sluice_chain_head_height', c.head_height::double precision),
+      ('sluice_chain_final_height', c.final_height::double precision),
+      ('sluice_chain_head_age_seconds', extract(epoch from clock_timestamp() - c.head_time)),
+      ('sluice_chain_halted', (c.halted_at is not null)::int::double precision)) m (metric, value)
+    union all
+    select 'sluice_deposits_pending', c.chain, count(d.id) from chain.cursor c
+    left join app.deposit d on d.chain = c.chain and d.status = 'pending' group by c.chain
+    union all
+    select 'sluice_incidents_open', c.chain, count(i.id) from chain.cursor c
+    left join app.incident i on i.chain = c.chain and i.resolved_at is null group by c.chain
+    union all
+    select 'sluice_oldest_due_job_age_seconds', null, app.oldest_due_job_age_seconds()
+    union all
+    select 'sluice_webhook_deliveries_pending', null, count(*) from app.delivery d where d.status = 'pending'
+    union all
+    select 'sluice_webhook_endpoints_failing', null, count(*) from app.webhook_endpoint w where w.failing_since is not null and w.deleted_at is null;
+end $$;
+comment on function app.metrics is 'What /metrics says about the database, by Prometheus name.';
+
+-- One row per chain that a merchant has enabled or an indexer has ever followed.
+create view app.chain_state with (security_barrier) as
+select c.chain, exists (select from app.merchant_chain m where m.chain = c.chain and m.enabled) as enabled,
+  k.head_height, k.final_height, extract(epoch from clock_timestamp() - k.head_time) as head_age_seconds,
+  extract(epoch from clock_timestamp() - k.head_moved_at) as head_moved_seconds_ago, k.halted_at is not null as halted
+from app.chain c left join chain.cursor k on k.chain = c.chain;
+comment on view app.chain_state is 'Where each chain that Sluice can run stands now.';
+comment on column app.chain_state.chain is 'Chain code.';
+comment on column app.chain_state.enabled is 'True if a merchant has it enabled.';
+comment on column app.chain_state.head_height is 'Newest indexed block; null if the chain was never followed.';
+comment on column app.chain_state.final_height is 'Everything at or below this height is final.';
+comment on column app.chain_state.head_age_seconds is 'Age of the newest indexed block by its own timestamp.';
+comment on column app.chain_state.head_moved_seconds_ago is 'How long ago a block was indexed.';
+comment on column app.chain_state.halted is 'True while it stands still for an operator.';
+
+grant select on app.chain_state to sluice_api;
+grant execute on function app.metrics to sluice_api;
+
+-- The API's statements are made so that one plan suits all values; planning each anew cost more than running it (measured), and a
+-- statement that runs for longer than this is one too many.
+alter role sluice_api set plan_cache_mode = force_generic_plan;
+alter role sluice_api set jit = off;
+alter role sluice_api set statement_timeout = '10s';

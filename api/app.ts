@@ -1,0 +1,34 @@
+// The types that routes are written against. Promises: a handler returns the finished text of its reply, as a rule the JSON that
+// Postgres built, and Fastify sends it as it is; what a request holds was checked by the zod schema beside the handler.
+import type {IncomingMessage, ServerResponse} from 'node:http'
+import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
+import type pg from 'pg'
+import type {z} from 'zod'
+import type {Logger} from '../service/log.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The merchant that the key belongs to; empty where a route needs no key. */
+    merchantId: string
+  }
+  interface FastifyContextConfig {
+    /** Answers without a key, but counts for the merchant whose key is sent. */
+    withoutKey?: boolean
+    /** The methods of this path, where the route exists to refuse the others. */
+    allow?: string
+  }
+}
+
+interface TextReplies extends FastifyTypeProvider {
+  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+  serializer: string
+}
+
+export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, TextReplies>
+
+export interface Context {
+  pool: pg.Pool
+  log: Logger
+  /** Webhooks to http URLs, and to private addresses, are allowed. */
+  webhookAllowPrivate: boolean
+}

@@ -1,0 +1,85 @@
+// The errors of the contract. Promises: whatever goes wrong while a request is served becomes {error, message?, details?} with the
+// status that the contract gives it, and what is unexpected becomes 500 internal_error without a word about its cause.
+import type {FastifyError} from 'fastify'
+import type pg from 'pg'
+import type {z} from 'zod'
+
+export interface Detail {
+  /** Where in the body, query or path: external_ref, chains.0; empty for the whole. */
+  path: string
+  code: string
+  message: string
+}
+
+export class ApiError extends Error {
+  override name = 'ApiError'
+  readonly status: number
+  readonly code: string
+  readonly details?: Detail[]
+  readonly headers: Record<string, string>
+
+  constructor(
+    status: number,
+    code: string,
+    message?: string,
+    {details, headers = {}, cause}: {details?: Detail[]; headers?: Record<string, string>; cause?: unknown} = {},
+  ) {
+    super(message, {cause})
+    this.status = status
+    this.code = code
+    this.details = details
+    this.headers = headers
+  }
+
+  /** The JSON text of the reply. */
+  get body(): string {
+    return JSON.stringify({error: this.code, message: this.message || undefined, details: this.details})
+  }
+}
+
+export function notFound(kind: string): ApiError {
+  return new ApiError(404, `${kind}_not_found`, `there is no ${kind.replaceAll('_', ' ')} with this id`)
+}
+
+/** 400 for one value that a schema cannot judge. */
+export function invalid(path: string, code: string, message: string): ApiError {
+  return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
+}
+
+/** 400 for what a schema refused. */
+export function invalidRequest(error: z.ZodError): ApiError {
+  const details = error.issues.map(issue => ({path: issue.path.join('.'), code: issue.code, message: issue.message}))
+  const first = details[0]
+  const message = first && (first.path ? `${first.path}: ${first.message}` : first.message)
+  return new ApiError(400, 'invalid_request', message, {details})
+}
+
+export const unavailable = (message: string, cause?: unknown) =>
+  new ApiError(503, 'unavailable', message, {headers: {'retry-after': '1'}, cause})
+
+/** What the client is told about an error; its cause is set where the log should tell more. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  const {code = '', message = '', detail, statusCode} = error as Partial<pg.DatabaseError & FastifyError>
+  if (code === 'SL404') return new ApiError(404, `${detail}_not_found`, message)
+  if (code === 'SL422') return new ApiError(422, 'unprocessable', message)
+  if (code === 'SLCHN') return new ApiError(422, 'chain_not_enabled', message)
+  if (code === 'SL503') return unavailable('no address is free at the moment; ask again')
+  if (isDatabaseGone(code, message)) return unavailable('the service cannot answer at the moment; ask again', error)
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'payload_too_large', 'the body is too large')
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return new ApiError(415, 'unsupported_media_type', 'send the body as application/json')
+  if (code === 'FST_ERR_BAD_URL') return new ApiError(400, 'invalid_request', 'the path is no valid URL')
+  if (statusCode && statusCode < 500) return new ApiError(400, 'invalid_request', message)
+  return new ApiError(500, 'internal_error', 'something went wrong on our side', {cause: error})
+}
+
+// Classes 08 (connection) and 57P (shutdown), too many connections, a statement that ran out of time, and what the socket reports.
+function isDatabaseGone(code: string, message: string): boolean {
+  return (
+    /^(08...|57P0.|53300|57014|E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH))$/.test(code) ||
+    /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
+      message,
+    )
+  )
+}

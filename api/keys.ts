@@ -1,0 +1,103 @@
+// Who a key belongs to. Promises: only the SHA-256 of a key is compared, stored or kept in memory; a revoked key stops working here
+// within milliseconds of the commit that revoked it, because the database announces it on a connection that does nothing but listen.
+// While that connection is down every key is looked up in the database, and nothing is remembered for longer than 5 seconds.
+import {hash} from 'node:crypto'
+import {setTimeout as sleep} from 'node:timers/promises'
+import pg from 'pg'
+import type {Logger} from '../service/log.ts'
+import {row, statement} from './database.ts'
+
+const CACHE_MS = 5_000
+const CACHE_SIZE = 10_000
+const RECONNECT_MS = 250
+const authorization = /^bearer +(sk_[\w-]{43})$/i
+
+const findKey = statement(
+  'find_key',
+  'select merchant_id from app.api_key where secret_hash = $1 and revoked_at is null',
+)
+
+export class Keys {
+  readonly #pool: pg.Pool
+  readonly #databaseUrl: string
+  readonly #log: Logger
+  readonly #known = new Map<string, {merchantId: string; expiresAt: number}>()
+  #listener?: pg.Client
+  #isListening = false
+  #isClosed = false
+  /** Counts what made remembered keys doubtful: a lookup that was under way then is not remembered. */
+  #doubts = 0
+
+  constructor(pool: pg.Pool, databaseUrl: string, log: Logger) {
+    this.#pool = pool
+    this.#databaseUrl = databaseUrl
+    this.#log = log
+    this.#listen()
+  }
+
+  /** The merchant of an Authorization header; undefined where it names no key that works. No promise where the answer is remembered. */
+  merchantOf(header: string | undefined): string | undefined | Promise<string | undefined> {
+    const secret = header && authorization.exec(header)?.[1]
+    if (!secret) return undefined
+    const secretHash = hash('sha256', secret, 'hex')
+    const known = this.#known.get(secretHash)
+    if (known && known.expiresAt > performance.now()) return known.merchantId
+    return this.#lookUp(secretHash)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#listener?.end()
+  }
+
+  async #lookUp(secretHash: string): Promise<string | undefined> {
+    const doubts = this.#doubts
+    const found = await row<[merchantId: string]>(this.#pool, findKey, [Buffer.from(secretHash, 'hex')])
+    if (!found) return undefined
+    if (this.#isListening && doubts === this.#doubts) {
+      if (this.#known.size >= CACHE_SIZE) this.#known.clear()
+      this.#known.set(secretHash, {merchantId: found[0], expiresAt: performance.now() + CACHE_MS})
+    }
+    return found[0]
+  }
+
+  #doubt(secretHash?: string): void {
+    this.#doubts++
+    if (secretHash) this.#known.delete(secretHash)
+    else this.#known.clear()
+  }
+
+  #stopTrusting(): void {
+    this.#isListening = false
+    this.#doubt()
+  }
+
+  async #listen(): Promise<void> {
+    while (!this.#isClosed) {
+      const client = new pg.Client({
+        connectionString: this.#databaseUrl,
+        application_name: 'sluice-api-keys',
+        keepAlive: true,
+      })
+      this.#listener = client
+      const ended = new Promise(resolve => client.once('end', resolve))
+      client.on('error', error => {
+        this.#stopTrusting()
+        this.#log.warn({error: error.message}, 'the connection that hears of revoked keys broke')
+      })
+      client.on('notification', ({payload}) => this.#doubt(payload))
+      try {
+        await client.connect()
+        await client.query('listen api_key_revoked')
+        this.#doubt() // what was revoked before is not announced again
+        this.#isListening = true
+        await ended
+      } catch (error) {
+        this.#log.debug({error: String(error)}, 'no connection to hear of revoked keys; trying again')
+        client.end().catch(() => {})
+      }
+      this.#stopTrusting()
+      if (!this.#isClosed) await sleep(RECONNECT_MS)
+    }
+  }
+}

@@ -1,0 +1,32 @@
+// The API process: reads the settings, listens, and ends cleanly when it is told to or its parent is gone.
+import type {AddressInfo} from 'node:net'
+import {PermanentError} from '../service/errors.ts'
+import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
+import {logger} from '../service/log.ts'
+import {databaseUrlOf, readSettings} from '../service/settings.ts'
+import {buildServer} from './server.ts'
+
+const log = logger('api')
+
+async function main(): Promise<void> {
+  const settings = readSettings()
+  const {host, port, rateLimitPerMinute, webhookAllowPrivate} = settings
+  const app = await buildServer({databaseUrl: databaseUrlOf(settings), rateLimitPerMinute, webhookAllowPrivate, log})
+  endWhenAsked(() => app.close())
+  await app.listen({host, port}).catch(error => {
+    if (error.code !== 'EADDRINUSE') throw error
+    throw new PermanentError(`port ${port} of ${host} is taken by another program; set PORT to a free one`)
+  })
+  const {port: boundPort} = app.server.address() as AddressInfo
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
+  log.info({url}, 'the API listens')
+  announceReady({url})
+}
+
+main().catch(error => {
+  log.fatal(
+    {error: error.message, stack: error instanceof PermanentError ? undefined : error.stack},
+    'the API cannot start',
+  )
+  process.exit(1)
+})

@@ -1,0 +1,51 @@
+// Balances.
+import {z} from 'zod'
+import type {App, Context} from '../app.ts'
+import {statement, value} from '../database.ts'
+import {amount, chainCode, errors} from '../schemas.ts'
+
+// The fee is rounded down, in base units, once on the sum of a pair; a balance below zero bears none.
+const readBalances = statement(
+  'read_balances',
+  `select row_to_json(reply)::text from (
+    select m.fee_bps, (
+      select coalesce(json_agg(balance), '[]') from (
+        select b.chain, b.token, app.decimal(b.amount, a.decimals) as gross, app.decimal(f.fee, a.decimals) as fee,
+          app.decimal(b.amount - f.fee, a.decimals) as net, b.deposit_count as "depositCount"
+        from app.balance_now b join app.asset a on a.chain = b.chain and a.token = b.token
+        cross join lateral (select div(greatest(b.amount, 0) * m.fee_bps, 10000) as fee) f
+        where b.merchant_id = m.id order by b.chain, b.token
+      ) balance
+    ) as balances
+    from app.merchant m where m.id = $1
+  ) reply`,
+)
+
+const Balance = z
+  .object({
+    chain: chainCode,
+    token: z.string(),
+    gross: amount.describe('Sum of the final deposits that no payout has collected.'),
+    fee: amount.describe('Service fee: gross × fee_bps / 10000, rounded down in base units.'),
+    net: amount.describe('What can be paid out.'),
+    depositCount: z.int(),
+  })
+  .meta({id: 'Balance'})
+
+export function balances(app: App, {pool}: Context): void {
+  app.get(
+    '/v1/balances',
+    {
+      schema: {
+        tags: ['Balances'],
+        summary: 'Read balances',
+        description: 'Pairs of chain and token without unsettled deposits are left out.',
+        response: {
+          200: z.object({fee_bps: z.int().describe('Fee rate in basis points.'), balances: z.array(Balance)}),
+          ...errors(),
+        },
+      },
+    },
+    ({merchantId}) => value(pool, readBalances, [merchantId]),
+  )
+}

@@ -1,0 +1,123 @@
+// Deposits.
+import {z} from 'zod'
+import {type ChainCode, chainCodes} from '../../chains/registry.ts'
+import type {App, Context} from '../app.ts'
+import {row, type Statement, statement} from '../database.ts'
+import {notFound} from '../errors.ts'
+import {jsonOf, page, pageStatement} from '../page.ts'
+import {amount, chainCode, errors, id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
+
+const statuses = ['pending', 'final', 'reorged'] as const
+type Status = (typeof statuses)[number]
+
+const columns = `app.public_id('dep', p.id) as id, p.chain, p.token, app.decimal(p.amount, a.decimals) as amount, p.sender, p.txid,
+  p.status, case p.status when 'reorged' then 0 else greatest(c.head_height - p.block_height + 1, 0) end as confirmations,
+  app.public_id('pay', p.settlement_id) as settlement_id, app.iso(p.created_at) as created_at,
+  p.address, p.output_index, app.public_id('usr', p.user_id) as user_id`
+const joins =
+  'join app.asset a on a.chain = p.chain and a.token = p.token left join chain.cursor c on c.chain = p.chain'
+
+// A statement for each combination of filters. Statuses stand in the text, because an index covers the rare ones only.
+const lists = new Map<string, Statement>()
+for (const byUser of [false, true])
+  for (const byChain of [false, true])
+    for (const status of [undefined, ...statuses]) {
+      const name = listName(byUser, byChain, status)
+      const owner = byUser ? 'user_id' : 'merchant_id'
+      const filters = (status ? ` and status = '${status}'` : '') + (byChain ? ' and chain = $4' : '')
+      const rows = `select * from app.deposit where ${owner} = $1 and credited${filters}`
+      lists.set(name, pageStatement({name, rows, position: 'seq', item: jsonOf(columns), joins}))
+    }
+
+function listName(byUser: boolean, byChain: boolean, status?: Status): string {
+  return `list_deposits${byUser ? '_of_user' : ''}${byChain ? '_of_chain' : ''}${status ? `_${status}` : ''}`
+}
+
+const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
+const findDeposit = statement(
+  'find_deposit',
+  `select ${jsonOf(`${columns}, app.iso(p.finalised_at) as finalised_at, null as settlement`)}
+  from app.deposit p ${joins} where p.id = $1 and p.merchant_id = $2 and p.credited`,
+)
+
+const shape = {
+  id: id('dep'),
+  chain: chainCode,
+  token: z.string(),
+  amount,
+  sender: z.string(),
+  txid: z.string(),
+  status: z.enum(statuses),
+  confirmations: z.int().describe('Blocks from the one that holds it to the newest; 0 while reorged.'),
+  settlement_id: z.string().nullable().describe('The payout that collected it; null until then.'),
+  created_at: timestamp,
+  address: z.string().describe('The address that received it.'),
+  output_index: z.int().describe('Position inside the transaction.'),
+  user_id: id('usr'),
+}
+const Deposit = z.object(shape).meta({id: 'Deposit'})
+const Settlement = z.object({id: id('pay'), status: z.string(), payout_txid: z.string()})
+const SingleDeposit = z
+  .object({
+    ...shape,
+    finalised_at: timestamp.nullable(),
+    settlement: Settlement.nullable().describe('Null until paid out.'),
+  })
+  .meta({id: 'SingleDeposit'})
+
+const filters = {
+  status: z.enum(statuses).optional(),
+  chain: z.enum(chainCodes).optional(),
+  user_id: id('usr').optional(),
+}
+
+export function deposits(app: App, {pool}: Context): void {
+  app.get(
+    '/v1/deposits',
+    {
+      schema: {
+        tags: ['Deposits'],
+        summary: 'List deposits',
+        description: 'Polling with `status=final` is a fallback to webhooks.',
+        querystring: z.object({...filters, ...pageQuery}),
+        response: {200: pageOf('deposits', Deposit), ...errors(400, 404)},
+      },
+    },
+    async ({merchantId, query}) => {
+      const {status, chain, user_id} = query
+      const owner = user_id === undefined ? merchantId : await userOf(merchantId, user_id)
+      const list = lists.get(listName(user_id !== undefined, chain !== undefined, status))!
+      return page(pool, {
+        key: 'deposits',
+        statement: list,
+        owner,
+        filters: [chain satisfies ChainCode | undefined],
+        query,
+      })
+    },
+  )
+
+  app.get(
+    '/v1/deposits/:id',
+    {
+      schema: {
+        tags: ['Deposits'],
+        summary: 'Get a deposit',
+        params: z.object({id: id('dep')}),
+        response: {200: SingleDeposit, ...errors(404)},
+      },
+    },
+    async ({merchantId, params}) => {
+      const deposit = uuidOf('dep', params.id)
+      const found = deposit && (await row<[string]>(pool, findDeposit, [deposit, merchantId]))
+      if (!found) throw notFound('deposit')
+      return found[0]
+    },
+  )
+
+  async function userOf(merchantId: string, publicId: string): Promise<string> {
+    const user = uuidOf('usr', publicId)
+    if (!user || !(await row(pool, ownsUser, [user, merchantId]))) throw notFound('user')
+    return user
+  }
+}

@@ -1,0 +1,90 @@
+// Events: what webhooks deliver, to be read again.
+import {z} from 'zod'
+import type {App, Context} from '../app.ts'
+import {row, type Statement, statement} from '../database.ts'
+import {notFound} from '../errors.ts'
+import {page, pageStatement} from '../page.ts'
+import {amount, chainCode, errors, id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
+
+export const eventTypes = [
+  'deposit.pending',
+  'deposit.confirmed',
+  'deposit.reorged',
+  'payout.completed',
+  'payout.failed',
+] as const
+
+// Newest first, or, after an event, forward: sequences follow the order of commits, so that reading forward skips none.
+const lists = new Map<string, Statement>()
+for (const forward of [false, true])
+  for (const byType of [false, true]) {
+    const name = listName(forward, byType)
+    const rows = `select * from app.event where merchant_id = $1 and sequence is not null${byType ? ' and type = $4' : ''}`
+    const item = 'app.event_body(p.payload, p.sequence)'
+    lists.set(name, pageStatement({name, rows, position: 'sequence', ascending: forward, item}))
+  }
+
+function listName(forward: boolean, byType: boolean): string {
+  return `list_events${forward ? '_forward' : ''}${byType ? '_of_type' : ''}`
+}
+
+const findSequence = statement(
+  'find_sequence',
+  'select sequence from app.event where id = $1 and merchant_id = $2 and sequence is not null',
+)
+
+const common = {
+  id: id('evt').describe('De-duplicate on it.'),
+  created_at: timestamp,
+  sequence: z.int().describe('Rises in the order in which events happened; gaps are allowed.'),
+}
+export const DepositEvent = z
+  .object({
+    type: z.enum(['deposit.pending', 'deposit.confirmed', 'deposit.reorged']),
+    ...common,
+    deposit_id: id('dep'),
+    user: z.object({id: id('usr'), external_ref: z.string()}),
+    chain: chainCode,
+    token: z.string(),
+    amount,
+    txid: z.string(),
+  })
+  .meta({id: 'DepositEvent'})
+export const TestEvent = z
+  .object({type: z.literal('webhook.test'), ...common, webhook_endpoint_id: id('whe')})
+  .meta({id: 'TestEvent'})
+const Event = z.union([DepositEvent, TestEvent])
+
+export function events(app: App, {pool}: Context): void {
+  app.get(
+    '/v1/events',
+    {
+      schema: {
+        tags: ['Events'],
+        summary: 'List events',
+        description:
+          'Each event exactly as webhooks deliver it. Newest first; with `after`, the events that followed that one, oldest first, ' +
+          'none skipped.',
+        querystring: z.object({
+          type: z.enum([...eventTypes, 'webhook.test']).optional(),
+          after: id('evt').optional().describe('Id of the last event that you have.'),
+          ...pageQuery,
+        }),
+        response: {200: pageOf('events', Event), ...errors(400, 404)},
+      },
+    },
+    async ({merchantId, query}) => {
+      const {type, after} = query
+      const list = lists.get(listName(after !== undefined, type !== undefined))!
+      const start = after === undefined ? undefined : await sequenceOf(merchantId, after)
+      return page(pool, {key: 'events', statement: list, owner: merchantId, filters: [type], query, start})
+    },
+  )
+
+  async function sequenceOf(merchantId: string, publicId: string): Promise<bigint> {
+    const event = uuidOf('evt', publicId)
+    const found = event && (await row<[string]>(pool, findSequence, [event, merchantId]))
+    if (!found) throw notFound('event')
+    return BigInt(found[0])
+  }
+}

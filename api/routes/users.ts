@@ -1,0 +1,141 @@
+// Users and their addresses.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type pg from 'pg'
+import {z} from 'zod'
+import type {App, Context} from '../app.ts'
+import {row, type Statement, statement} from '../database.ts'
+import {notFound} from '../errors.ts'
+import {jsonOf, page, pageStatement} from '../page.ts'
+import {Address, chainList, errors, externalRef, id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
+
+/** How long a request waits for custody to fill the address pool. */
+const ADDRESS_TIMEOUT_MS = 3_000
+const ADDRESS_POLL_MS = 50
+
+const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3)')
+const provisionAddresses = statement(
+  'provision_addresses',
+  'select created, body from app.provision_addresses($1, $2, $3)',
+)
+
+const item = jsonOf(`app.public_id('usr', p.id) as id, p.external_ref, app.iso(p.created_at) as created_at, (
+  select coalesce(json_agg(a order by chain), '[]')
+  from (select chain, address from app.address where user_id = p.id and is_provisioned) a) as addresses`)
+const listUsers = pageStatement({
+  name: 'list_users',
+  rows: 'select * from app.user where merchant_id = $1',
+  position: 'seq',
+  item,
+})
+const findUser = statement('find_user', `select ${item} from app.user p where p.id = $1 and p.merchant_id = $2`)
+
+const NewUser = z.object({id: id('usr'), external_ref: z.string(), addresses: z.array(Address)}).meta({id: 'NewUser'})
+const User = z
+  .object({id: id('usr'), external_ref: z.string(), created_at: timestamp, addresses: z.array(Address)})
+  .meta({id: 'User'})
+const UserAddresses = z.object({id: id('usr'), addresses: z.array(Address)}).meta({id: 'UserAddresses'})
+
+export function users(app: App, {pool}: Context): void {
+  app.post(
+    '/v1/users',
+    {
+      schema: {
+        tags: ['Users'],
+        summary: 'Create or find a user',
+        description:
+          'Gives the user a persistent deposit address on each chain. Idempotent on `external_ref`: the same reference is the same ' +
+          'user, and addresses that are missing are added.',
+        body: z
+          .object({
+            external_ref: externalRef,
+            chains: chainList.optional().describe('Omitted: all chains that are enabled for the account.'),
+          })
+          .meta({examples: [{external_ref: 'customer-42', chains: ['ETH', 'POLYGON']}]}),
+        response: {
+          201: NewUser.describe('Created.'),
+          200: NewUser.describe('The user existed already.'),
+          ...errors(400, 413, 415, 422, 503),
+        },
+      },
+    },
+    async (request, reply) => {
+      const {external_ref, chains} = request.body
+      const {created, body} = await provision(pool, provisionUser, [request.merchantId, external_ref, chains ?? null])
+      return reply.code(created ? 201 : 200).send(body)
+    },
+  )
+
+  app.get(
+    '/v1/users',
+    {
+      schema: {
+        tags: ['Users'],
+        summary: 'List users',
+        querystring: z.object(pageQuery),
+        response: {200: pageOf('users', User), ...errors(400)},
+      },
+    },
+    ({merchantId, query}) => page(pool, {key: 'users', statement: listUsers, owner: merchantId, query}),
+  )
+
+  app.get(
+    '/v1/users/:id',
+    {
+      schema: {
+        tags: ['Users'],
+        summary: 'Get a user',
+        params: z.object({id: id('usr')}),
+        response: {200: User, ...errors(404)},
+      },
+    },
+    async ({merchantId, params}) => {
+      const user = uuidOf('usr', params.id)
+      const found = user && (await row<[string]>(pool, findUser, [user, merchantId]))
+      if (!found) throw notFound('user')
+      return found[0]
+    },
+  )
+
+  app.post(
+    '/v1/users/:id/addresses',
+    {
+      schema: {
+        tags: ['Users'],
+        summary: 'Add addresses to a user',
+        description: 'Chains where the user has an address already keep it.',
+        params: z.object({id: id('usr')}),
+        body: z.object({chains: chainList}).meta({examples: [{chains: ['POLYGON']}]}),
+        response: {
+          201: UserAddresses.describe('An address was added. All addresses of the user.'),
+          200: UserAddresses.describe('The user had them all.'),
+          ...errors(400, 404, 413, 415, 422, 503),
+        },
+      },
+    },
+    async (request, reply) => {
+      const user = uuidOf('usr', request.params.id)
+      if (!user) throw notFound('user')
+      const {created, body} = await provision(pool, provisionAddresses, [request.merchantId, user, request.body.chains])
+      return reply.code(created ? 201 : 200).send(body)
+    },
+  )
+}
+
+// Where the pool of addresses is empty, nothing has changed yet: custody is told, and the call made again until it has filled the pool.
+async function provision(
+  pool: pg.Pool,
+  query: Statement,
+  values: unknown[],
+): Promise<{created: boolean; body: string}> {
+  const deadline = performance.now() + ADDRESS_TIMEOUT_MS
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const [created, body] = (await row<[boolean, string]>(pool, query, values))!
+      return {created, body}
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== 'SL503' || performance.now() > deadline) throw error
+      if (attempt === 1) await pool.query(`select pg_notify('address_pool_low', '')`)
+      await sleep(ADDRESS_POLL_MS)
+    }
+  }
+}

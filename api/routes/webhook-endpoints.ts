@@ -1,0 +1,303 @@
+// Webhook endpoints and what was delivered to them.
+import {z} from 'zod'
+import type {App, Context} from '../app.ts'
+import {row, type Statement, statement, value} from '../database.ts'
+import {notFound} from '../errors.ts'
+import {jsonOf, page, pageStatement, uuids} from '../page.ts'
+import {errors, id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
+import {eventTypes} from './events.ts'
+
+const endpointJson =
+  jsonOf(`app.public_id('whe', p.id) as id, p.url, p.event_types, p.disabled_at is null as enabled, p.disabled_reason,
+  app.iso(p.failing_since) as failing_since, app.iso(p.created_at) as created_at`)
+const ofMerchant = 'from app.webhook_endpoint p where p.merchant_id = $1 and p.deleted_at is null'
+
+const listEndpoints = statement(
+  'list_webhook_endpoints',
+  `select '{"webhook_endpoints":[' || coalesce(string_agg(${endpointJson}, ',' order by p.id desc), '') || ']}' ${ofMerchant}`,
+)
+const findEndpoint = statement('find_webhook_endpoint', `select ${endpointJson} ${ofMerchant} and p.id = $2`)
+const createEndpoint = statement(
+  'create_webhook_endpoint',
+  'select id, secret from app.create_webhook_endpoint($1, $2, $3)',
+)
+const updateEndpoint = statement('update_webhook_endpoint', 'select app.update_webhook_endpoint($1, $2, $3, $4, $5)')
+const deleteEndpoint = statement('delete_webhook_endpoint', 'select app.delete_webhook_endpoint($1, $2)')
+const rotateSecret = statement('rotate_webhook_secret', 'select app.rotate_webhook_secret($1, $2)')
+const testEndpoint = statement('test_webhook', 'select app.test_webhook($1, $2)')
+const redeliver = statement('redeliver', 'select app.redeliver($1, $2, $3)')
+const redeliverFailed = statement('redeliver_failed', 'select app.redeliver_failed($1, $2, to_timestamp($3))')
+
+const deliveryJson =
+  jsonOf(`app.public_id('dlv', p.id) as id, app.public_id('evt', p.event_id) as event_id, e.type as event_type, p.status,
+  app.iso(p.created_at) as created_at, app.iso(p.next_attempt_at) as next_attempt_at, app.iso(p.finished_at) as finished_at, (
+    select coalesce(json_agg(t), '[]') from (
+      select app.iso(attempted_at) as attempted_at, duration_ms, response_status, error
+      from app.delivery_attempt where delivery_id = p.id order by id) t) as attempts`)
+const joins = 'join app.event e on e.id = p.event_id'
+const findDelivery = statement(
+  'find_delivery',
+  `select ${deliveryJson} from app.delivery p ${joins} where p.endpoint_id = $1 and p.id = $2`,
+)
+
+const deliveryStatuses = ['pending', 'delivered', 'failed'] as const
+const deliveryLists = new Map<string | undefined, Statement>()
+for (const status of [undefined, ...deliveryStatuses]) {
+  const rows = `select * from app.delivery where endpoint_id = $1${status ? ` and status = '${status}'` : ''}`
+  const name = `list_deliveries${status ? `_${status}` : ''}`
+  deliveryLists.set(status, pageStatement({name, rows, position: 'id', item: deliveryJson, joins}))
+}
+
+const shape = {
+  id: id('whe'),
+  url: z.string().meta({examples: ['https://example.com/webhooks/sluice']}),
+  event_types: z.array(z.enum(eventTypes)),
+  enabled: z.boolean(),
+  disabled_reason: z
+    .string()
+    .nullable()
+    .describe('`merchant`, `gone` (the endpoint answered 410) or `failing` (five days without a success).'),
+  failing_since: timestamp.nullable().describe('First failure since the last success.'),
+  created_at: timestamp,
+}
+const secret = z.string().meta({
+  description: 'Signs the events (Standard Webhooks). Shown here and never again.',
+  examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+})
+const Endpoint = z.object(shape).meta({id: 'WebhookEndpoint'})
+const EndpointWithSecret = z.object({...shape, secret}).meta({id: 'WebhookEndpointWithSecret'})
+const Delivery = z
+  .object({
+    id: id('dlv'),
+    event_id: id('evt'),
+    event_type: z.string(),
+    status: z.enum(deliveryStatuses),
+    created_at: timestamp,
+    next_attempt_at: timestamp.nullable(),
+    finished_at: timestamp.nullable(),
+    attempts: z.array(
+      z.object({
+        attempted_at: timestamp,
+        duration_ms: z.int(),
+        response_status: z.int().nullable(),
+        error: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({id: 'Delivery'})
+
+const params = z.object({id: id('whe')})
+const deliveryParams = z.object({id: id('whe'), delivery_id: id('dlv')})
+
+/** URLs that events may be posted to: https, or http too where private receivers are allowed; no user name or password in them. */
+export function webhookUrl(allowHttp: boolean) {
+  return text(2048)
+    .refine(url => /^https?:\/\/[^\s\\]+$/i.test(url) && URL.canParse(url), 'must be an http or https URL')
+    .refine(url => !URL.canParse(url) || !/@/.test(url.split(/[/?#]/)[2] ?? ''), 'must hold no user name or password')
+    .refine(url => allowHttp || !/^http:/i.test(url), 'must be https')
+    .meta({format: 'uri', maxLength: 2048})
+}
+
+export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context): void {
+  const tags = ['Webhook endpoints']
+  const url = webhookUrl(webhookAllowPrivate)
+  const types = z
+    .array(z.enum(eventTypes))
+    .min(1)
+    .max(50)
+    .transform(list => [...new Set(list)])
+    .describe('Omitted when it is created: the four types but `deposit.reorged`.')
+
+  app.post(
+    '/v1/webhook-endpoints',
+    {
+      schema: {
+        tags,
+        summary: 'Create a webhook endpoint',
+        description: 'At most five per account.',
+        body: z
+          .object({url, event_types: types.optional()})
+          .meta({examples: [{url: 'https://example.com/webhooks/sluice'}]}),
+        response: {201: EndpointWithSecret, ...errors(400, 413, 415, 422)},
+      },
+    },
+    async ({merchantId, body}, reply) => {
+      const created = await row<[id: string, secret: string]>(pool, createEndpoint, [
+        merchantId,
+        body.url,
+        body.event_types ?? null,
+      ])
+      const [endpoint, shownOnce] = created!
+      return reply.code(201).send(withSecret(await read(merchantId, endpoint), shownOnce))
+    },
+  )
+
+  app.get(
+    '/v1/webhook-endpoints',
+    {
+      schema: {
+        tags,
+        summary: 'List webhook endpoints',
+        response: {200: z.object({webhook_endpoints: z.array(Endpoint)}), ...errors()},
+      },
+    },
+    ({merchantId}) => value(pool, listEndpoints, [merchantId]),
+  )
+
+  app.get(
+    '/v1/webhook-endpoints/:id',
+    {schema: {tags, summary: 'Get a webhook endpoint', params, response: {200: Endpoint, ...errors(404)}}},
+    ({merchantId, params}) => read(merchantId, endpointOf(params)),
+  )
+
+  app.patch(
+    '/v1/webhook-endpoints/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Change a webhook endpoint',
+        description:
+          'What is not named stays as it is. Disabling an endpoint gives up the deliveries that are under way; enabling it sends what ' +
+          'happens from then on, and `redeliver-failed` brings back the rest.',
+        params,
+        body: z
+          .object({url: url.optional(), event_types: types.optional(), enabled: z.boolean().optional()})
+          .meta({examples: [{enabled: true}]}),
+        response: {200: Endpoint, ...errors(400, 404, 413, 415)},
+      },
+    },
+    async ({merchantId, params, body}) => {
+      const endpoint = endpointOf(params)
+      const {url, event_types, enabled} = body
+      await row(pool, updateEndpoint, [merchantId, endpoint, url ?? null, event_types ?? null, enabled ?? null])
+      return read(merchantId, endpoint)
+    },
+  )
+
+  app.delete(
+    '/v1/webhook-endpoints/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete a webhook endpoint',
+        params,
+        response: {204: z.void().describe('Deleted.'), ...errors(404)},
+      },
+    },
+    async ({merchantId, params}, reply) => {
+      await row(pool, deleteEndpoint, [merchantId, endpointOf(params)])
+      return reply.code(204).removeHeader('content-type').send('')
+    },
+  )
+
+  app.post(
+    '/v1/webhook-endpoints/:id/rotate-secret',
+    {
+      schema: {
+        tags,
+        summary: 'Rotate the secret',
+        description: 'Events are signed with the new secret and, for 24 hours, with the one before it too.',
+        params,
+        response: {200: EndpointWithSecret, ...errors(404)},
+      },
+    },
+    async ({merchantId, params}) => {
+      const endpoint = endpointOf(params)
+      const shownOnce = await value(pool, rotateSecret, [merchantId, endpoint])
+      return withSecret(await read(merchantId, endpoint), shownOnce)
+    },
+  )
+
+  app.post(
+    '/v1/webhook-endpoints/:id/test',
+    {
+      schema: {
+        tags,
+        summary: 'Send a test event',
+        description: 'Sends a signed event of type `webhook.test` to this endpoint alone.',
+        params,
+        response: {201: Delivery, ...errors(404, 422)},
+      },
+    },
+    async ({merchantId, params}, reply) => {
+      const endpoint = endpointOf(params)
+      const delivery = await value(pool, testEndpoint, [merchantId, endpoint])
+      return reply.code(201).send(await value(pool, findDelivery, [endpoint, delivery]))
+    },
+  )
+
+  app.get(
+    '/v1/webhook-endpoints/:id/deliveries',
+    {
+      schema: {
+        tags,
+        summary: 'List deliveries',
+        description: 'Each with its attempts.',
+        params,
+        querystring: z.object({status: z.enum(deliveryStatuses).optional(), ...pageQuery}),
+        response: {200: pageOf('deliveries', Delivery), ...errors(400, 404)},
+      },
+    },
+    async ({merchantId, params, query}) => {
+      const endpoint = endpointOf(params)
+      await read(merchantId, endpoint)
+      const list = deliveryLists.get(query.status)!
+      return page(pool, {key: 'deliveries', statement: list, owner: endpoint, query, positions: uuids})
+    },
+  )
+
+  app.post(
+    '/v1/webhook-endpoints/:id/deliveries/:delivery_id/redeliver',
+    {
+      schema: {
+        tags,
+        summary: 'Deliver an event again',
+        description: 'At once, and with the whole schedule of retries before it.',
+        params: deliveryParams,
+        response: {200: Delivery, ...errors(404, 422)},
+      },
+    },
+    async ({merchantId, params}) => {
+      const endpoint = endpointOf(params)
+      const delivery = uuidOf('dlv', params.delivery_id)
+      if (!delivery) throw notFound('webhook_delivery')
+      await row(pool, redeliver, [merchantId, endpoint, delivery])
+      return value(pool, findDelivery, [endpoint, delivery])
+    },
+  )
+
+  app.post(
+    '/v1/webhook-endpoints/:id/redeliver-failed',
+    {
+      schema: {
+        tags,
+        summary: 'Deliver again what failed',
+        params,
+        body: z
+          .object({since: z.iso.datetime({offset: true}).describe('Events that happened at or after this time.')})
+          .meta({examples: [{since: '2026-01-31T00:00:00.000Z'}]}),
+        response: {200: z.object({count: z.int()}), ...errors(400, 404, 413, 415, 422)},
+      },
+    },
+    async ({merchantId, params, body}) => {
+      const since = Date.parse(body.since) / 1000
+      return `{"count":${await value(pool, redeliverFailed, [merchantId, endpointOf(params), since])}}`
+    },
+  )
+
+  async function read(merchantId: string, endpoint: string): Promise<string> {
+    const found = await row<[string]>(pool, findEndpoint, [merchantId, endpoint])
+    if (!found) throw notFound('webhook_endpoint')
+    return found[0]
+  }
+}
+
+function endpointOf(params: {id: string}): string {
+  const endpoint = uuidOf('whe', params.id)
+  if (!endpoint) throw notFound('webhook_endpoint')
+  return endpoint
+}
+
+function withSecret(json: string, shownOnce: string): string {
+  return `${json.slice(0, -1)},"secret":"${shownOnce}"}`
+}

@@ -1,0 +1,124 @@
+// What several routes share: the values of the contract as zod schemas, from which the OpenAPI document is made too.
+import {z} from 'zod'
+import {chainCodes} from '../chains/registry.ts'
+
+/** Text that Postgres can store as it is: no NUL, no half of a surrogate pair. At most `max` characters (code points). */
+export function text(max: number) {
+  return z
+    .string()
+    .min(1)
+    .refine(value => value.isWellFormed() && !value.includes('\0'), 'must not hold NUL or lone surrogates')
+    .refine(value => value.length <= max || (value.length <= 2 * max && [...value].length <= max), {
+      error: `must have at most ${max} characters`,
+    })
+    .meta({maxLength: max})
+}
+
+export const externalRef = text(255).describe('Your own unique id of the user.')
+export const chainCode = z.enum(chainCodes)
+export const chainList = z.array(chainCode).min(1).max(50)
+export const amount = z.string().meta({description: 'Plain decimal, without trailing zeros.', examples: ['1.25']})
+export const timestamp = z.string().meta({format: 'date-time', examples: ['2026-01-31T12:00:00.000Z']})
+
+const prefixes = {
+  usr: 'usr_0192f3a4b5c67d8e9fa0b1c2d3e4f506',
+  dep: 'dep_0192f3a4b5c67d8e9fa0b1c2d3e4f507',
+  pay: 'pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  evt: 'evt_0192f3a4b5c67d8e9fa0b1c2d3e4f509',
+  whe: 'whe_0192f3a4b5c67d8e9fa0b1c2d3e4f50a',
+  dlv: 'dlv_0192f3a4b5c67d8e9fa0b1c2d3e4f50b',
+}
+type Prefix = keyof typeof prefixes
+
+/** An id as clients see it. Any string passes: one that no id can be is answered like one that does not exist. */
+export function id(prefix: Prefix) {
+  return z.string().meta({examples: [prefixes[prefix]]})
+}
+
+const idPattern = /^([a-z]{3})_([0-9a-f]{32})$/
+
+/** The uuid (32 hex digits) of an id that clients sent; undefined where it can be none of this kind. */
+export function uuidOf(prefix: Prefix, publicId: string): string | undefined {
+  const match = idPattern.exec(publicId)
+  return match?.[1] === prefix ? match[2] : undefined
+}
+
+export const pageQuery = {
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Items per page.'),
+  cursor: z.string().optional().describe('`next_cursor` of the page before, with the same filters.'),
+}
+
+/** The reply of a list: the items under `key`, newest first. */
+export function pageOf<Key extends string, Item extends z.ZodType>(key: Key, item: Item) {
+  return z.object({
+    ...({[key]: z.array(item)} as Record<Key, z.ZodArray<Item>>),
+    next_cursor: z.string().nullable().describe('Cursor of the next page; null on the last one.'),
+    has_more: z.boolean(),
+  })
+}
+
+export const Address = z.object({chain: chainCode, address: z.string()}).meta({
+  id: 'Address',
+  examples: [{chain: 'ETH', address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'}],
+})
+
+export const ErrorReply = z
+  .object({
+    error: z.string().describe('Code for programs.'),
+    message: z.string().optional().describe('For people; may change.'),
+    details: z
+      .array(z.object({path: z.string(), code: z.string(), message: z.string()}))
+      .optional()
+      .describe('What is wrong where, for 400 `invalid_request`.'),
+  })
+  .meta({id: 'Error'})
+
+const conditions = {
+  400: [
+    '`invalid_request`: malformed body, query or cursor',
+    {
+      error: 'invalid_request',
+      message: 'external_ref: Invalid input: expected string, received undefined',
+      details: [
+        {path: 'external_ref', code: 'invalid_type', message: 'Invalid input: expected string, received undefined'},
+      ],
+    },
+  ],
+  401: [
+    '`invalid_api_key`: missing, unknown or revoked key',
+    {error: 'invalid_api_key', message: 'send Authorization: Bearer <your API key>'},
+  ],
+  404: [
+    '`…_not_found`: it does not exist, or belongs to somebody else',
+    {error: 'user_not_found', message: 'there is no user with this id'},
+  ],
+  413: ['`payload_too_large`', {error: 'payload_too_large', message: 'the body is too large'}],
+  415: [
+    '`unsupported_media_type`: the body is no JSON',
+    {error: 'unsupported_media_type', message: 'send the body as application/json'},
+  ],
+  422: [
+    '`unprocessable` or `chain_not_enabled`: valid, and refused',
+    {error: 'chain_not_enabled', message: 'not enabled for this account: BTC'},
+  ],
+  429: [
+    '`rate_limited`: too many requests; wait as long as `Retry-After` says',
+    {error: 'rate_limited', message: 'more than 600 requests in 60 s; ask again in 12 s'},
+  ],
+  500: ['`internal_error`', {error: 'internal_error', message: 'something went wrong on our side'}],
+  503: [
+    '`unavailable`: ask again in a moment',
+    {error: 'unavailable', message: 'no address is free at the moment; ask again'},
+  ],
+} as const
+
+/** The error replies of a route, for its documentation: those that every route has, and these. */
+export function errors(...statuses: (keyof typeof conditions)[]) {
+  const all = [...statuses, 401, 429, 500] as const
+  return Object.fromEntries(
+    all.map(status => {
+      const [description, example] = conditions[status]
+      return [status, z.object(ErrorReply.shape).meta({description, examples: [example]})]
+    }),
+  )
+}

@@ -1,0 +1,197 @@
+// The HTTP server of the API. Promises: every reply below /v1 tells what the rate limit leaves; every refusal has the shape of the
+// contract; a request is authenticated before a byte of its body is read; nothing secret is logged.
+import {randomUUID} from 'node:crypto'
+import type {Socket} from 'node:net'
+import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
+import type {z} from 'zod'
+import {openPool} from '../db/pool.ts'
+import type {Logger} from '../service/log.ts'
+import type {App, Context} from './app.ts'
+import {docs} from './docs.ts'
+import {ApiError, invalidRequest, toApiError} from './errors.ts'
+import {Keys} from './keys.ts'
+import {Metrics} from './metrics.ts'
+import {documentRoutes} from './openapi.ts'
+import {type Allowance, RateLimiter} from './rate-limit.ts'
+import {balances} from './routes/balances.ts'
+import {deposits} from './routes/deposits.ts'
+import {events} from './routes/events.ts'
+import {health} from './routes/health.ts'
+import {payoutAddress} from './routes/payout-address.ts'
+import {users} from './routes/users.ts'
+import {webhookEndpoints} from './routes/webhook-endpoints.ts'
+
+const BODY_LIMIT_BYTES = 64 * 1024
+const POOL_SIZE = 10
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+export interface ServerOptions {
+  /** URL of the role sluice_api. */
+  databaseUrl: string
+  rateLimitPerMinute: number
+  webhookAllowPrivate: boolean
+  log: Logger
+}
+
+/** A server that is ready to listen. close() ends it with its database connections. */
+export async function buildServer({
+  databaseUrl,
+  rateLimitPerMinute,
+  webhookAllowPrivate,
+  log,
+}: ServerOptions): Promise<App> {
+  const app: App = Fastify({
+    bodyLimit: BODY_LIMIT_BYTES,
+    routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be
+    requestTimeout: 30_000,
+    forceCloseConnections: 'idle',
+    frameworkErrors: sendError, // a path that is no valid URL
+    clientErrorHandler: refuseMalformed,
+  })
+  const pool = openPool(databaseUrl, {name: 'sluice-api', max: POOL_SIZE, log})
+  const keys = new Keys(pool, databaseUrl, log)
+  const context: Context = {pool, log, webhookAllowPrivate}
+  const metrics = new Metrics()
+
+  app.decorateRequest('merchantId', '')
+  app.addHook('onRequest', admission(keys, new RateLimiter(rateLimitPerMinute)))
+  app.addHook('onResponse', (request, reply, done) => {
+    record(request, reply)
+    done()
+  })
+  app.addHook('onClose', async () => {
+    await keys.close()
+    await pool.end()
+  })
+  app.setErrorHandler(sendError)
+  app.setNotFoundHandler(() => undefined) // refused in onRequest, before its body is read
+  app.setValidatorCompiler<z.ZodType>(({schema}) => data => {
+    const result = schema.safeParse(data)
+    return result.success ? {value: result.data} : {error: invalidRequest(result.error)}
+  })
+  app.setSerializerCompiler(() => String) // replies are text already; their schemas are for the documentation
+  acceptJson(app)
+  await documentRoutes(app)
+
+  const refuseOtherMethods = methodsOf(app)
+  for (const routes of [users, deposits, balances, payoutAddress, events, webhookEndpoints]) routes(app, context)
+  health(app, context, metrics)
+  docs(app)
+  refuseOtherMethods()
+  await app.ready()
+  return app
+
+  function record(request: FastifyRequest, reply: FastifyReply): void {
+    const route = request.routeOptions.url ?? 'unknown'
+    metrics.served(request.method, route, reply.statusCode, reply.elapsedTime / 1000)
+    const level = reply.statusCode < 400 ? 'debug' : 'info'
+    if (!log.isLevelEnabled(level)) return
+    const {method, merchantId} = request
+    const facts = {method, route, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime)}
+    log[level](merchantId ? {...facts, merchant_id: merchantId} : facts, 'request')
+  }
+
+  function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
+    const known = toApiError(error)
+    if (known.cause) known.message += `; the operator finds the cause by ${logCause(known.cause, request)}`
+    reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
+    reply.send(known.body)
+  }
+
+  function logCause(cause: unknown, request: FastifyRequest): string {
+    const error_id = randomUUID()
+    const {message, stack, code} = cause as Error & {code?: string}
+    const {url: route} = request.routeOptions
+    log.error({error_id, method: request.method, route, error: message, code, stack}, 'a request failed')
+    return error_id
+  }
+}
+
+// Who is asking, and may they? Answers before the body is read. Not async: a key that is remembered costs no turn of the event loop.
+// Judged by the route that was matched, never by the URL as it was spelled (/%76%31/users is /v1/users).
+function admission(keys: Keys, limiter: RateLimiter) {
+  const missingKey = new ApiError(401, 'invalid_api_key', 'send Authorization: Bearer <your API key>')
+  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    const {url: route, config} = request.routeOptions
+    reply.header('content-type', 'application/json; charset=utf-8')
+    if (!(route ?? request.url).startsWith('/v1/')) {
+      done(misdirected(route, config.allow))
+      return
+    }
+    reply.header('ratelimit-policy', limiter.policy)
+    const merchant = keys.merchantOf(request.headers.authorization)
+    if (merchant instanceof Promise) merchant.then(found => done(admit(found)), done)
+    else done(admit(merchant))
+
+    function admit(merchantId: string | undefined): Error | undefined {
+      if (merchantId) {
+        request.merchantId = merchantId
+        const allowance = limiter.take(merchantId)
+        reply.header('ratelimit', allowance.header)
+        return allowance.allowed ? misdirected(route, config.allow) : tooMany(allowance)
+      }
+      reply.header('ratelimit', limiter.untouched)
+      return misdirected(route, config.allow) ?? (config.withoutKey ? undefined : missingKey)
+    }
+  }
+}
+
+function tooMany({resetSeconds}: Allowance): ApiError {
+  return new ApiError(429, 'rate_limited', `too many requests; ask again in ${resetSeconds} s`, {
+    headers: {'retry-after': String(resetSeconds)},
+  })
+}
+
+function misdirected(route?: string, allow?: string): ApiError | undefined {
+  if (route === undefined) return new ApiError(404, 'route_not_found', 'there is nothing at this path')
+  if (allow) return new ApiError(405, 'method_not_allowed', `this path takes ${allow}`, {headers: {allow}})
+  return undefined
+}
+
+// Bodies are JSON in UTF-8. An empty one counts as none: clients may send the content type with every request.
+function acceptJson(app: App): void {
+  const utf8 = new TextDecoder('utf-8', {fatal: true})
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', {parseAs: 'buffer'}, (_request, body, done) => {
+    try {
+      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer)))
+    } catch {
+      done(new ApiError(400, 'invalid_request', 'the body is no JSON in UTF-8'))
+    }
+  })
+}
+
+// Remembers the methods of each path, so that the others can be refused with 405 and OPTIONS can list them.
+function methodsOf(app: App): () => void {
+  const methods = new Map<string, string[]>()
+  app.addHook('onRoute', ({url, method}) => {
+    methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+  })
+  return () => {
+    for (const [url, known] of [...methods]) {
+      const allow = [...known, 'OPTIONS'].sort().join(', ')
+      const others = METHODS.filter(method => !known.includes(method) && method !== 'OPTIONS')
+      const schema = {hide: true}
+      app.route({method: others, url, schema, config: {withoutKey: true, allow}, handler: async () => ''})
+      app.options(url, {schema, config: {withoutKey: true}}, async (_request, reply) =>
+        reply.code(204).removeHeader('content-type').header('allow', allow).send(),
+      )
+    }
+  }
+}
+
+// What is not even HTTP.
+function refuseMalformed(error: Error & {code?: string}, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const status = tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const {body} = new ApiError(
+    400,
+    'invalid_request',
+    tooLarge ? 'the headers are too large' : 'this is no HTTP request',
+  )
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
+  )
+}
