@@ -11,7 +11,7 @@ import {PermanentError} from '../service/errors.ts'
 export const roles = ['sluice_indexer', 'sluice_api', 'sluice_jobs', 'sluice_custody', 'sluice_analyst'] as const
 export type Role = (typeof roles)[number]
 
-const folder = new URL('migrations/', import.meta.url)
+const ownMigrations = new URL('migrations/', import.meta.url)
 
 interface Migration {
   name: string
@@ -19,7 +19,7 @@ interface Migration {
   checksum: string
 }
 
-function migrations(): Migration[] {
+function readMigrations(folder: URL): Migration[] {
   const names = readdirSync(folder).filter(name => name.endsWith('.sql'))
   return names.sort().map(name => {
     const sql = readFileSync(new URL(name, folder), 'utf8')
@@ -44,13 +44,16 @@ function rolePassword(ownerUrl: string, role: Role): string {
     .digest('base64url')
 }
 
-/** Migrates the database that an owner's URL names. Throws PermanentError if a migration that already ran was edited since. */
-export async function migrate(ownerUrl: string): Promise<{applied: string[]}> {
+/**
+ * Migrates the database that an owner's URL names, from a folder of migrations that is Sluice's own unless told. Resolves to the names of
+ * those that ran now. Throws PermanentError if a migration that already ran was edited since.
+ */
+export async function migrate(ownerUrl: string, folder = ownMigrations): Promise<{applied: string[]}> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
   try {
     await client.query(`select pg_advisory_lock(hashtextextended('sluice.migrate', 0))`)
-    const applied = await applyMigrations(client)
+    const applied = await applyMigrations(client, readMigrations(folder))
     await setRoles(client, ownerUrl)
     await migrateJobs(client, ownerUrl)
     await syncRegistry(client)
@@ -60,7 +63,7 @@ export async function migrate(ownerUrl: string): Promise<{applied: string[]}> {
   }
 }
 
-async function applyMigrations(client: pg.Client): Promise<string[]> {
+async function applyMigrations(client: pg.Client, migrations: Migration[]): Promise<string[]> {
   await client.query(`create table if not exists public.sluice_migration (
     name text primary key, checksum text not null, applied_at timestamptz not null default clock_timestamp())`)
   const done = await client.query<{name: string; checksum: string}>(
@@ -68,7 +71,7 @@ async function applyMigrations(client: pg.Client): Promise<string[]> {
   )
   const checksums = new Map(done.rows.map(row => [row.name, row.checksum]))
   const applied: string[] = []
-  for (const {name, sql, checksum} of migrations()) {
+  for (const {name, sql, checksum} of migrations) {
     const known = checksums.get(name)
     if (known === checksum) continue
     if (known)
@@ -88,6 +91,10 @@ async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
     const sql = `alter role ${role} password '${rolePassword(ownerUrl, role)}'`
     await client.query(sql).catch(() => client.query(sql))
   }
+  // Not in a migration: a dump does not carry what is granted on the database itself.
+  await client.query(
+    `do $$ begin execute format('revoke temporary on database %I from public', current_database()); end $$`,
+  )
 }
 
 // graphile-worker's tables let only their owner in, so its schema is made by, and for, the role that runs the jobs.

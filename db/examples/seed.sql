@@ -1,0 +1,104 @@
+-- The data of the examples in docs/database.md: two merchants, four users, two days on two chains. Written as the indexers write it, block by
+-- block into chain.*, so that settling makes the deposits; only the times are set afterwards, because settling takes them from the clock.
+-- For an empty, migrated database; run by its owner.
+
+insert into app.merchant (id, name, prefix, fee_bps) values
+  ('019c0000-0000-7000-8000-00000000000a', 'Acme Games', 'acme', 100),
+  ('019c0000-0000-7000-8000-00000000000b', 'Nordwind Travel', 'nord', 75);
+insert into app.merchant_chain (merchant_id, chain) values
+  ('019c0000-0000-7000-8000-00000000000a', 'ETH'),
+  ('019c0000-0000-7000-8000-00000000000a', 'POLYGON'),
+  ('019c0000-0000-7000-8000-00000000000b', 'ETH');
+insert into app.user (id, merchant_id, external_ref) values
+  ('019c0000-0000-7000-8000-0000000000a1', '019c0000-0000-7000-8000-00000000000a', 'alice'),
+  ('019c0000-0000-7000-8000-0000000000a2', '019c0000-0000-7000-8000-00000000000a', 'bob'),
+  ('019c0000-0000-7000-8000-0000000000b1', '019c0000-0000-7000-8000-00000000000b', 'carol'),
+  ('019c0000-0000-7000-8000-0000000000b2', '019c0000-0000-7000-8000-00000000000b', 'dave');
+
+create temporary view person as
+select u.id, u.merchant_id, u.external_ref, p.address
+from app.user u join (values
+  ('alice', '0x300C2500b21aE863BaC9f08E40E8925acC501D40'),
+  ('bob', '0x44884Ac596F7c904a77133d4eFC11FCC487EF61d'),
+  ('carol', '0x835b12b87133dBE0ac7697451feD41D29029e4C6'),
+  ('dave', '0xb6E7d15f900C0E11E43b2c1CBC9A766Bfa15e124')
+) p (external_ref, address) using (external_ref);
+
+insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+select c.chain, lower(p.address), p.address, p.id, p.merchant_id,
+  exists (select from app.merchant_chain m where m.merchant_id = p.merchant_id and m.chain = c.chain)
+from person p cross join (values ('ETH'), ('POLYGON')) c (chain);
+
+-- A hash for a name, as long as those of the chains.
+create function pg_temp.hash(name text) returns text language sql return '0x' || encode(sha256(name::bytea), 'hex');
+
+-- One block as an indexer writes it, with these transfers of [recipient, token, amount in base units]. A block at this height goes first.
+create function pg_temp.write_block(of_chain text, of_height int, at timestamptz, transfers json) returns void
+language plpgsql as $$
+declare
+  block_hash text := pg_temp.hash(of_chain || at);
+begin
+  delete from chain.transfer where chain = of_chain and block_height = of_height;
+  delete from chain.block where chain = of_chain and height = of_height;
+  insert into chain.block (id, chain, height, hash, parent_hash, time)
+  select of_chain || ':' || of_height, of_chain, of_height, block_hash, parent.hash, at
+  from chain.block parent where parent.chain = of_chain and parent.height = of_height - 1;
+  insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+  select of_chain || ':' || txid || ':0', of_chain, txid, 0, of_height, block_hash, at, token, amount,
+    '0x086708766EB97dCB6FDE6EC9fCA2F6e415433Ea4', address
+  from (
+    select pg_temp.hash(of_chain || at || n) as txid, t->>1 as token, (t->>2)::numeric as amount, p.address
+    from json_array_elements(transfers) with ordinality as e (t, n) join person p on p.external_ref = t->>0
+  ) paid;
+  execute format('update %I.status set nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain));
+end $$;
+
+-- The node calls the block at this height final.
+create function pg_temp.finalize(of_chain text, of_height int) returns boolean
+language sql return chain.finalize(of_chain, of_height, (select hash from chain.block where chain = of_chain and height = of_height));
+
+select chain.anchor('ETH', 'eip155:11155111', 8100000, pg_temp.hash('ETH'), '2026-06-30 09:11:59Z');
+select chain.anchor('POLYGON', 'eip155:80002', 24500000, pg_temp.hash('POLYGON'), '2026-06-30 14:00:00Z');
+
+begin;
+select pg_temp.write_block('ETH', 8100001, '2026-06-30 09:12:11Z', '[["alice", "USDC", 250000000]]');
+select pg_temp.write_block('ETH', 8100002, '2026-06-30 16:40:23Z', '[["bob", "ETH", 500000000000000000], ["alice", "USDC", 19990000]]');
+select pg_temp.write_block('ETH', 8100003, '2026-06-30 23:59:47Z', '[["carol", "USDC", 1200500000]]');
+select pg_temp.write_block('ETH', 8100004, '2026-07-01 00:00:11Z', '[["alice", "ETH", 123456789012345678]]');
+select pg_temp.write_block('ETH', 8100005, '2026-07-01 10:30:35Z',
+  '[["dave", "USDC", 75000000], ["alice", "0x211cD78a278ED8CE38840597bFc9793990241FE3", 1000000000]]');
+commit;
+begin;
+select pg_temp.finalize('ETH', 8100005);
+commit;
+
+-- A reorganisation: bob's block is replaced by one that does not hold his transaction.
+begin;
+select pg_temp.write_block('ETH', 8100006, '2026-07-01 12:00:11Z', '[["bob", "USDC", 40000000]]');
+commit;
+begin;
+select pg_temp.write_block('ETH', 8100006, '2026-07-01 12:00:23Z', '[["carol", "USDC", 99990000]]');
+select pg_temp.write_block('ETH', 8100007, '2026-07-01 12:00:35Z', '[["alice", "USDC", 10010000]]');
+commit;
+
+begin;
+select pg_temp.write_block('POLYGON', 24500001, '2026-06-30 14:00:02Z', '[["alice", "POL", 12500000000000000000]]');
+select pg_temp.write_block('POLYGON', 24500002, '2026-07-01 08:00:04Z', '[["bob", "POL", 3000000000000000000]]');
+select pg_temp.write_block('POLYGON', 24500003, '2026-07-01 08:00:06Z', '[["carol", "POL", 7000000000000000000]]');
+select pg_temp.write_block('POLYGON', 24500004, '2026-07-01 12:00:36Z', '[]');
+commit;
+begin;
+select pg_temp.finalize('POLYGON', 24500003);
+commit;
+
+begin;
+select app.sequence_events();
+select app.fold_balances();
+
+-- Seen two seconds after its block; final about as much later as on the real chains.
+update app.deposit d set created_at = t.block_time + interval '2 seconds',
+  finalised_at = case when d.finalised_at is not null then t.block_time + d.block_height % 5 * interval '1.25 seconds'
+    + case d.chain when 'ETH' then interval '13 minutes' else interval '4 seconds' end end
+from chain.transfer t where t.id = d.chain || ':' || d.txid || ':' || d.output_index;
+update app.deposit set created_at = '2026-07-01 12:00:13Z' where status = 'reorged';
+commit;

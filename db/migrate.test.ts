@@ -1,0 +1,131 @@
+// Migrating a real database: what runs, what is refused, and that whatever happens half-way leaves nothing behind.
+import {randomBytes} from 'node:crypto'
+import {cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {pathToFileURL} from 'node:url'
+import pg from 'pg'
+import {afterEach, beforeEach, expect, inject, test} from 'vitest'
+import {chains} from '../chains/registry.ts'
+import {PermanentError} from '../service/errors.ts'
+import {createDatabase, urlOf} from '../test/support/database.ts'
+import {migrate, roleUrl} from './migrate.ts'
+import {schemaSnapshot} from './snapshot.ts'
+
+const own = new URL('migrations/', import.meta.url)
+let name: string
+let url: string
+let client: pg.Client
+/** A copy of the migrations, for a test to change. */
+let folder: URL
+
+beforeEach(async () => {
+  name = `test_migrate_${randomBytes(6).toString('hex')}`
+  await createDatabase(inject('serverUrl'), name)
+  url = urlOf(inject('serverUrl'), name)
+  client = await connect(url)
+  folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-migrations-'))}/`)
+  cpSync(own, folder, {recursive: true})
+})
+
+afterEach(async () => {
+  await client.end()
+  const server = await connect(inject('serverUrl'))
+  await server.query(`drop database ${name} with (force)`)
+  await server.end()
+  rmSync(folder, {recursive: true})
+})
+
+async function connect(to: string): Promise<pg.Client> {
+  const client = new pg.Client({connectionString: to})
+  await client.connect()
+  return client
+}
+
+async function rows(sql: string): Promise<unknown[]> {
+  return (await client.query(sql)).rows
+}
+
+const recorded = () => rows('select name, checksum, applied_at from public.sluice_migration order by name')
+
+test('every migration runs once, in order, and running them again changes nothing', async () => {
+  const {applied} = await migrate(url)
+  expect(applied).toEqual((await recorded()).map(row => (row as {name: string}).name))
+  expect(applied[0]).toBe('001_roles.sql')
+  const state = async () => [
+    await schemaSnapshot(client),
+    await recorded(),
+    await rows('select * from app.chain join app.asset using (chain) order by chain, token'),
+  ]
+  const before = await state()
+  expect(await migrate(url)).toEqual({applied: []})
+  expect(await state()).toEqual(before)
+})
+
+test('a migration that was edited after it ran is refused, with its name and what to do instead, and nothing is changed', async () => {
+  await migrate(url)
+  const before = [await schemaSnapshot(client), await recorded()]
+  const edited = new URL('003_merchants.sql', folder)
+  writeFileSync(edited, `${readFileSync(edited, 'utf8')}\n-- one more line\n`)
+  writeFileSync(new URL('999_later.sql', folder), 'create table app.later ()')
+  const refused = migrate(url, folder)
+  await expect(refused).rejects.toBeInstanceOf(PermanentError)
+  await expect(refused).rejects.toThrow(
+    'db/migrations/003_merchants.sql was changed after it ran here; add a new migration instead',
+  )
+  expect([await schemaSnapshot(client), await recorded()]).toEqual(before)
+})
+
+test('two migrations of the same empty database at once: one does the work, the other waits and finds it done', async () => {
+  const results = await Promise.all([migrate(url), migrate(url)])
+  expect(results.map(({applied}) => applied.length).sort((a, b) => a - b)).toEqual([0, (await recorded()).length])
+})
+
+test('a migration that fails leaves nothing behind, keeps those before it, and runs once it is mended', async () => {
+  writeFileSync(new URL('998_fine.sql', folder), 'create table app.fine ()')
+  const broken = new URL('999_broken.sql', folder)
+  writeFileSync(broken, 'create table app.half_done (); select 1 / 0; create table app.never_reached ()')
+  await expect(migrate(url, folder)).rejects.toThrow('division by zero')
+  const made = `select relname from pg_class where relname in ('fine', 'half_done', 'never_reached') order by relname`
+  expect(await rows(made)).toEqual([{relname: 'fine'}])
+  expect((await recorded()).at(-1)).toMatchObject({name: '998_fine.sql'})
+
+  writeFileSync(broken, 'create table app.half_done ()')
+  expect(await migrate(url, folder)).toEqual({applied: ['999_broken.sql']})
+  expect(await rows(made)).toEqual([{relname: 'fine'}, {relname: 'half_done'}])
+})
+
+test('chains and assets are those of the registry after every run, whatever stood in the tables', async () => {
+  await migrate(url)
+  await client.query(`update app.asset set name = 'was-' || name, display_name = 'an older name'`)
+  await client.query(`delete from app.asset where token = 'USDC'`)
+  await client.query('drop schema squid_eth cascade')
+  await migrate(url)
+  expect(await rows('select chain, family from app.chain order by chain')).toEqual(
+    chains.map(({code, family}) => ({chain: code, family})),
+  )
+  expect(await rows('select chain, token, name, display_name, decimals from app.asset order by chain, token')).toEqual(
+    chains.flatMap(({code, assets}) =>
+      assets.map(asset => ({
+        chain: code,
+        token: asset.token,
+        name: asset.name,
+        display_name: asset.displayName,
+        decimals: asset.decimals,
+      })),
+    ),
+  )
+  expect(await rows(`select to_regclass('squid_eth.status') is not null as made`)).toEqual([{made: true}])
+})
+
+test('nobody but the owner may make schemas or temporary tables in a migrated database', async () => {
+  await migrate(url)
+  expect(
+    await rows(`select rolname from pg_roles where rolname ~ '^sluice_'
+      and (has_database_privilege(oid, current_database(), 'create') or has_database_privilege(oid, current_database(), 'temporary'))`),
+  ).toEqual([])
+  const analyst = await connect(roleUrl(url, 'sluice_analyst'))
+  await analyst.query('set default_transaction_read_only = off')
+  await expect(analyst.query('create temporary table mine ()')).rejects.toThrow('permission denied')
+  await analyst.end()
+})

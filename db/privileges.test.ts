@@ -1,0 +1,290 @@
+// What each role may do: statements of its own work, which succeed, and statements of others' work, which are refused, on the real roles;
+// and rules over all tables at once, so that a new table or grant cannot slip past them.
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {type Role, roles} from './migrate.ts'
+
+let db: TestDatabase
+const clients = new Map<Role, pg.Client>()
+
+beforeAll(async () => {
+  db = await testDatabase()
+  const merchant = await makeMerchant(db)
+  const {address} = await makeUser(db, merchant)
+  await db.rows(`insert into app.pool_address (address, family, derivation_index) values ('0xFree', 'evm', 0)`)
+  await db.rows(`select app.create_webhook_endpoint($1, 'https://example.com/hook')`, [merchant])
+  await db.rows(`select app.create_api_key($1, sha256('secret'))`, [merchant])
+  const writer = await ChainWriter.open(db, 'ETH')
+  await writer.write({add: [[{txid: 'one', amount: 1n, recipient: address}]]})
+  await writer.finalize(1)
+  await writer.close()
+  for (const role of roles) {
+    const client = new pg.Client({connectionString: db.url(role)})
+    await client.connect()
+    clients.set(role, client)
+  }
+})
+
+afterAll(async () => {
+  for (const client of clients.values()) await client.end()
+  await db.drop()
+})
+
+/**
+ * Which of the statements the role is allowed to run; what they did is undone. Read-only mode is lifted first: what is tested is the
+ * role's rights, not its habits.
+ */
+async function allowed(role: Role, statements: string[]): Promise<string[]> {
+  const client = clients.get(role)!
+  const done: string[] = []
+  for (const sql of statements) {
+    await client.query('begin; set transaction read write')
+    try {
+      await client.query(sql)
+      done.push(sql)
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== '42501') throw new Error(`${role} failed at: ${sql}`, {cause: error})
+    } finally {
+      await client.query('rollback')
+    }
+  }
+  return done
+}
+
+const someone = '00000000-0000-7000-8000-000000000001'
+const transfer = `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+  values ('ETH:two:0', 'ETH', 'two', 0, 2, '0x2', now(), 'ETH', 1, '0xA', '0xB')`
+
+const may: Record<Role, string[]> = {
+  sluice_indexer: [
+    transfer,
+    'delete from chain.transfer',
+    `update chain.block set hash = hash where chain = 'ETH'`,
+    `update squid_eth.status set nonce = nonce + 1`,
+    `select chain.finalize('ETH', 1, '0x1')`,
+    `select chain.halt('ETH', '{}')`,
+    'select address from app.address',
+    'select head_height from chain.cursor',
+  ],
+  sluice_api: [
+    'select * from app.deposit',
+    'select * from app.balance_now',
+    'select secret_hash from app.api_key',
+    'select id, url, disabled_at from app.webhook_endpoint',
+    `select app.provision_user((select id from app.merchant), 'a new user', array['ETH'])`,
+    `select app.set_payout_address((select id from app.merchant), 'ETH', '0xElsewhere')`,
+    `select app.create_webhook_endpoint((select id from app.merchant), 'https://example.com/other')`,
+  ],
+  sluice_jobs: [
+    'select secret from app.webhook_endpoint',
+    'select * from app.delivery',
+    'select app.fold_balances()',
+    'select app.sequence_events()',
+    'select app.fail_undeliverable()',
+    `select graphile_worker.add_job('deliver_webhooks')`,
+  ],
+  sluice_custody: [
+    `insert into app.pool_address (address, family, derivation_index) values ('0xNext', 'evm', 1)`,
+    'select max(derivation_index) from app.pool_address',
+  ],
+  sluice_analyst: [
+    'select * from analytics.deposits',
+    'select * from analytics.balances',
+    'select * from analytics.daily_volume',
+    'select * from analytics.time_to_finality',
+    'select * from analytics.chain_lag',
+    'select * from analytics.unattributed',
+    'select analytics.coins(1, 18)',
+  ],
+}
+
+const mayNot: Record<Role, string[]> = {
+  sluice_indexer: [
+    `update app.deposit set status = 'final'`,
+    'select * from app.deposit',
+    `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+       values ('ETH', '0xc', '0xC', '${someone}', '${someone}', true)`,
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values ('${someone}', 'ETH', 'ETH', 1, 1)`,
+    'update chain.cursor set final_height = 9',
+    'insert into chain.touched_chain values (pg_current_xact_id(), $$ETH$$)',
+    `select chain.settle_transfers('ETH')`,
+    `select app.resume_chain('ETH')`,
+    'select * from app.api_key',
+    'select * from analytics.deposits',
+    'create table chain.mine ()',
+  ],
+  sluice_api: [
+    `update app.deposit set status = 'final'`,
+    'delete from app.deposit',
+    `insert into app.user (merchant_id, external_ref) values ('${someone}', 'x')`,
+    'update app.api_key set revoked_at = null',
+    'select secret from app.webhook_endpoint',
+    'select previous_secret from app.webhook_endpoint',
+    'select * from app.pool_address',
+    'update app.pool_address set taken_at = null',
+    `select app.create_api_key('${someone}', sha256('x'))`,
+    `select app.create_merchant('x', 'xx', null, 0)`,
+    `select app.resolve_incident(1, 'reorged')`,
+    'select app.fold_balances()',
+    'select * from chain.transfer',
+    'select * from graphile_worker._private_jobs',
+  ],
+  sluice_jobs: [
+    'select * from app.api_key',
+    `select app.create_api_key('${someone}', sha256('x'))`,
+    `select app.revoke_api_key('${someone}')`,
+    'update app.api_key set revoked_at = now()',
+    `update app.deposit set status = 'final'`,
+    `update app.balance set amount = 0`,
+    `update app.delivery set status = 'delivered'`,
+    `update app.webhook_endpoint set url = 'https://example.com/mine'`,
+    `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
+       values ('${someone}', '${someone}', 'x', '${someone}', 1, '{}', now())`,
+    'select * from app.pool_address',
+    `insert into app.pool_address (address, family, derivation_index) values ('0xMine', 'evm', 9)`,
+    'delete from chain.transfer',
+    'create table app.mine ()',
+  ],
+  sluice_custody: [
+    'update app.pool_address set taken_at = null',
+    'delete from app.pool_address',
+    'select * from app.merchant',
+    'select * from app.deposit',
+    'select * from app.payout_address',
+    'select * from app.api_key',
+    'select * from chain.transfer',
+    `select app.set_payout_address('${someone}', 'ETH', '0xMine')`,
+  ],
+  sluice_analyst: [
+    'select * from app.webhook_endpoint',
+    'select * from app.deposit',
+    'select * from app.api_key',
+    'select * from app.merchant',
+    'select * from app.pool_address',
+    'select * from chain.transfer',
+    'select * from chain.cursor',
+    `select app.public_id('x', '${someone}')`,
+    'select app.fold_balances()',
+    'select * from graphile_worker._private_jobs',
+    'select * from public.sluice_migration',
+    'create table public.mine ()',
+    'create table analytics.mine ()',
+    'select pg_advisory_lock(1)',
+    'select pg_try_advisory_xact_lock(1)',
+    `select lo_from_bytea(0, 'x')`,
+    `set temp_file_limit = '100GB'`,
+  ],
+}
+
+test.each(roles)('%s can do its own work', async role => {
+  expect(await allowed(role, may[role])).toEqual(may[role])
+})
+
+test.each(roles)('%s is refused what is not its work', async role => {
+  expect(await allowed(role, mayNot[role])).toEqual([])
+})
+
+/** Who has any of these privileges, on any column, on the tables and views of a schema: 'role privilege table'. */
+async function granted(schema: string, privileges: string[]): Promise<string[]> {
+  const rows = await db.rows<{granted: string}>(
+    `select r.rolname || ' ' || lower(p) || ' ' || c.relname as granted
+     from pg_class c cross join pg_roles r cross join unnest($2::text[]) p
+     where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'p', 'v', 'm') and r.rolname ~ '^sluice_'
+       and (has_table_privilege(r.oid, c.oid, p) or (p not in ('delete', 'truncate') and has_any_column_privilege(r.oid, c.oid, p)))
+     order by 1`,
+    [schema, privileges],
+  )
+  return rows.map(row => row.granted)
+}
+
+const writing = ['insert', 'update', 'delete', 'truncate']
+
+test('but for the address pool, which custody fills, no process writes a table of app itself', async () => {
+  expect(await granted('app', writing)).toEqual(['sluice_custody insert pool_address'])
+})
+
+test('the indexers alone write what was seen on the chains, and of that only blocks and transfers', async () => {
+  expect(await granted('chain', writing)).toEqual([
+    'sluice_indexer delete block',
+    'sluice_indexer delete transfer',
+    'sluice_indexer insert block',
+    'sluice_indexer insert transfer',
+    'sluice_indexer update block',
+    'sluice_indexer update transfer',
+  ])
+})
+
+test('an analyst reads every view of analytics and nothing else, and nobody writes there', async () => {
+  const views = await db.rows<{name: string}>(
+    `select relname as name from pg_class where relnamespace = 'analytics'::regnamespace order by 1`,
+  )
+  expect(await granted('analytics', ['select', ...writing])).toEqual(
+    views.map(({name}) => `sluice_analyst select ${name}`),
+  )
+  const elsewhere = await Promise.all(
+    ['app', 'chain', 'public', 'graphile_worker', 'squid_eth'].map(s => granted(s, ['select', ...writing])),
+  )
+  expect(elsewhere.flat().filter(line => line.startsWith('sluice_analyst'))).toEqual([])
+})
+
+test('every view of analytics hides rows from functions of its reader and runs with the rights of its owner', async () => {
+  expect(
+    await db.rows(`select relname from pg_class where relnamespace = 'analytics'::regnamespace and relkind = 'v'
+      and ('security_barrier=true' <> all (coalesce(reloptions, '{}')) or 'security_invoker=true' = any (coalesce(reloptions, '{}')))`),
+  ).toEqual([])
+})
+
+test('secrets of webhooks are read by the worker alone, hashes of keys by the API alone', async () => {
+  expect(
+    await db.rows(`select r.rolname as role, a.attname as column from pg_attribute a cross join pg_roles r
+      where a.attrelid in ('app.webhook_endpoint'::regclass, 'app.api_key'::regclass)
+        and a.attname in ('secret', 'previous_secret', 'secret_hash') and r.rolname ~ '^sluice_'
+        and has_column_privilege(r.oid, a.attrelid, a.attnum, 'select') order by 1, 2`),
+  ).toEqual([
+    {role: 'sluice_api', column: 'secret_hash'},
+    {role: 'sluice_jobs', column: 'previous_secret'},
+    {role: 'sluice_jobs', column: 'secret'},
+  ])
+})
+
+test('a role that is not named has nothing: neither a table, a function nor a schema of ours is public', async () => {
+  expect(
+    await db.rows(`
+      with ours as (select oid from pg_namespace where nspname in ('chain', 'app', 'analytics') or nspname ~ '^squid_')
+      select object, privilege_type from (
+        select nspname::text as object, acl.* from pg_namespace n, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) acl
+        where n.oid in (select oid from ours)
+        union all
+        select c.oid::regclass::text, acl.* from pg_class c, aclexplode(coalesce(relacl, acldefault('r', relowner))) acl
+        where relnamespace in (select oid from ours) and relkind in ('r', 'p', 'v', 'm')
+        union all
+        select p.oid::regprocedure::text, acl.* from pg_proc p, aclexplode(coalesce(proacl, acldefault('f', proowner))) acl
+        where pronamespace in (select oid from ours)
+      ) held where grantee = 0`),
+  ).toEqual([])
+})
+
+test('no role may make anything in any schema but graphile_worker, which the worker owns, nor become another role', async () => {
+  expect(
+    await db.rows(`select r.rolname as role, n.nspname as schema from pg_namespace n cross join pg_roles r
+      where r.rolname ~ '^sluice_' and n.nspname !~ '^pg_' and has_schema_privilege(r.oid, n.oid, 'create')`),
+  ).toEqual([{role: 'sluice_jobs', schema: 'graphile_worker'}])
+  expect(
+    await db.rows(`select rolname from pg_roles r where rolname ~ '^sluice_' and (rolsuper or rolcreaterole or rolcreatedb or rolbypassrls
+      or exists (select from pg_auth_members m where m.member = r.oid))`),
+  ).toEqual([])
+})
+
+test('an analyst starts read only, in UTC, with a time limit for a statement and for an idle transaction', async () => {
+  const analyst = new pg.Client({connectionString: db.url('sluice_analyst')})
+  await analyst.connect()
+  const {rows} =
+    await analyst.query(`select current_setting('default_transaction_read_only') as read_only, current_setting('timezone') as timezone,
+    current_setting('statement_timeout') as statement, current_setting('idle_in_transaction_session_timeout') as idle`)
+  expect(rows).toEqual([{read_only: 'on', timezone: 'UTC', statement: '1min', idle: '1min'}])
+  await expect(analyst.query('select * into mine from analytics.deposits')).rejects.toMatchObject({code: '25006'})
+  await analyst.end()
+})
