@@ -1,4 +1,210 @@
+// The documentation for people, one self-contained page made from the OpenAPI document. Promises: the browser asks nobody else for
+// anything; without JavaScript everything but the search works.
+import {createHash} from 'node:crypto'
 import type {App} from './app.ts'
+import {documentOf, type OpenApi, type Operation, type Schema} from './openapi.ts'
+
 export function docs(app: App): void {
-  app.get('/openapi.json', {schema: {hide: true}}, async () => JSON.stringify(app.swagger()))
+  let json: string | undefined
+  let html: string | undefined
+
+  app.get('/openapi.json', {schema: {hide: true}}, async () => {
+    json ??= JSON.stringify(documentOf(app))
+    return json
+  })
+  app.get('/docs', {schema: {hide: true}}, async (_request, reply) => {
+    html ??= pageOf(documentOf(app))
+    reply.header('content-type', 'text/html; charset=utf-8').header('content-security-policy', policy)
+    return html
+  })
+}
+
+const style = `
+:root{--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;--back:#fff;--tint:#f5f7f9;--accent:#0b5cad}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#9aa5b1;--line:#343c45;--back:#14181c;--tint:#1d2329;--accent:#6bb2ff}}
+*{box-sizing:border-box}html{scroll-behavior:smooth;scroll-padding-top:1rem}
+body{margin:0;font:16px/1.55 system-ui,sans-serif;color:var(--ink);background:var(--back);display:grid;grid-template-columns:17rem minmax(0,1fr)}
+nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1.2rem;border-right:1px solid var(--line);font-size:.9rem}
+nav h2{font-size:.75rem;text-transform:uppercase;letter-spacing:.05em;color:var(--soft);margin:1.1rem 0 .3rem}
+nav a{display:block;color:inherit;text-decoration:none;padding:.12rem 0}nav a:hover{color:var(--accent)}
+input{width:100%;padding:.45rem .6rem;font:inherit;color:inherit;background:var(--tint);border:1px solid var(--line);border-radius:6px}
+main{padding:2rem 3rem 6rem;max-width:62rem}h1{margin-top:0}main>section>h2{margin:3rem 0 .5rem;border-bottom:1px solid var(--line)}
+article{margin:2rem 0;padding-top:.3rem}article h3{margin:.2rem 0;font-size:1.1rem}
+code,pre{font:.86em/1.5 ui-monospace,monospace}code{background:var(--tint);padding:.1em .3em;border-radius:4px}
+pre{background:var(--tint);border:1px solid var(--line);border-radius:6px;padding:.8rem 1rem;overflow:auto}
+.method{font-weight:700;color:var(--accent)}.path{background:none;padding:0}.soft{color:var(--soft)}
+table{border-collapse:collapse;width:100%;margin:.4rem 0 1rem;font-size:.92rem}td,th{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line)}
+th{font-weight:600;color:var(--soft)}td:first-child{white-space:nowrap}h4{margin:1rem 0 .2rem;font-size:.9rem}[hidden]{display:none!important}
+@media(max-width:50rem){body{display:block}nav{position:static;height:auto}main{padding:1rem}}`
+
+const script = `
+const search=document.querySelector('input'),parts=[...document.querySelectorAll('[data-text]')]
+search.addEventListener('input',()=>{const words=search.value.toLowerCase().split(/\\s+/)
+for(const part of parts)part.hidden=!words.every(word=>part.dataset.text.includes(word))
+for(const group of document.querySelectorAll('[data-group]'))group.hidden=!group.querySelector('[data-text]:not([hidden])')})`
+
+const sourceOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+const policy = `default-src 'none'; style-src ${sourceOf(style)}; script-src ${sourceOf(script)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'}
+const escaped = (text: string) => text.replace(/[&<>"]/g, character => entities[character]!)
+
+/** The little Markdown that the descriptions use: paragraphs, **bold**, `code`. */
+function prose(text = ''): string {
+  const inline = (paragraph: string) =>
+    escaped(paragraph)
+      .replace(/`([^`]+)`/g, '<code>$1</code>')
+      .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
+  return text
+    .split('\n\n')
+    .map(paragraph => `<p>${inline(paragraph)}</p>`)
+    .join('')
+}
+const phrase = (text?: string) => prose(text).slice(3, -4)
+
+interface Part {
+  id: string
+  title: string
+  method: string
+  path: string
+  operation: Operation
+}
+
+function pageOf(document: OpenApi): string {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => part(method.toUpperCase(), path, operation)),
+  )
+  const groups = document.tags.map(tag => ({
+    ...tag,
+    parts: operations.filter(({operation}) => operation.tags?.includes(tag.name)),
+  }))
+  groups.push({
+    name: 'Webhooks',
+    description: 'What Sluice posts to your endpoints. De-duplicate on `id`; sort by `sequence` where order matters.',
+    parts: Object.entries(document.webhooks).map(([type, {post}]) => part('POST', 'your endpoint', post, type)),
+  })
+  const links = groups.map(
+    ({name, parts}) => `<div data-group><h2>${escaped(name)}</h2>${parts.map(link).join('')}</div>`,
+  )
+  const sections = groups.map(
+    ({name, description, parts}) =>
+      `<section data-group><h2>${escaped(name)}</h2>${prose(description)}${parts.map(shown => article(document, shown)).join('')}</section>`,
+  )
+  const {title, version, description} = document.info
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>${escaped(title)}</title><style>${style}</style></head><body>
+<nav><input type="search" placeholder="Search" aria-label="Search">${links.join('')}</nav>
+<main><h1>${escaped(title)}</h1><p class="soft">Version ${escaped(version)} · <a href="openapi.json">OpenAPI 3.1 document</a></p>
+${prose(description)}${sections.join('')}</main><script>${script}</script></body></html>`
+}
+
+function part(method: string, path: string, operation: Operation, title = operation.summary ?? path): Part {
+  return {id: `${method}-${title}`.toLowerCase().replace(/[^a-z0-9]+/g, '-'), title, method, path, operation}
+}
+
+/** What the search looks through. */
+function searchText({title, method, path, operation}: Part): string {
+  return escaped([method, path, title, operation.description ?? ''].join(' ').toLowerCase())
+}
+
+function link(shown: Part): string {
+  return `<a href="#${shown.id}" data-text="${searchText(shown)}">${escaped(shown.title)}</a>`
+}
+
+function article(document: OpenApi, shown: Part): string {
+  const {parameters = [], requestBody, responses, description} = shown.operation
+  const body = requestBody?.content['application/json']
+  const rows = parameters.map(({name, in: place, required, description, schema}) =>
+    row(name, required ?? false, {...schema, description}, place),
+  )
+  const sent = body ? fields(document, body.schema) : []
+  const replies = Object.entries(responses).map(([status, reply]) => response(document, status, reply))
+  return `<article id="${shown.id}" data-text="${searchText(shown)}"><h3>${escaped(shown.title)}</h3>
+<p><span class="method">${shown.method}</span> <code class="path">${escaped(shown.path)}</code></p>${description ? prose(description) : ''}
+${table('Parameters', rows)}${table('Body', sent)}${request(document, shown)}${replies.join('')}</article>`
+}
+
+/** How to ask, as a command; for webhooks, what is posted. */
+function request(document: OpenApi, {method, path, operation}: Part): string {
+  const body = operation.requestBody?.content['application/json']
+  if (!path.startsWith('/')) return body ? example(document, body) : ''
+  const filled = path.replace(/{(\w+)}/g, (_match, name) =>
+    String(operation.parameters?.find(parameter => parameter.name === name)?.example),
+  )
+  const key = path.startsWith('/v1/') ? ` \\\n  -H "Authorization: Bearer $API_KEY"` : ''
+  const json = body && JSON.stringify(body.example ?? exampleOf(document, body.schema))
+  const data = json ? ` \\\n  -H 'Content-Type: application/json' -d '${json}'` : ''
+  const verb = method === 'GET' ? '' : ` -X ${method}`
+  return `<h4>Example</h4><pre>${escaped(`curl${verb} "$BASE_URL${filled}"${key}${data}`)}</pre>`
+}
+
+function response(document: OpenApi, status: string, {description, content}: Operation['responses'][string]): string {
+  const json = content?.['application/json']
+  const title = `<h4>${escaped(status)} <span class="soft">${phrase(description)}</span></h4>`
+  if (!json || status >= '4') return title
+  return `${title}${table('', fields(document, json.schema))}${example(document, json)}`
+}
+
+function table(title: string, rows: string[]): string {
+  if (rows.length === 0) return ''
+  return `${title && `<h4>${title}</h4>`}<table>${rows.join('')}</table>`
+}
+
+function row(name: string, required: boolean, schema: Schema, place?: string): string {
+  const facts = [place, typeOf(schema), required ? '' : 'optional'].filter(Boolean).join(', ')
+  return `<tr><td><code>${escaped(name)}</code></td><td class="soft">${escaped(facts)}</td><td>${schema.description ? phrase(schema.description) : ''}</td></tr>`
+}
+
+/** One row per field, those of nested objects below them as a.b and a[].b. */
+function fields(document: OpenApi, schema: Schema, prefix = ''): string[] {
+  const target = resolve(document, schema)
+  if (target.items) return fields(document, target.items, `${prefix}[]`)
+  if (target.anyOf) {
+    const objects = target.anyOf.filter(option => resolve(document, option).properties)
+    return objects.flatMap(option => fields(document, option, prefix))
+  }
+  return Object.entries(target.properties ?? {}).flatMap(([name, field]) => {
+    const path = prefix ? `${prefix}.${name}` : name
+    const own = {...resolve(document, field), ...field}
+    return [row(path, target.required?.includes(name) ?? false, own), ...fields(document, field, path)]
+  })
+}
+
+function typeOf(schema: Schema): string {
+  const {type, enum: values, items, anyOf, format, minimum, maximum, maxLength, default: standard} = schema
+  const base =
+    values?.join(' | ') ?? (anyOf ? [...new Set(anyOf.map(typeOf))].join(' | ') : [type ?? 'object'].flat().join(' | '))
+  const bounds = minimum !== undefined && maximum !== undefined ? ` ${minimum}-${maximum}` : ''
+  const notes = [
+    format,
+    maxLength && `at most ${maxLength} characters`,
+    standard !== undefined && `default ${standard}`,
+  ]
+  const list = items?.enum ? ` of ${items.enum.join(' | ')}` : ''
+  return [base + list + bounds, ...notes.filter(Boolean)].join(', ')
+}
+
+function resolve(document: OpenApi, schema: Schema): Schema {
+  const name = schema.$ref?.split('/').at(-1)
+  return (name && document.components.schemas[name]) || schema
+}
+
+function example(document: OpenApi, {schema, example}: {schema: Schema; example?: unknown}): string {
+  return `<pre>${escaped(JSON.stringify(example ?? exampleOf(document, schema), null, 2))}</pre>`
+}
+
+/** A value that the schema allows, from the examples of its parts. */
+function exampleOf(document: OpenApi, schema: Schema): unknown {
+  const target = {...resolve(document, schema), ...schema}
+  if (target.examples) return target.examples[0]
+  if (target.enum) return target.enum[0]
+  if (target.anyOf) return exampleOf(document, target.anyOf[0]!)
+  if (target.items) return [exampleOf(document, target.items)]
+  if (target.properties) {
+    return Object.fromEntries(
+      Object.entries(target.properties).map(([name, field]) => [name, exampleOf(document, field)]),
+    )
+  }
+  const type = [target.type].flat()[0]
+  return type === 'integer' || type === 'number' ? 1 : type === 'boolean' ? true : 'text'
 }

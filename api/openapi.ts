@@ -1,15 +1,13 @@
 // The OpenAPI 3.1 document, made from the zod schemas beside the handlers.
 import swagger from '@fastify/swagger'
 import {jsonSchemaTransform, jsonSchemaTransformObject} from 'fastify-type-provider-zod'
-import {z} from 'zod'
 import packageJson from '../package.json' with {type: 'json'}
 import type {App} from './app.ts'
-import {DepositEvent, eventTypes, TestEvent} from './routes/events.ts'
+import {eventTypes} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, and signed webhooks.
 
-**Authentication.** Send \`Authorization: Bearer <your API key>\` with every request below \`/v1\`. A key belongs to one account and sees
-nothing of another's.
+**Authentication.** Send \`Authorization: Bearer <your API key>\` with every request below \`/v1\`. A key belongs to one account and sees nothing of another's.
 
 **Amounts** are decimal strings, never floats. **Ids** are opaque. **Times** are ISO 8601 in UTC with milliseconds.
 
@@ -19,55 +17,113 @@ nothing of another's.
 
 **Errors** are \`{error, message?, details?}\`; programs should look at \`error\` alone.
 
-**Changes.** Unknown fields of a body are ignored. Fields and event types may be added without notice; what is removed carries
-\`Deprecation\` and \`Sunset\` headers for at least 180 days.`
+**Changes.** Unknown fields of a body are ignored. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`
 
-/** Must be called before the routes are added; app.swagger() is complete once the app is ready. */
+const tags = [
+  {name: 'Users', description: 'Your end users and their deposit addresses.'},
+  {
+    name: 'Deposits',
+    description: 'What arrived: `pending` in a block, then `final`; or `reorged`, when its block left the chain.',
+  },
+  {name: 'Balances', description: 'What can be paid out.'},
+  {name: 'Payouts', description: 'Where payouts go.'},
+  {name: 'Events', description: 'What happened, to be read again.'},
+  {name: 'Webhook endpoints', description: 'Where events are posted to, signed as Standard Webhooks says.'},
+  {name: 'Operations', description: 'For operators; no key is needed.'},
+]
+
+/** What this document is read for, of an OpenAPI document and of the JSON schemas in it. */
+export interface Schema {
+  $ref?: string
+  type?: string | string[]
+  description?: string
+  properties?: Record<string, Schema>
+  items?: Schema
+  enum?: unknown[]
+  anyOf?: Schema[]
+  required?: string[]
+  examples?: unknown[]
+  default?: unknown
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  format?: string
+}
+type Content = Record<string, {schema: Schema; example?: unknown}>
+export interface Operation {
+  tags?: string[]
+  summary?: string
+  description?: string
+  security?: unknown[]
+  parameters?: {name: string; in: string; required?: boolean; description?: string; schema: Schema; example?: unknown}[]
+  requestBody?: {content: Content}
+  responses: Record<string, {description: string; content?: Content}>
+}
+export interface OpenApi {
+  info: {title: string; version: string; description: string}
+  tags: {name: string; description: string}[]
+  components: {schemas: Record<string, Schema>}
+  paths: Record<string, Record<string, Operation>>
+  webhooks: Record<string, {post: Operation}>
+}
+
+/** Must be called before the routes are added; the document is complete once the app is ready. */
 export async function documentRoutes(app: App): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: {title: 'Sluice', version: packageJson.version, description, license: {name: packageJson.license}},
-      tags: [
-        {name: 'Users', description: 'Your end users and their deposit addresses.'},
-        {
-          name: 'Deposits',
-          description: 'What arrived: `pending` in a block, then `final`; or `reorged`, when its block left the chain.',
-        },
-        {name: 'Balances', description: 'What can be paid out.'},
-        {name: 'Payouts', description: 'Where payouts go.'},
-        {name: 'Events', description: 'What happened, to be read again.'},
-        {name: 'Webhook endpoints', description: 'Where events are posted to, signed as Standard Webhooks says.'},
-        {name: 'Operations', description: 'For operators; no key is needed.'},
-      ],
+      info: {title: 'Sluice API', version: packageJson.version, description, license: {name: packageJson.license}},
+      tags,
       components: {
-        securitySchemes: {
-          apiKey: {type: 'http', scheme: 'bearer', description: 'An API key: `sk_` and 43 characters.'},
-        },
+        securitySchemes: {apiKey: {type: 'http', scheme: 'bearer', description: '`sk_` and 43 characters.'}},
       },
+      security: [{apiKey: []}],
     },
     transform: jsonSchemaTransform,
-    transformObject: document => withWebhooks(jsonSchemaTransformObject(document)),
+    // biome-ignore lint/suspicious/noExplicitAny: two libraries each have types of their own for the same document
+    transformObject: document => finished(jsonSchemaTransformObject(document) as any) as any,
   })
 }
 
-/** Adds what Sluice sends by itself to the document of what it answers. */
-function withWebhooks(document: object): object {
-  const webhooks = Object.fromEntries(
-    [...eventTypes.filter(type => type.startsWith('deposit.')), 'webhook.test'].map(type => {
-      const schema = type === 'webhook.test' ? TestEvent : DepositEvent
-      return [
-        type,
-        {
-          post: {
-            tags: ['Webhooks'],
-            summary: type,
-            requestBody: {content: {'application/json': {schema: z.toJSONSchema(schema, {target: 'draft-2020-12'})}}},
-            responses: {'2XX': {description: 'Received. Anything else is tried again.'}},
-          },
-        },
-      ]
-    }),
+export function documentOf(app: App): OpenApi {
+  return app.swagger() as unknown as OpenApi
+}
+
+function finished(document: OpenApi): OpenApi {
+  for (const name of Object.keys(document.components.schemas)) {
+    if (name.endsWith('Input')) delete document.components.schemas[name] // twins for requests, which none refers to
+  }
+  for (const operation of Object.values(document.paths).flatMap(Object.values<Operation>)) {
+    if (operation.tags?.includes('Operations')) operation.security = []
+    for (const [status, response] of Object.entries(operation.responses)) {
+      if (response.description === 'Default Response') response.description = ''
+      if (!response.content || (status === '503' && operation.tags?.includes('Operations'))) continue
+      if (status >= '400') response.content['application/json']!.schema = {$ref: '#/components/schemas/Error'}
+    }
+  }
+  document.webhooks = Object.fromEntries([...eventTypes, 'webhook.test'].flatMap(webhook))
+  return withoutNoise(document) as OpenApi
+}
+
+// What Sluice sends by itself. (Payouts are not made yet.)
+function webhook(type: string): [string, {post: Operation}][] {
+  if (type.startsWith('payout.')) return []
+  const schema = {$ref: `#/components/schemas/${type === 'webhook.test' ? 'TestEvent' : 'DepositEvent'}`}
+  const content = {'application/json': {schema}}
+  const responses = {'2XX': {description: 'Received. Any other answer, and none within 15 s, is tried again.'}}
+  return [[type, {post: {summary: type, security: [], requestBody: {content}, responses}}]]
+}
+
+// zod closes every object, and bounds every integer by what a double holds; a client that took the first at its word would break when a
+// field is added.
+function withoutNoise(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(withoutNoise)
+  if (typeof node !== 'object' || node === null) return node
+  return Object.fromEntries(
+    Object.entries(node)
+      .filter(([key, value]) => !(key === 'additionalProperties' && value === false))
+      .filter(([, value]) => Math.abs(value) !== Number.MAX_SAFE_INTEGER)
+      .map(([key, value]) => [key, withoutNoise(value)]),
   )
-  return {...document, webhooks}
 }

@@ -14,9 +14,19 @@ export function text(max: number) {
     .meta({maxLength: max})
 }
 
-export const externalRef = text(255).describe('Your own unique id of the user.')
+export const externalRef = text(255).meta({
+  description: 'Your own unique id of the user.',
+  examples: ['customer-42'],
+  maxLength: 255,
+})
 export const chainCode = z.enum(chainCodes)
 export const chainList = z.array(chainCode).min(1).max(50)
+export const token = z.string().meta({description: 'Native coin or token of the chain.', examples: ['USDC']})
+export const address = z.string().meta({examples: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8']})
+export const txid = z.string().meta({
+  description: 'Transaction id.',
+  examples: ['0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060'],
+})
 export const amount = z.string().meta({description: 'Plain decimal, without trailing zeros.', examples: ['1.25']})
 export const timestamp = z.string().meta({format: 'date-time', examples: ['2026-01-31T12:00:00.000Z']})
 
@@ -52,15 +62,18 @@ export const pageQuery = {
 export function pageOf<Key extends string, Item extends z.ZodType>(key: Key, item: Item) {
   return z.object({
     ...({[key]: z.array(item)} as Record<Key, z.ZodArray<Item>>),
-    next_cursor: z.string().nullable().describe('Cursor of the next page; null on the last one.'),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({
+        description: 'Cursor of the next page; null on the last one.',
+        examples: ['AQAAAAAAAAAAAAAAAAAAAAKISNVo'],
+      }),
     has_more: z.boolean(),
   })
 }
 
-export const Address = z.object({chain: chainCode, address: z.string()}).meta({
-  id: 'Address',
-  examples: [{chain: 'ETH', address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'}],
-})
+export const Address = z.object({chain: chainCode, address}).meta({id: 'Address'})
 
 export const ErrorReply = z
   .object({

@@ -95,7 +95,8 @@ export async function buildServer({
     const known = toApiError(error)
     if (known.cause) known.message += `; the operator finds the cause by ${logCause(known.cause, request)}`
     reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
-    reply.send(known.body)
+    // Fastify would close the connection under a body that is too large, and the client would see a reset in place of the reply.
+    reply.removeHeader('connection').send(known.body)
   }
 
   function logCause(cause: unknown, request: FastifyRequest): string {

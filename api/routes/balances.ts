@@ -2,7 +2,7 @@
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
-import {amount, chainCode, errors} from '../schemas.ts'
+import {amount, chainCode, errors, token} from '../schemas.ts'
 
 // The fee is rounded down, in base units, once on the sum of a pair; a balance below zero bears none.
 const readBalances = statement(
@@ -24,7 +24,7 @@ const readBalances = statement(
 const Balance = z
   .object({
     chain: chainCode,
-    token: z.string(),
+    token,
     gross: amount.describe('Sum of the final deposits that no payout has collected.'),
     fee: amount.describe('Service fee: gross × fee_bps / 10000, rounded down in base units.'),
     net: amount.describe('What can be paid out.'),

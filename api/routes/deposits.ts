@@ -5,7 +5,7 @@ import type {App, Context} from '../app.ts'
 import {row, type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement} from '../page.ts'
-import {amount, chainCode, errors, id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
+import {address, amount, chainCode, errors, id, pageOf, pageQuery, timestamp, token, txid, uuidOf} from '../schemas.ts'
 
 const statuses = ['pending', 'final', 'reorged'] as const
 type Status = (typeof statuses)[number]
@@ -43,20 +43,20 @@ const findDeposit = statement(
 const shape = {
   id: id('dep'),
   chain: chainCode,
-  token: z.string(),
+  token,
   amount,
-  sender: z.string(),
-  txid: z.string(),
+  sender: address,
+  txid,
   status: z.enum(statuses),
   confirmations: z.int().describe('Blocks from the one that holds it to the newest; 0 while reorged.'),
-  settlement_id: z.string().nullable().describe('The payout that collected it; null until then.'),
+  settlement_id: id('pay').nullable().describe('The payout that collected it; null until then.'),
   created_at: timestamp,
-  address: z.string().describe('The address that received it.'),
+  address: address.describe('The address that received it.'),
   output_index: z.int().describe('Position inside the transaction.'),
   user_id: id('usr'),
 }
 const Deposit = z.object(shape).meta({id: 'Deposit'})
-const Settlement = z.object({id: id('pay'), status: z.string(), payout_txid: z.string()})
+const Settlement = z.object({id: id('pay'), status: z.string(), payout_txid: txid})
 const SingleDeposit = z
   .object({
     ...shape,

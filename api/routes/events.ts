@@ -4,7 +4,19 @@ import type {App, Context} from '../app.ts'
 import {row, type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {page, pageStatement} from '../page.ts'
-import {amount, chainCode, errors, id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
+import {
+  amount,
+  chainCode,
+  errors,
+  externalRef,
+  id,
+  pageOf,
+  pageQuery,
+  timestamp,
+  token,
+  txid,
+  uuidOf,
+} from '../schemas.ts'
 
 export const eventTypes = [
   'deposit.pending',
@@ -43,11 +55,11 @@ export const DepositEvent = z
     type: z.enum(['deposit.pending', 'deposit.confirmed', 'deposit.reorged']),
     ...common,
     deposit_id: id('dep'),
-    user: z.object({id: id('usr'), external_ref: z.string()}),
+    user: z.object({id: id('usr'), external_ref: externalRef}),
     chain: chainCode,
-    token: z.string(),
+    token,
     amount,
-    txid: z.string(),
+    txid,
   })
   .meta({id: 'DepositEvent'})
 export const TestEvent = z

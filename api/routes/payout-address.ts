@@ -5,11 +5,11 @@ import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {invalid} from '../errors.ts'
-import {chainCode, errors, text} from '../schemas.ts'
+import {address, chainCode, errors, text} from '../schemas.ts'
 
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
 
-const PayoutAddress = z.object({chain: chainCode, address: z.string()}).meta({id: 'PayoutAddress'})
+const PayoutAddress = z.object({chain: chainCode, address}).meta({id: 'PayoutAddress'})
 
 export function payoutAddress(app: App, {pool}: Context): void {
   app.put(

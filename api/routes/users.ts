@@ -29,9 +29,9 @@ const listUsers = pageStatement({
 })
 const findUser = statement('find_user', `select ${item} from app.user p where p.id = $1 and p.merchant_id = $2`)
 
-const NewUser = z.object({id: id('usr'), external_ref: z.string(), addresses: z.array(Address)}).meta({id: 'NewUser'})
+const NewUser = z.object({id: id('usr'), external_ref: externalRef, addresses: z.array(Address)}).meta({id: 'NewUser'})
 const User = z
-  .object({id: id('usr'), external_ref: z.string(), created_at: timestamp, addresses: z.array(Address)})
+  .object({id: id('usr'), external_ref: externalRef, created_at: timestamp, addresses: z.array(Address)})
   .meta({id: 'User'})
 const UserAddresses = z.object({id: id('usr'), addresses: z.array(Address)}).meta({id: 'UserAddresses'})
 

@@ -105,7 +105,6 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
     .array(z.enum(eventTypes))
     .min(1)
     .max(50)
-    .transform(list => [...new Set(list)])
     .describe('Omitted when it is created: the four types but `deposit.reorged`.')
 
   app.post(
@@ -125,7 +124,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
       const created = await row<[id: string, secret: string]>(pool, createEndpoint, [
         merchantId,
         body.url,
-        body.event_types ?? null,
+        unique(body.event_types),
       ])
       const [endpoint, shownOnce] = created!
       return reply.code(201).send(withSecret(await read(merchantId, endpoint), shownOnce))
@@ -169,7 +168,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
     async ({merchantId, params, body}) => {
       const endpoint = endpointOf(params)
       const {url, event_types, enabled} = body
-      await row(pool, updateEndpoint, [merchantId, endpoint, url ?? null, event_types ?? null, enabled ?? null])
+      await row(pool, updateEndpoint, [merchantId, endpoint, url ?? null, unique(event_types), enabled ?? null])
       return read(merchantId, endpoint)
     },
   )
@@ -296,6 +295,10 @@ function endpointOf(params: {id: string}): string {
   const endpoint = uuidOf('whe', params.id)
   if (!endpoint) throw notFound('webhook_endpoint')
   return endpoint
+}
+
+function unique<T>(list: T[] | undefined): T[] | null {
+  return list ? [...new Set(list)] : null
 }
 
 function withSecret(json: string, shownOnce: string): string {
