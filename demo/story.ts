@@ -71,6 +71,10 @@ export class Story {
     await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
     screen.settle()
     this.#check(dropped)
+    if (this.#cast.receiver.typesFor(moved.txid).includes('deposit.reorged'))
+      this.#say(
+        `The ${name(moved)} were seen gone before they were seen back: one deposit.reorged, one more deposit.pending`,
+      )
   }
 
   #announce(chain: ChainCode, token: string, amount: string): PlayedDeposit {

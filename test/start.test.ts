@@ -1,0 +1,208 @@
+// npm start as a machine sees it: real processes, killed in every way, in a SLUICE_HOME of their own.
+import {type ChildProcess, execFile, spawn} from 'node:child_process'
+import {chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
+import {createServer} from 'node:net'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {promisify} from 'node:util'
+import {afterEach, beforeEach, expect, test} from 'vitest'
+import {readProcesses, readService, type Service} from '../service/home.ts'
+import {until} from './support/until.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const START_TIMEOUT_MS = 40_000
+let homes: string[]
+let started: ChildProcess[]
+
+beforeEach(() => {
+  homes = []
+  started = []
+})
+
+afterEach(async () => {
+  for (const child of started) child.kill('SIGKILL')
+  for (const home of homes) {
+    for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
+    await until(async () => processesOf(home).length === 0, {timeoutMs: 10_000, what: 'every process to be gone'})
+    rmSync(home, {recursive: true})
+  }
+})
+
+function newHome(): string {
+  const home = mkdtempSync(path.join(tmpdir(), 'sluice-start-'))
+  chmodSync(home, 0o755) // run by root, Postgres must reach it as somebody else
+  homes.push(home)
+  return home
+}
+
+interface Started {
+  child: ChildProcess
+  output(): string
+}
+
+function spawnService(home: string, port = 0): Started {
+  let said = ''
+  const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
+    cwd: tmpdir(),
+    env: {
+      ...process.env,
+      SLUICE_HOME: home,
+      PORT: String(port),
+      ADDRESS_POOL_SIZE: '5',
+      npm_lifecycle_event: undefined,
+    },
+  })
+  started.push(child)
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', chunk => (said += chunk))
+  return {child, output: () => said}
+}
+
+/** Starts the service of a home and waits until it says that it runs. */
+async function start(home: string): Promise<Started & {service: Service}> {
+  const starting = spawnService(home)
+  const service = await until(
+    async () => {
+      if (starting.child.exitCode !== null) return 'ended' as const
+      const found = readService(home)
+      return found?.pid === starting.child.pid && found
+    },
+    {timeoutMs: START_TIMEOUT_MS, what: 'service.json'},
+  )
+  if (service === 'ended') throw new Error(`the service ended:\n${starting.output()}`)
+  return {...starting, service}
+}
+
+async function ended(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+  return await new Promise(resolve => child.once('exit', resolve))
+}
+
+/** Every process that was started for this home: it stands in its environment or on its command line. */
+function processesOf(home: string): number[] {
+  return readdirSync('/proc').flatMap(name => {
+    try {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
+      const isZombie = readFileSync(`/proc/${name}/stat`, 'utf8').includes(') Z ')
+      const text = readFileSync(`/proc/${name}/cmdline`, 'utf8') + readFileSync(`/proc/${name}/environ`, 'utf8')
+      return !isZombie && text.includes(home) ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {} // it is gone
+}
+
+function pidOf(home: string, name: string): number {
+  const {pid} = readProcesses(home).find(process_ => process_.name === name) ?? {}
+  if (!pid) throw new Error(`${name} does not run`)
+  return pid
+}
+
+function devnetPid(home: string, chain: string): number {
+  return JSON.parse(readFileSync(path.join(home, 'devnet', chain, 'devnet.json'), 'utf8')).pid
+}
+
+function postgresPid(home: string): number {
+  return Number.parseInt(readFileSync(path.join(home, 'postgres', 'data', 'postmaster.pid'), 'utf8'), 10)
+}
+
+async function sluice(home: string, ...given: string[]) {
+  const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...given, '--json'], {
+    cwd: tmpdir(),
+    env: {...process.env, SLUICE_HOME: home},
+  })
+  return JSON.parse(stdout)
+}
+
+async function isReady({api_url}: Service): Promise<boolean> {
+  return (await fetch(`${api_url}/readyz`)).ok
+}
+
+async function headOf(home: string, chain: string): Promise<number> {
+  const {chains} = await sluice(home, 'status')
+  return (chains as {chain: string; head: number}[]).find(row => row.chain === chain)!.head
+}
+
+test('two services run side by side, from any directory, and SIGTERM ends every process of one within 10 seconds', async () => {
+  const [home, otherHome] = [newHome(), newHome()]
+  const [one, other] = await Promise.all([start(home), start(otherHome)])
+  expect(await isReady(one.service)).toBe(true)
+  expect(await isReady(other.service)).toBe(true)
+  expect(await sluice(home, 'status')).toMatchObject({
+    service: {pid: one.child.pid, home},
+    chains: [
+      {chain: 'ETH', local: true, halted: false},
+      {chain: 'POLYGON', local: true, halted: false},
+    ],
+    processes: ['custody', 'jobs', 'api', 'indexer-eth', 'indexer-polygon'].map(name => ({
+      name,
+      state: 'running',
+      restarts: 0,
+    })),
+  })
+  expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
+
+  const second = spawnService(home)
+  expect(await ended(second.child)).toBe(1)
+  expect(second.output()).toContain(`a service runs in ${home} already (pid ${one.child.pid}`)
+
+  const before = Date.now()
+  one.child.kill('SIGTERM')
+  expect(await ended(one.child)).toBe(0)
+  expect(Date.now() - before).toBeLessThan(10_000)
+  expect(processesOf(home)).toEqual([])
+  expect(await isReady(other.service)).toBe(true)
+}, 60_000)
+
+test('whatever is killed comes back, and a killed service leaves nothing that blocks the next start', async () => {
+  const home = newHome()
+  const first = await start(home)
+  const merchant = await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme')
+
+  const killed = {api: pidOf(home, 'api'), 'indexer-eth': pidOf(home, 'indexer-eth'), eth: devnetPid(home, 'eth')}
+  kill(postgresPid(home), 'SIGKILL')
+  for (const pid of Object.values(killed)) kill(pid, 'SIGKILL')
+  const head = await until(async () => headOf(home, 'ETH'), {timeoutMs: 20_000, what: 'the database'})
+  await until(async () => (await isReady(first.service)) && pidOf(home, 'api') !== killed.api, {
+    timeoutMs: 20_000,
+    what: 'the API, on the same port',
+  })
+  await until(async () => (await headOf(home, 'ETH')) > head + 1, {timeoutMs: 20_000, what: 'new blocks of ETH'})
+  expect(devnetPid(home, 'eth')).not.toBe(killed.eth)
+
+  const [polygon, postgres, jobs] = [devnetPid(home, 'polygon'), postgresPid(home), pidOf(home, 'jobs')]
+  kill(jobs, 'SIGSTOP') // it cannot notice that its parent is gone
+  first.child.kill('SIGKILL')
+  const again = await start(home)
+  expect(processesOf(home)).not.toContain(jobs)
+  expect([devnetPid(home, 'polygon'), postgresPid(home)]).toEqual([polygon, postgres])
+  expect(await sluice(home, 'merchant', 'list')).toMatchObject({merchants: [merchant]})
+  expect(await headOf(home, 'ETH')).toBeGreaterThan(head)
+
+  for (const name of ['api', 'custody', 'indexer-eth']) kill(pidOf(home, name), 'SIGSTOP')
+  kill(devnetPid(home, 'eth'), 'SIGSTOP')
+  kill(postgresPid(home), 'SIGSTOP')
+  const before = Date.now()
+  again.child.kill('SIGINT')
+  expect(await ended(again.child)).toBe(0)
+  expect(Date.now() - before).toBeLessThan(10_000)
+  expect(processesOf(home)).toEqual([])
+}, 120_000)
+
+test('a port that is taken is named, and nothing is left behind', async () => {
+  const home = newHome()
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const {port} = server.address() as {port: number}
+  const {child, output} = spawnService(home, port)
+  expect(await ended(child)).toBe(1)
+  expect(output()).toMatch(new RegExp(`cannot listen on 127.0.0.1:${port} \\(PORT\\): another program listens there`))
+  expect(processesOf(home)).toEqual([])
+  server.close()
+})
