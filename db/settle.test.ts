@@ -63,6 +63,12 @@ class Model {
   }
 }
 
+/** As an operator asks for it. */
+async function rewind(height: number): Promise<void> {
+  await db.rows(`select app.request_rewind('ETH', $1)`, [height])
+  await writer.rewind(height)
+}
+
 const stored = () =>
   db.rows<Row>(`select txid, address, status, amount::text, block_height as height, block_hash as hash,
     array(select type from app.event e where e.subject_id = d.id order by position) as events
@@ -123,7 +129,8 @@ test('an operator who takes a vanished final deposit back makes it reorged, with
   const {height} = writer.head
   await writer.finalize(height)
   const before = await db.rows('select amount::text, deposit_count from app.balance_now')
-  await writer.write({drop: 2, add: [[], []]})
+  await rewind(height - 2)
+  await writer.write({add: [[], []]})
   const [incident] = await db.rows<{id: string; kind: string; subject: string}>(
     'select id, kind, subject from app.incident where resolved_at is null',
   )
@@ -165,7 +172,8 @@ test('a payment to somebody else at the place of a final deposit is held back un
   const other = await makeUser(db, user.merchantId, ['ETH'])
   await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: user.address}]]})
   await writer.finalize(writer.head.height)
-  await writer.write({drop: 1, add: [[{txid: 'moved', amount: 3n, recipient: other.address}]]})
+  await rewind(writer.head.height - 1)
+  await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: other.address}]]})
   const byAddress = () => db.rows(`select address, status from app.deposit where txid = 'moved' order by seq`)
   expect(await byAddress()).toEqual([{address: user.address, status: 'final'}])
   const [incident] = await db.rows<{id: string}>(
@@ -173,7 +181,8 @@ test('a payment to somebody else at the place of a final deposit is held back un
   )
   await db.rows(`select app.resolve_incident($1, 'reorged')`, [incident!.id])
   expect((await byAddress())[0]).toEqual({address: user.address, status: 'reorged'})
-  expect((await byAddress())[1]).toMatchObject({address: other.address})
+  await writer.finalize(writer.head.height)
+  expect((await byAddress())[1]).toEqual({address: other.address, status: 'final'})
   expect(await db.rows('select * from app.incident where resolved_at is null')).toEqual([])
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
@@ -220,6 +229,18 @@ test('finality never falls, and never takes a block that is not on our chain', a
   await expect(writer.query(`select chain.rewind('ETH', 1, $1)`, [writer.blocks[1]!.hash])).rejects.toThrow(
     'no operator asked',
   )
+})
+
+test('a transaction after which the final block would not be on the chain is refused, and nothing of it is written', async () => {
+  await writer.write({add: [[{txid: 'safe', amount: 1n, recipient: user.address}], []]})
+  await writer.finalize(writer.head.height - 1)
+  const everything = () =>
+    db.rows(`select (select json_agg(b) from chain.block b) as blocks, (select json_agg(t) from chain.transfer t) as transfers,
+      (select json_agg(d) from app.deposit d) as deposits, (select json_agg(e) from app.event e) as events,
+      (select json_agg(c) from chain.cursor c) as cursors`)
+  const before = await everything()
+  await expect(writer.write({drop: 2, add: [[], [], []]})).rejects.toThrow('would leave the chain; nothing was written')
+  expect(await everything()).toEqual(before)
 })
 
 test('the role of an indexer can write chain truth and nothing else', async () => {

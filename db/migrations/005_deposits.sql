@@ -337,6 +337,12 @@ declare
 begin
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
+    -- The store would follow a fork below the final block, too, as far down as it can undo. That is for an operator to decide.
+    perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
+    if not found then
+      raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
+        using errcode = 'P0003';
+    end if;
     perform chain.settle_transfers(new.chain);
     perform chain.promote(new.chain, at.final_height);
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;

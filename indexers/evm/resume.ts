@@ -54,7 +54,7 @@ async function look(node: Node, cursor: ChainCursor, settings: ChainSettings): P
   if (at.network !== network) {
     throw new RetryableError(`this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
   }
-  if (at.rewindTo !== null) return rewindAsAsked(node, at.rewindTo)
+  if (at.rewindTo !== null) return rewindAsAsked(node, cursor, at.rewindTo)
   if (at.halted) {
     const message = `${cursor.chain} is halted: decide by sluice incident list, then sluice chain rewind or resume`
     return {kind: 'halted', height: at.finalHeight, message}
@@ -76,23 +76,27 @@ async function startFollowing(
   return {kind: 'go'}
 }
 
-async function rewindAsAsked(node: Node, height: number): Promise<Verdict> {
+async function rewindAsAsked(node: Node, cursor: ChainCursor, height: number): Promise<Verdict> {
   const block = await node.block(height)
   if (!block) throw new RetryableError(`asked to rewind to ${height}, and the node has no such block`)
+  const ours = await cursor.hashAt(height)
+  if (ours !== undefined && ours !== block.hash) {
+    throw new RetryableError(
+      `asked to rewind to ${height}, where the node has another block than ours; choose a lower one`,
+    )
+  }
   return {kind: 'rewind_asked', height, message: 'an operator asked to rewind the chain', to: block}
 }
 
 /** Compares our blocks with the node's, from the head down. */
 async function compare(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
   const rollbackHeight = await cursor.rollbackHeight()
-  const bottom = Math.min(at.finalHeight, rollbackHeight)
-  const ours = await cursor.blocksFrom(bottom)
-  const fork = await commonBlock(node, ours)
-  if (fork && fork.height >= rollbackHeight) return {kind: 'go'} // the store can undo what is above by itself
-  const theirs = (await node.block(rollbackHeight))?.hash
-  if (!theirs) {
-    const message = `the node is behind: it has no block ${rollbackHeight}; waiting for it`
-    return {kind: 'behind', height: rollbackHeight, message}
+  const lowest = Math.max(rollbackHeight, at.finalHeight) // the store can, and may, undo what is above
+  const fork = await commonBlock(node, await cursor.blocksFrom(Math.min(rollbackHeight, at.finalHeight)))
+  if (fork && fork.height >= lowest) return {kind: 'go'}
+  if (!(await node.block(lowest))) {
+    const message = `the node is behind: it has no block ${lowest}; waiting for it`
+    return {kind: 'behind', height: lowest, message}
   }
   if (fork && fork.height >= at.finalHeight) {
     const message = `a reorganisation goes below the rollback horizon, to ${fork.height}; rewinding if it stays`
@@ -111,7 +115,7 @@ async function commonBlock(node: Node, ours: StoredBlock[]): Promise<StoredBlock
   }
 }
 
-export async function forkBelowFinal(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
+async function forkBelowFinal(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
   const common = await commonBlock(node, await cursor.blocksFrom(0))
   const theirs = await node.block(at.finalHeight)
   const details = {

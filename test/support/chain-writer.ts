@@ -76,6 +76,12 @@ export class ChainWriter {
     await this.client.query('commit')
   }
 
+  /** Back to a height, below the final one only if an operator asked for it. */
+  async rewind(height: number): Promise<void> {
+    await this.client.query('select chain.rewind($1, $2, $3)', [this.chain, height, this.blocks[height]!.hash])
+    this.blocks.length = height + 1
+  }
+
   /** Calls the block at this height final, as a node would. */
   async finalize(height: number, hash = this.blocks[height]!.hash): Promise<boolean> {
     const {rows} = await this.client.query('select chain.finalize($1, $2, $3) as done', [this.chain, height, hash])
