@@ -7,6 +7,7 @@ import {readFile, rm} from 'node:fs/promises'
 import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
+import {Pool} from 'undici'
 import {z} from 'zod'
 import {commandLine} from '../service/process.ts'
 import {MNEMONIC} from './constants.ts'
@@ -14,7 +15,7 @@ import {MNEMONIC} from './constants.ts'
 /** States of so many blocks below the head can be queried; each costs memory. */
 export const KEPT_STATES = 128
 const START_TIMEOUT_MS = 20_000
-const CALL_TIMEOUT_MS = 15_000
+const CALL_TIMEOUT_MS = 5_000
 
 const Answer = z.object({
   result: z.unknown().optional(),
@@ -41,7 +42,7 @@ export class EngineGone extends Error {
 
 export class Anvil {
   readonly #child: ChildProcess
-  readonly #url: string
+  readonly #http: Pool
   /** Blocks mined since it was started. */
   mined = 0
   /** Where the tips of the next block go; undefined until it was set. */
@@ -49,7 +50,8 @@ export class Anvil {
 
   private constructor(child: ChildProcess, url: string) {
     this.#child = child
-    this.#url = url
+    this.#http = new Pool(url, {headersTimeout: CALL_TIMEOUT_MS, bodyTimeout: CALL_TIMEOUT_MS})
+    child.once('exit', () => this.#http.destroy())
   }
 
   /** Starts an anvil that has the genesis block of the chain only. `directory` is the chain's. */
@@ -94,13 +96,13 @@ export class Anvil {
   async call(method: string, params: unknown[] = []): Promise<unknown> {
     let answer: z.infer<typeof Answer>
     try {
-      const response = await fetch(this.#url, {
+      const {body} = await this.#http.request({
+        path: '/',
         method: 'POST',
         headers: {'content-type': 'application/json'},
         body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
-        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       })
-      answer = Answer.parse(await response.json())
+      answer = Answer.parse(await body.json())
     } catch (cause) {
       throw new EngineGone(`anvil did not answer ${method}`, {cause})
     }

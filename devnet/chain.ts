@@ -1,13 +1,16 @@
 // A local chain: anvil executes, the journal remembers. Why not anvil alone, as measured on anvil 1.7.1:
-// - it answers `debug_traceBlockByHash` from old states, and forgets them after about 3,600 blocks ("Resource not found"),
-//   at once with --prune-history; without it, 15,000 empty blocks had put 6 GB on disk and mining had fallen to 76 blocks/s;
-// - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit only, or
-//   every so many seconds: after kill -9 the chain would come back behind what was final;
+// - it traces (debug_traceBlockByHash) from the states of old blocks, and forgets them after 3,000 to 4,000 blocks ("Resource
+//   not found"), with --prune-history at once; without that, 15,000 almost empty blocks put 6 GB on disk, and mining fell from
+//   940 to 76 blocks/s;
+// - a chain loaded from its own --state file traces none of the blocks before, and the file is written on exit, or every so
+//   many seconds: after kill -9 the chain would come back behind what was final;
 // - anvil_rollback leaves the base fee of the dropped blocks behind, so that the chain could not be executed again.
 // What holds: a block is a function of its parent, timestamp, coinbase and transactions in order, down to the hash. So each
 // block is committed to the journal before anybody hears of it; a lost engine is started from a snapshot (1 KB each) some
 // hundred blocks below the head, executes the blocks above it again, and must arrive at the same hash; and a reorganisation
 // is the same from a lower block. The engine is replaced every few thousand blocks, so that its memory has a bound.
+// That gave, on 2 cores: 900 to 1,900 blocks/s at any height up to 60,000, 0.8 KB of disk per empty block, anvil at 40 to 90
+// MB, 0.2 s from kill -9 of anvil to the next answer, 0.6 s to start, 0.2 to 0.3 s for a shallow reorganisation.
 //
 // Promises: what the journal has is the chain. Changes happen one at a time; a read of state waits for the change before it.
 // Contracts must not depend on BLOCKHASH: anvil forgets the hashes before a snapshot (a chain that does not come out the

@@ -55,17 +55,18 @@ export async function connect(rpcUrl: string): Promise<LocalChainClient> {
 export class LocalChainClient {
   readonly chain: LocalChainCode
   readonly info: Info
-  readonly #url: string
+  /** http://… */
+  readonly url: string
 
   constructor(url: string, info: Info) {
-    this.#url = url
+    this.url = url
     this.chain = info.chain
     this.info = info
   }
 
   /** Any JSON-RPC method; rejects with the chain's message where it refuses. */
   async rpc(method: string, params: unknown[] = []): Promise<unknown> {
-    return await call(this.#url, method, params)
+    return await call(this.url, method, params)
   }
 
   async head(): Promise<Head> {

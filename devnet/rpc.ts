@@ -11,7 +11,7 @@ import {RpcError} from './anvil.ts'
 import type {LocalChain} from './chain.ts'
 import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
 import type {Info} from './evm.ts'
-import type {Block, FullBlock} from './journal.ts'
+import type {Block, FullBlock, Head} from './journal.ts'
 
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024
 const MAX_MINED = 10_000
@@ -215,7 +215,7 @@ export class RpcServer {
       case 'devnet_info':
         return this.#info
       case 'devnet_mine':
-        return await this.#chain.mine(z.int().min(1).max(MAX_MINED).parse(params[0]))
+        return await this.#mine(z.int().min(1).parse(params[0]))
       case 'devnet_reorg': {
         const [depth, keepTransactions] = z.tuple([z.int(), z.boolean()]).parse(params)
         return await this.#chain.reorg(depth, {keepTransactions})
@@ -223,6 +223,11 @@ export class RpcServer {
       default:
         throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
     }
+  }
+
+  async #mine(blocks: number): Promise<Head> {
+    if (blocks > MAX_MINED) throw new RangeError(`cannot mine ${blocks} blocks at once, only ${MAX_MINED}`)
+    return await this.#chain.mine(blocks)
   }
 
   #block(param: unknown): FullBlock | undefined {

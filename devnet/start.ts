@@ -41,7 +41,9 @@ export async function startDevnet({
   const line = await new Promise<string>((resolve, reject) => {
     createInterface({input: child.stdout}).once('line', resolve)
     child.once('error', reject)
-    child.once('close', code => reject(new Error(`the local ${chain} chain did not start (exit code ${code}): ${said}`)))
+    child.once('close', code =>
+      reject(new Error(`the local ${chain} chain did not start (exit code ${code}): ${said}`)),
+    )
   })
   const devnet = Devnet.parse(JSON.parse(line))
   return {
