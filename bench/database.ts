@@ -1,5 +1,5 @@
 // The database of a bench: an embedded Postgres in a temporary directory, with fsync on as in production, and a fresh migrated database.
-import {mkdtempSync, rmSync} from 'node:fs'
+import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
@@ -14,6 +14,7 @@ export interface Bench {
 /** Runs the work on a database of its own, and removes everything afterwards. */
 export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
+  chmodSync(directory, 0o755) // the server runs as another user where we are root
   const server = await startPostgres({dir: directory, flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB']})
   const pool = new pg.Pool({connectionString: server.url, max: 5})
   try {

@@ -1,6 +1,6 @@
 // Runs once before all tests: starts one embedded Postgres for them, in a fresh directory, and makes the template that
 // testDatabase() clones. SLUICE_TEST_DATABASE_URL, a superuser's URL, takes another server instead.
-import {mkdtempSync, rmSync} from 'node:fs'
+import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type {TestProject} from 'vitest/node'
@@ -17,6 +17,7 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env.SLUICE_TEST_DATABASE_URL
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
+  chmodSync(directory, 0o755) // the server runs as another user where we are root
   const server = given ? undefined : await startPostgres({dir: directory, flags: ['-c', 'fsync=off']})
   const url = given ?? server!.url
   await createDatabase(url, templateName)
