@@ -79,6 +79,8 @@ async function applyMigrations(client: pg.Client, migrations: Migration[]): Prom
     await inTransaction(client, async () => {
       await client.query(sql)
       await client.query('insert into public.sluice_migration (name, checksum) values ($1, $2)', [name, checksum])
+    }).catch(cause => {
+      throw new Error(`db/migrations/${name} failed and changed nothing: ${cause.message}`, {cause})
     })
     applied.push(name)
   }

@@ -1,5 +1,8 @@
 // What each role may do: statements of its own work, which succeed, and statements of others' work, which are refused, on the real roles;
 // and rules over all tables at once, so that a new table or grant cannot slip past them.
+import {execFile} from 'node:child_process'
+import {fileURLToPath} from 'node:url'
+import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -287,4 +290,18 @@ test('an analyst starts read only, in UTC, with a time limit for a statement and
   expect(rows).toEqual([{read_only: 'on', timezone: 'UTC', statement: '1min', idle: '1min'}])
   await expect(analyst.query('select * into mine from analytics.deposits')).rejects.toMatchObject({code: '25006'})
   await analyst.end()
+})
+
+test('npm run database-url prints the URL of the analyst, or of the role that is named, and refuses another name', async () => {
+  const print = async (...names: string[]) => {
+    const script = fileURLToPath(new URL('url.ts', import.meta.url))
+    const env = {...process.env, DATABASE_URL: db.ownerUrl}
+    return (await promisify(execFile)(process.execPath, [script, ...names], {env})).stdout
+  }
+  const [analyst, api] = await Promise.all([print(), print('sluice_api')])
+  expect([analyst, api]).toEqual([`${db.url('sluice_analyst')}\n`, `${db.url('sluice_api')}\n`])
+  await expect(print('sluice')).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('roles are sluice_indexer,'),
+  })
 })

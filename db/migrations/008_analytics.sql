@@ -49,7 +49,7 @@ comment on column analytics.deposits.block_hash is 'Hash of that block.';
 comment on column analytics.deposits.block_time is 'Timestamp of that block; null while no block of the chain holds the deposit.';
 comment on column analytics.deposits.created_at is 'When Sluice first saw it. Later than block_time by the lag of the indexer.';
 comment on column analytics.deposits.finalised_at is 'When it became final; null if it is not.';
-comment on column analytics.deposits.seconds_to_final is 'Seconds from block_time to finalised_at; null if it is not final.';
+comment on column analytics.deposits.seconds_to_final is 'Seconds from block_time to finalised_at; null where one of them is.';
 comment on column analytics.deposits.settlement_id is 'Id of the payout that collected it, as in the API; null until then.';
 
 -- The fee is that of GET /v1/balances. By div, which is exact: numeric division rounds to whole units once the quotient has 16 digits.
@@ -101,16 +101,20 @@ comment on column analytics.daily_volume.amount_base_units is 'The same sum as a
 comment on column analytics.daily_volume.final_count is 'How many of them are final.';
 comment on column analytics.daily_volume.final_amount is 'The sum of those, in whole coins; the rest is still pending.';
 
+-- Not over analytics.deposits: a condition on the day would not get through that view's barrier.
 create view analytics.time_to_finality with (security_barrier) as
 select
-  (finalised_at at time zone 'UTC')::date as day, chain, count(*) as deposit_count,
-  min(seconds_to_final) as seconds_min,
-  percentile_disc(0.5) within group (order by seconds_to_final) as seconds_p50,
-  percentile_disc(0.95) within group (order by seconds_to_final) as seconds_p95,
-  max(seconds_to_final) as seconds_max
-from analytics.deposits
-where seconds_to_final is not null
-group by (finalised_at at time zone 'UTC')::date, chain;
+  (d.finalised_at at time zone 'UTC')::date as day, d.chain, count(*) as deposit_count,
+  min(s.seconds) as seconds_min,
+  percentile_disc(0.5) within group (order by s.seconds) as seconds_p50,
+  percentile_disc(0.95) within group (order by s.seconds) as seconds_p95,
+  max(s.seconds) as seconds_max
+from app.deposit d
+join chain.transfer t
+  on t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.recipient = d.address and t.block_hash = d.block_hash
+cross join lateral (select round(extract(epoch from d.finalised_at - t.block_time), 3) as seconds) s
+where d.credited and d.status = 'final'
+group by (d.finalised_at at time zone 'UTC')::date, d.chain;
 comment on view analytics.time_to_finality is 'How long deposits took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged.';
 comment on column analytics.time_to_finality.day is 'The day, in UTC, on which the deposits became final.';
 comment on column analytics.time_to_finality.chain is 'Chain code.';

@@ -1,0 +1,51 @@
+// docs/database.md tells the truth: its outputs are those of its queries, and no table or view is missing from it.
+import {readFileSync} from 'node:fs'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import {documentFile, queriesOf, seed, withOutputs} from './examples.ts'
+
+const document = readFileSync(documentFile, 'utf8')
+let db: TestDatabase
+
+beforeAll(async () => {
+  db = await testDatabase()
+  await seed(db.ownerUrl)
+})
+afterAll(() => db.drop())
+
+test('each query of docs/database.md has the output that is shown below it', async () => {
+  expect(
+    await withOutputs(document, db.url('sluice_analyst')),
+    'the queries return something else than docs/database.md shows: look at the difference, then run npm run snapshot',
+  ).toBe(document)
+})
+
+test('every block of SQL in docs/database.md is such a query, and every view of analytics is queried', async () => {
+  const queries = queriesOf(document)
+  expect(queries).toHaveLength(document.match(/^```sql$/gm)!.length)
+  const views = await db.rows<{name: string}>(
+    `select 'analytics.' || relname as name from pg_class where relnamespace = 'analytics'::regnamespace`,
+  )
+  expect(views.filter(({name}) => !queries.some(sql => sql.includes(`from ${name}`)))).toEqual([])
+})
+
+test('docs/database.md names every table and view of the schemas chain and app', async () => {
+  const relations = await db.rows<{name: string}>(
+    `select relnamespace::regnamespace || '.' || relname as name from pg_class
+     where relnamespace in ('chain'::regnamespace, 'app'::regnamespace) and relkind in ('r', 'p', 'v', 'm') and not relispartition`,
+  )
+  expect(relations.filter(({name}) => !document.includes(`\`${name}\``))).toEqual([])
+})
+
+test('the example data is settled and balanced: every deposit came from the chain, and none is in doubt', async () => {
+  expect(
+    await db.rows('select status, credited, count(*)::int as n from app.deposit group by 1, 2 order by 1, 2'),
+  ).toEqual([
+    {status: 'final', credited: false, n: 2},
+    {status: 'final', credited: true, n: 8},
+    {status: 'pending', credited: true, n: 2},
+    {status: 'reorged', credited: true, n: 1},
+  ])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  expect(await db.rows('select * from app.incident')).toEqual([])
+})
