@@ -1,0 +1,52 @@
+// The import rules: processes meet in Postgres and nowhere else. docs/architecture.md says why.
+const processes = ['indexers', 'api', 'jobs', 'custody']
+const shared = '^(db|chains|service)/'
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    {
+      name: 'keys-stay-in-custody',
+      comment: 'custody/ holds keys: nothing imports it.',
+      severity: 'error',
+      from: {pathNot: '^custody/'},
+      to: {path: '^custody/'},
+    },
+    {
+      name: 'no-devnet-in-production',
+      comment: 'devnet/ is for the demo and the tests. The supervisor and the command line start it as a program.',
+      severity: 'error',
+      from: {pathNot: '^(devnet|demo|test|bench)/|\\.test\\.ts$'},
+      to: {path: '^(devnet|demo|test|bench)/'},
+    },
+    ...processes.map(process => ({
+      name: `${process}-stands-alone`,
+      comment: 'A process imports its own folder and what all share; the rest it learns from the database.',
+      severity: 'error',
+      from: {path: `^${process}/`, pathNot: '\\.test\\.ts$'},
+      to: {path: `^(${[...processes, 'cli', 'devnet', 'demo'].filter(other => other !== process).join('|')})/`},
+    })),
+    {
+      name: 'shared-knows-nobody',
+      comment: 'What all share imports none of those who share it.',
+      severity: 'error',
+      from: {path: shared, pathNot: '\\.test\\.ts$'},
+      to: {path: `^(${[...processes, 'cli'].join('|')})/`},
+    },
+    {
+      name: 'chains-are-data',
+      severity: 'error',
+      from: {path: '^chains/', pathNot: '\\.test\\.ts$'},
+      to: {pathNot: '^chains/'},
+    },
+    {name: 'no-cycles', severity: 'error', from: {}, to: {circular: true}},
+    {name: 'no-unresolved', severity: 'error', from: {}, to: {couldNotResolve: true}},
+  ],
+  options: {
+    doNotFollow: {path: 'node_modules'},
+    exclude: {path: '^(node_modules|\\.sluice)/'},
+    tsPreCompilationDeps: true,
+    tsConfig: {fileName: 'tsconfig.json'},
+    enhancedResolveOptions: {exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default', 'types']},
+  },
+}
