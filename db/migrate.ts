@@ -120,10 +120,15 @@ async function syncRegistry(client: pg.Client): Promise<void> {
       chain.family,
     ])
     for (const asset of chain.assets) {
-      await client.query(
-        `insert into app.asset (chain, token, name, display_name, decimals) values ($1, $2, $3, $4, $5)
-         on conflict (chain, token) do update set name = excluded.name, display_name = excluded.display_name`,
+      const {rowCount} = await client.query(
+        `insert into app.asset as a (chain, token, name, display_name, decimals) values ($1, $2, $3, $4, $5)
+         on conflict (chain, token) do update set name = excluded.name, display_name = excluded.display_name
+         where a.decimals = excluded.decimals`,
         [chain.code, asset.token, asset.name, asset.displayName, asset.decimals],
+      )
+      if (rowCount) continue
+      throw new PermanentError(
+        `chains/registry.ts gives ${chain.code} ${asset.token} ${asset.decimals} decimals, and the amounts stored here have others`,
       )
     }
   }

@@ -255,3 +255,17 @@ test('the role of an indexer can write chain truth and nothing else', async () =
     await expect(writer.query(sql, ['ETH']), sql).rejects.toThrow('permission denied')
   }
 })
+
+test('the cursor tells the last reorganisation and its depth; reading the same blocks again is none', async () => {
+  const last = () =>
+    db.rows(`select last_reorg_at as at, last_reorg_depth as depth from chain.cursor where chain = 'ETH'`)
+  await writer.write({add: [[], [], [], []]})
+  const [before] = await last()
+  await writer.readAgain(3)
+  expect(await last()).toEqual([before])
+  await writer.write({drop: 3, add: [[], [], [], []]})
+  const [after] = await last()
+  expect(after).toMatchObject({depth: 3})
+  expect(after!.at).not.toEqual(before!.at)
+  expect(await db.rows('select from chain.dropped_block')).toEqual([])
+})

@@ -102,6 +102,23 @@ comment on table chain.touched_chain is 'Chains that a running transaction touch
 comment on column chain.touched_chain.txn is 'The transaction.';
 comment on column chain.touched_chain.chain is 'Chain code.';
 
+create unlogged table chain.dropped_block (txn xid8 not null, chain text not null, height int not null, hash text not null);
+create index dropped_block_txn on chain.dropped_block (txn);
+comment on table chain.dropped_block is 'Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.';
+comment on column chain.dropped_block.txn is 'The transaction.';
+comment on column chain.dropped_block.chain is 'Chain code.';
+comment on column chain.dropped_block.height is 'Height of the block.';
+comment on column chain.dropped_block.hash is 'Hash of the block.';
+
+create function chain.note_blocks() returns trigger
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  insert into chain.dropped_block select pg_current_xact_id(), chain, height, hash from changed;
+  return null;
+end $$;
+create trigger note_delete after delete on chain.block
+  referencing old table as changed for each statement execute function chain.note_blocks();
+
 create function chain.note_transfers() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
@@ -213,7 +230,7 @@ begin
   end if;
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'rewound'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null and at.rewind_to is not null;
-  update chain.cursor c set rewind_to = null, halted_at = null, last_reorg_at = clock_timestamp(), last_reorg_depth = at.head_height - to_height
+  update chain.cursor c set rewind_to = null, halted_at = null
   where c.chain = of_chain;
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $$;

@@ -158,4 +158,5 @@ grant select on app.api_key, app.payout_address to sluice_api;
 grant select on app.address to sluice_indexer;
 grant select on app.pool_address to sluice_custody;
 grant insert on app.pool_address to sluice_custody;
-grant execute on function app.public_id, app.decimal, app.iso to sluice_api, sluice_jobs, sluice_analyst;
+grant execute on function app.public_id, app.decimal, app.iso to sluice_api, sluice_jobs;
+grant execute on function app.public_id to sluice_analyst;

@@ -342,6 +342,7 @@ language plpgsql security definer set search_path = pg_catalog as $$
 declare
   at chain.cursor;
   head chain.block;
+  reorg_depth int;
 begin
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
@@ -356,6 +357,14 @@ begin
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
     update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
     where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
+    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
+    select count(*) into reorg_depth from gone g
+    where g.height > at.final_height and not exists (
+      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
+    );
+    if reorg_depth > 0 then
+      update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain;
+    end if;
   end if;
   delete from chain.touched_chain where txn = new.txn and chain = new.chain;
   return null;
