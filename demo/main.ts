@@ -1,6 +1,7 @@
 // npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations and webhooks, as a person would like to see
 // it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
 // progress is on stderr.
+import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {facts, table} from '../cli/output.ts'
 import {connect} from '../devnet/evm.ts'
@@ -102,7 +103,8 @@ async function show(service: RunningService): Promise<void> {
   if (!once) stayUp(service, receiver, key, address)
 }
 
-function stayUp({apiUrl}: RunningService, receiver: Receiver, key: string, address: string): void {
+function stayUp({home, apiUrl}: RunningService, receiver: Receiver, key: string, address: string): void {
+  const sluice = `${home === path.resolve('.sluice') ? '' : `SLUICE_HOME=${home} `}npm run -s sluice --`
   screen.say(
     [
       `\n${screen.style('bold', 'It stays up.')}  Ctrl-C stops everything.`,
@@ -115,8 +117,8 @@ function stayUp({apiUrl}: RunningService, receiver: Receiver, key: string, addre
       ),
       '\nTry, in another terminal:\n',
       `  curl -H 'Authorization: Bearer ${key}' ${apiUrl}/v1/balances`,
-      '  npm run -s sluice -- status',
-      `  npm run -s sluice -- devnet send --chain ETH --token USDC --amount 19.99 --to ${address}`,
+      `  ${sluice} status`,
+      `  ${sluice} devnet send --chain ETH --token USDC --amount 19.99 --to ${address}`,
       '',
     ].join('\n'),
   )

@@ -29,8 +29,11 @@ export class Screen {
   /** Replaces the lines that change. They are plain text: `paint` may style what fits the terminal. */
   live(lines: string[], paint: (line: string) => string = line => line): void {
     if (!this.isLive) return
+    const width = (this.#out.columns || 80) - 1
+    const painted = lines.map(line => paint(line.slice(0, width)))
+    if (painted.join('\n') === this.#live.join('\n')) return
     this.#clear()
-    this.#live = lines.map(line => paint(line.slice(0, this.#out.columns - 1)))
+    this.#live = painted
     this.#draw()
   }
 

@@ -56,8 +56,9 @@ export class Story {
     const dropped = this.#announce('ETH', 'ETH', '0.7')
     const moved = this.#announce('POLYGON', 'POL', '12.5')
     await Promise.all([this.#send(dropped), this.#send(moved)])
-    await this.#until('the next deposits to be pending', () =>
-      [dropped, moved].every(({status}) => status === 'pending'),
+    // With a block on top of it, the one that moves is there again when the new blocks are as many as the old ones were.
+    await this.#until('the next deposits to have a block on top', () =>
+      [dropped, moved].every(({confirmations}) => confirmations >= 2),
     )
     // One block more than they are deep now, as another may be mined meanwhile.
     await chains.ETH.reorg(dropped.confirmations + 1)

@@ -1,6 +1,6 @@
 // npm start as a machine sees it: real processes, killed in every way, in a SLUICE_HOME of their own.
 import {type ChildProcess, execFile, spawn} from 'node:child_process'
-import {chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
+import {readFileSync} from 'node:fs'
 import {createServer} from 'node:net'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -8,6 +8,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {readProcesses, readService, type Service} from '../service/home.ts'
+import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {until} from './support/until.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -22,18 +23,12 @@ beforeEach(() => {
 
 afterEach(async () => {
   for (const child of started) child.kill('SIGKILL')
-  for (const home of homes) {
-    for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
-    await until(async () => processesOf(home).length === 0, {timeoutMs: 10_000, what: 'every process to be gone'})
-    rmSync(home, {recursive: true})
-  }
+  for (const home of homes) await removeHome(home)
 })
 
-function newHome(): string {
-  const home = mkdtempSync(path.join(tmpdir(), 'sluice-start-'))
-  chmodSync(home, 0o755) // run by root, Postgres must reach it as somebody else
-  homes.push(home)
-  return home
+function inHome(): string {
+  homes.push(newHome())
+  return homes.at(-1)!
 }
 
 interface Started {
@@ -78,26 +73,6 @@ async function ended(child: ChildProcess): Promise<number | null> {
   return await new Promise(resolve => child.once('exit', resolve))
 }
 
-/** Every process that was started for this home: it stands in its environment or on its command line. */
-function processesOf(home: string): number[] {
-  return readdirSync('/proc').flatMap(name => {
-    try {
-      if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
-      const isZombie = readFileSync(`/proc/${name}/stat`, 'utf8').includes(') Z ')
-      const text = readFileSync(`/proc/${name}/cmdline`, 'utf8') + readFileSync(`/proc/${name}/environ`, 'utf8')
-      return !isZombie && text.includes(home) ? [Number(name)] : []
-    } catch {
-      return []
-    }
-  })
-}
-
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch {} // it is gone
-}
-
 function pidOf(home: string, name: string): number {
   const {pid} = readProcesses(home).find(process_ => process_.name === name) ?? {}
   if (!pid) throw new Error(`${name} does not run`)
@@ -130,7 +105,7 @@ async function headOf(home: string, chain: string): Promise<number> {
 }
 
 test('two services run side by side, from any directory, and SIGTERM ends every process of one within 10 seconds', async () => {
-  const [home, otherHome] = [newHome(), newHome()]
+  const [home, otherHome] = [inHome(), inHome()]
   const [one, other] = await Promise.all([start(home), start(otherHome)])
   expect(await isReady(one.service)).toBe(true)
   expect(await isReady(other.service)).toBe(true)
@@ -161,7 +136,7 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
 }, 60_000)
 
 test('whatever is killed comes back, and a killed service leaves nothing that blocks the next start', async () => {
-  const home = newHome()
+  const home = inHome()
   const first = await start(home)
   const merchant = await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme')
 
@@ -196,7 +171,7 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
 }, 120_000)
 
 test('a port that is taken is named, and nothing is left behind', async () => {
-  const home = newHome()
+  const home = inHome()
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   const {port} = server.address() as {port: number}

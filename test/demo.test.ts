@@ -1,0 +1,78 @@
+// npm run demo, as somebody runs it who has just cloned the repository.
+import {spawn} from 'node:child_process'
+import {createServer} from 'node:net'
+import {tmpdir} from 'node:os'
+import {fileURLToPath} from 'node:url'
+import {afterEach, beforeEach, expect, test} from 'vitest'
+import {newHome, processesOf, removeHome} from './support/processes.ts'
+import {until} from './support/until.ts'
+
+const program = fileURLToPath(new URL('../demo/main.ts', import.meta.url))
+let home: string
+
+beforeEach(() => {
+  home = newHome()
+})
+
+afterEach(() => removeHome(home))
+
+function demo(port = 0) {
+  const child = spawn(process.execPath, [program, '--once', '--json'], {
+    cwd: tmpdir(),
+    env: {...process.env, SLUICE_HOME: home, PORT: String(port), npm_lifecycle_event: undefined},
+  })
+  const said = {stdout: '', stderr: ''}
+  child.stdout.on('data', chunk => (said.stdout += chunk))
+  child.stderr.on('data', chunk => (said.stderr += chunk))
+  const ended = new Promise<{code: number | null; json: unknown}>(resolve =>
+    child.once('close', code => resolve({code, json: JSON.parse(said.stdout.trimEnd().split('\n').at(-1) ?? '')})),
+  )
+  return {child, said, ended}
+}
+
+test('the demo plays deposits and reorganisations, and tells as JSON what became of them', async () => {
+  const {said, ended} = demo()
+  const {code, json} = await ended
+  expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
+  const txid = expect.stringMatching(/^0x[0-9a-f]{64}$/)
+  expect(json).toEqual({
+    ok: true,
+    deposits: [
+      {chain: 'ETH', token: 'ETH', amount: '1.5', status: 'final', txid},
+      {chain: 'ETH', token: 'USDC', amount: '250', status: 'final', txid},
+      {chain: 'POLYGON', token: 'POL', amount: '40', status: 'final', txid},
+      {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
+      {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
+    ],
+    webhooks: expect.objectContaining({'deposit.confirmed': 4}),
+    balances: [
+      {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
+      {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
+      {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
+    ],
+  })
+  const {webhooks} = json as {webhooks: Record<string, number>}
+  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(4) // five seen, one dropped
+  expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
+  expect(processesOf(home)).toEqual([])
+}, 100_000)
+
+test('interrupted while it starts, the demo ends everything within 10 seconds', async () => {
+  const {child, ended} = demo()
+  await until(async () => processesOf(home).length > 3, {timeoutMs: 20_000, what: 'Postgres to run'})
+  const before = Date.now()
+  child.kill('SIGINT')
+  expect(await ended).toEqual({code: 130, json: {ok: false, error: 'it was interrupted'}})
+  expect(Date.now() - before).toBeLessThan(10_000)
+  expect(processesOf(home)).toEqual([])
+}, 40_000)
+
+test('with its port taken, the demo fails and names it', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const {port} = server.address() as {port: number}
+  const {code, json} = await demo(port).ended
+  server.close()
+  expect(code).not.toBe(0)
+  expect(json).toEqual({ok: false, error: expect.stringContaining(`127.0.0.1:${port} (PORT)`)})
+})

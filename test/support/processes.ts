@@ -1,0 +1,39 @@
+// The operating system's view of a service under test.
+import {chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {until} from './until.ts'
+
+/** A directory for SLUICE_HOME. Everybody may enter it: run by root, Postgres must reach it as somebody else. */
+export function newHome(): string {
+  const home = mkdtempSync(path.join(tmpdir(), 'sluice-home-'))
+  chmodSync(home, 0o755)
+  return home
+}
+
+/** Kills whatever still runs for this home, and removes it. */
+export async function removeHome(home: string): Promise<void> {
+  for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
+  await until(async () => processesOf(home).length === 0, {timeoutMs: 10_000, what: 'every process to be gone'})
+  rmSync(home, {recursive: true})
+}
+
+/** Every living process that was started for this home: it stands in its environment or on its command line. Linux only. */
+export function processesOf(home: string): number[] {
+  return readdirSync('/proc').flatMap(name => {
+    try {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
+      const isZombie = readFileSync(`/proc/${name}/stat`, 'utf8').includes(') Z ')
+      const text = readFileSync(`/proc/${name}/cmdline`, 'utf8') + readFileSync(`/proc/${name}/environ`, 'utf8')
+      return !isZombie && text.includes(home) ? [Number(name)] : []
+    } catch {
+      return [] // it is gone, or somebody else's
+    }
+  })
+}
+
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {} // it is gone
+}
