@@ -88,7 +88,7 @@ export const ErrorReply = z
 
 const conditions = {
   400: [
-    '`invalid_request`: malformed body, query or cursor',
+    '`invalid_request`: malformed path, query, cursor or body',
     {
       error: 'invalid_request',
       message: 'external_ref: Invalid input: expected string, received undefined',
@@ -125,9 +125,11 @@ const conditions = {
   ],
 } as const
 
-/** The error replies of a route, for its documentation: those that every route has, and these. */
-export function errors(...statuses: (keyof typeof conditions)[]) {
-  const all = [...statuses, 401, 429, 500] as const
+type Status = keyof typeof conditions
+
+/** The error replies of a route that reads: those that any route has, and these. */
+export function errors(...statuses: Status[]) {
+  const all: Status[] = [400, ...statuses, 401, 429, 500, 503]
   return Object.fromEntries(
     all.map(status => {
       const [description, example] = conditions[status]
@@ -135,3 +137,6 @@ export function errors(...statuses: (keyof typeof conditions)[]) {
     }),
   )
 }
+
+/** The error replies of a route that takes a body. */
+export const changeErrors = (...statuses: Status[]) => errors(...statuses, 413, 415)

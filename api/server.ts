@@ -40,12 +40,17 @@ export async function buildServer({
   webhookAllowPrivate,
   log,
 }: ServerOptions): Promise<App> {
+  const limiter = new RateLimiter(rateLimitPerMinute)
   const app: App = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
     routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be
     requestTimeout: 30_000,
     forceCloseConnections: 'idle',
-    frameworkErrors: sendError, // a path that is no valid URL
+    frameworkErrors: (error, request, reply) => {
+      // A path that is no valid URL. It was matched with no route, so nobody has asked for a key.
+      reply.headers({'ratelimit-policy': limiter.policy, ratelimit: limiter.untouched})
+      sendError(error, request, reply)
+    },
     clientErrorHandler: refuseMalformed,
   })
   const pool = openPool(databaseUrl, {name: 'sluice-api', max: POOL_SIZE, log})
@@ -54,7 +59,7 @@ export async function buildServer({
   const metrics = new Metrics()
 
   app.decorateRequest('merchantId', '')
-  app.addHook('onRequest', admission(keys, new RateLimiter(rateLimitPerMinute)))
+  app.addHook('onRequest', admission(keys, limiter))
   app.addHook('onResponse', (request, reply, done) => {
     record(request, reply)
     done()

@@ -80,7 +80,7 @@ export function deposits(app: App, {pool}: Context): void {
         summary: 'List deposits',
         description: 'Polling with `status=final` is a fallback to webhooks.',
         querystring: z.object({...filters, ...pageQuery}),
-        response: {200: pageOf('deposits', Deposit), ...errors(400, 404)},
+        response: {200: pageOf('deposits', Deposit), ...errors(404)},
       },
     },
     async ({merchantId, query}) => {

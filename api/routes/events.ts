@@ -82,7 +82,7 @@ export function events(app: App, {pool}: Context): void {
           after: id('evt').optional().describe('Id of the last event that you have.'),
           ...pageQuery,
         }),
-        response: {200: pageOf('events', Event), ...errors(400, 404)},
+        response: {200: pageOf('events', Event), ...errors(404)},
       },
     },
     async ({merchantId, query}) => {

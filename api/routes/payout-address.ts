@@ -5,7 +5,7 @@ import {type ChainCode, findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {invalid} from '../errors.ts'
-import {address, chainCode, errors, text} from '../schemas.ts'
+import {address, chainCode, changeErrors, text} from '../schemas.ts'
 
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
 
@@ -22,7 +22,7 @@ export function payoutAddress(app: App, {pool}: Context): void {
         body: z
           .object({chain: chainCode, address: text(128)})
           .meta({examples: [{chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'}]}),
-        response: {200: PayoutAddress, ...errors(400, 413, 415, 422)},
+        response: {200: PayoutAddress, ...changeErrors(422)},
       },
     },
     ({merchantId, body}) =>

@@ -6,7 +6,18 @@ import type {App, Context} from '../app.ts'
 import {row, type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement} from '../page.ts'
-import {Address, chainList, errors, externalRef, id, pageOf, pageQuery, timestamp, uuidOf} from '../schemas.ts'
+import {
+  Address,
+  chainList,
+  changeErrors,
+  errors,
+  externalRef,
+  id,
+  pageOf,
+  pageQuery,
+  timestamp,
+  uuidOf,
+} from '../schemas.ts'
 
 /** How long a request waits for custody to fill the address pool. */
 const ADDRESS_TIMEOUT_MS = 3_000
@@ -54,7 +65,7 @@ export function users(app: App, {pool}: Context): void {
         response: {
           201: NewUser.describe('Created.'),
           200: NewUser.describe('The user existed already.'),
-          ...errors(400, 413, 415, 422, 503),
+          ...changeErrors(422),
         },
       },
     },
@@ -72,7 +83,7 @@ export function users(app: App, {pool}: Context): void {
         tags: ['Users'],
         summary: 'List users',
         querystring: z.object(pageQuery),
-        response: {200: pageOf('users', User), ...errors(400)},
+        response: {200: pageOf('users', User), ...errors()},
       },
     },
     ({merchantId, query}) => page(pool, {key: 'users', statement: listUsers, owner: merchantId, query}),
@@ -108,7 +119,7 @@ export function users(app: App, {pool}: Context): void {
         response: {
           201: UserAddresses.describe('An address was added. All addresses of the user.'),
           200: UserAddresses.describe('The user had them all.'),
-          ...errors(400, 404, 413, 415, 422, 503),
+          ...changeErrors(404, 422),
         },
       },
     },

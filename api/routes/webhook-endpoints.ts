@@ -4,7 +4,7 @@ import type {App, Context} from '../app.ts'
 import {row, type Statement, statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement, uuids} from '../page.ts'
-import {errors, id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
+import {changeErrors, errors, id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
 import {eventTypes} from './events.ts'
 
 const endpointJson =
@@ -117,7 +117,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         body: z
           .object({url, event_types: types.optional()})
           .meta({examples: [{url: 'https://example.com/webhooks/sluice'}]}),
-        response: {201: EndpointWithSecret, ...errors(400, 413, 415, 422)},
+        response: {201: EndpointWithSecret, ...changeErrors(422)},
       },
     },
     async ({merchantId, body}, reply) => {
@@ -162,7 +162,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         body: z
           .object({url: url.optional(), event_types: types.optional(), enabled: z.boolean().optional()})
           .meta({examples: [{enabled: true}]}),
-        response: {200: Endpoint, ...errors(400, 404, 413, 415)},
+        response: {200: Endpoint, ...changeErrors(404)},
       },
     },
     async ({merchantId, params, body}) => {
@@ -180,7 +180,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         tags,
         summary: 'Delete a webhook endpoint',
         params,
-        response: {204: z.void().describe('Deleted.'), ...errors(404)},
+        response: {204: z.void().describe('Deleted.'), ...changeErrors(404)},
       },
     },
     async ({merchantId, params}, reply) => {
@@ -197,7 +197,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         summary: 'Rotate the secret',
         description: 'Events are signed with the new secret and, for 24 hours, with the one before it too.',
         params,
-        response: {200: EndpointWithSecret, ...errors(404)},
+        response: {200: EndpointWithSecret, ...changeErrors(404)},
       },
     },
     async ({merchantId, params}) => {
@@ -215,7 +215,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         summary: 'Send a test event',
         description: 'Sends a signed event of type `webhook.test` to this endpoint alone.',
         params,
-        response: {201: Delivery, ...errors(404, 422)},
+        response: {201: Delivery, ...changeErrors(404, 422)},
       },
     },
     async ({merchantId, params}, reply) => {
@@ -234,7 +234,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         description: 'Each with its attempts.',
         params,
         querystring: z.object({status: z.enum(deliveryStatuses).optional(), ...pageQuery}),
-        response: {200: pageOf('deliveries', Delivery), ...errors(400, 404)},
+        response: {200: pageOf('deliveries', Delivery), ...errors(404)},
       },
     },
     async ({merchantId, params, query}) => {
@@ -253,7 +253,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         summary: 'Deliver an event again',
         description: 'At once, and with the whole schedule of retries before it.',
         params: deliveryParams,
-        response: {200: Delivery, ...errors(404, 422)},
+        response: {200: Delivery, ...changeErrors(404, 422)},
       },
     },
     async ({merchantId, params}) => {
@@ -275,7 +275,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         body: z
           .object({since: z.iso.datetime({offset: true}).describe('Events that happened at or after this time.')})
           .meta({examples: [{since: '2026-01-31T00:00:00.000Z'}]}),
-        response: {200: z.object({count: z.int()}), ...errors(400, 404, 413, 415, 422)},
+        response: {200: z.object({count: z.int()}), ...changeErrors(404, 422)},
       },
     },
     async ({merchantId, params, body}) => {

@@ -1,0 +1,523 @@
+// The contract, line by line: users, addresses, deposits, balances, events and payout addresses, over HTTP, on the real database.
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+
+const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+let db: TestDatabase
+let api: Api
+let eth: ChainWriter
+let polygon: ChainWriter
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = await startApi(db)
+  await fillPool(db, 100)
+  eth = await ChainWriter.open(db, 'ETH')
+  polygon = await ChainWriter.open(db, 'POLYGON')
+})
+afterAll(async () => {
+  await eth.close()
+  await polygon.close()
+  await api.close()
+  await db.drop()
+})
+
+async function newMerchant(chains = ['ETH', 'POLYGON']): Promise<{id: string; client: Client}> {
+  const id = await makeMerchant(db, chains)
+  return {id, client: new Client(api, (await makeKey(db, id)).secret)}
+}
+
+const publicId = (prefix: string, uuid: string) => `${prefix}_${uuid.replaceAll('-', '')}`
+const takenAddresses = async () =>
+  (await db.rows<{n: number}>('select count(*)::int as n from app.pool_address where taken_at is not null'))[0]!.n
+
+let txids = 0
+/** A deposit in a new block; `user` may have been made by SQL or by the API. */
+async function deposit(writer: ChainWriter, address: string, amount: bigint, token = 'USDC'): Promise<string> {
+  const txid = `0xtx${++txids}`
+  await writer.write({add: [[{txid, amount, token, recipient: address}]]})
+  return txid
+}
+
+// --- users ---
+
+test('POST /v1/users creates a user with an address on each enabled chain, and is idempotent on external_ref', async () => {
+  const {client} = await newMerchant()
+  const created = await client.post('/v1/users', {external_ref: 'customer-42'})
+  expect(created.status).toBe(201)
+  expect(created.headers.get('content-type')).toBe('application/json; charset=utf-8')
+  expect(Object.keys(created.body)).toEqual(['id', 'external_ref', 'addresses'])
+  expect(created.body.id).toMatch(/^usr_[0-9a-f]{32}$/)
+  expect(created.body.external_ref).toBe('customer-42')
+  const [onEth, onPolygon] = created.body.addresses
+  expect([onEth.chain, onPolygon.chain]).toEqual(['ETH', 'POLYGON'])
+  expect(onEth.address).toMatch(/^0x[0-9a-fA-F]{40}$/)
+  expect(onPolygon.address).toBe(onEth.address) // one EVM address per user
+
+  const found = await client.post('/v1/users', {external_ref: 'customer-42'})
+  expect(found.status).toBe(200)
+  expect(found.body).toEqual(created.body)
+})
+
+test('POST /v1/users with chains gives addresses on these alone, and adds missing ones to the same user later', async () => {
+  const {id, client} = await newMerchant()
+  const first = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
+  expect(first.body.addresses).toMatchObject([{chain: 'ETH'}])
+  // It is watched on the other EVM chain already, though nothing is credited there.
+  const watched = await db.rows('select chain, is_provisioned from app.address where merchant_id = $1 order by chain', [
+    id,
+  ])
+  expect(watched).toEqual([
+    {chain: 'ETH', is_provisioned: true},
+    {chain: 'POLYGON', is_provisioned: false},
+  ])
+  const second = await client.post('/v1/users', {external_ref: 'a', chains: ['POLYGON']})
+  expect(second.status).toBe(200)
+  expect(second.body.id).toBe(first.body.id)
+  const {address} = first.body.addresses[0]
+  expect(second.body.addresses).toEqual([
+    {chain: 'ETH', address},
+    {chain: 'POLYGON', address},
+  ])
+})
+
+test('POST /v1/users for a chain that the account has not enabled is 422 chain_not_enabled and makes no user', async () => {
+  const {client} = await newMerchant(['ETH'])
+  for (const chains of [['POLYGON'], ['ETH', 'POLYGON'], ['BTC'], ['SOL', 'ETH']]) {
+    const {status, body} = await client.post('/v1/users', {external_ref: 'a', chains})
+    expect([status, body.error]).toEqual([422, 'chain_not_enabled'])
+  }
+  expect((await client.get('/v1/users')).body.users).toEqual([])
+})
+
+test('POST /v1/users many times at once with one external_ref makes one user and takes one address', async () => {
+  const {client} = await newMerchant()
+  const before = await takenAddresses()
+  const chains = [undefined, ['ETH'], ['POLYGON'], ['ETH', 'POLYGON']]
+  const replies = await Promise.all(
+    Array.from({length: 24}, (_, n) => client.post('/v1/users', {external_ref: 'twin', chains: chains[n % 4]})),
+  )
+  expect(replies.filter(({status}) => status === 201)).toHaveLength(1)
+  expect(replies.filter(({status}) => status === 200)).toHaveLength(23)
+  expect(new Set(replies.map(({body}) => body.id)).size).toBe(1)
+  expect(new Set(replies.flatMap(({body}) => body.addresses.map((a: {address: string}) => a.address))).size).toBe(1)
+  expect(await takenAddresses()).toBe(before + 1)
+})
+
+test('many users at once get an address each, the oldest of the pool', async () => {
+  const {client} = await newMerchant()
+  const [{next}] = (await db.rows<{next: number}>(
+    'select min(derivation_index)::int as next from app.pool_address where taken_at is null',
+  )) as [{next: number}]
+  const replies = await Promise.all(
+    Array.from({length: 20}, (_, n) => client.post('/v1/users', {external_ref: `user-${n}`})),
+  )
+  const addresses = replies.map(({body}) => body.addresses[0].address)
+  const taken = await db.rows<{address: string}>(
+    'select address from app.pool_address where derivation_index between $1 and $1 + 19 order by address',
+    [next],
+  )
+  expect(addresses.toSorted()).toEqual(taken.map(({address}) => address).toSorted())
+})
+
+test('with an empty pool, POST /v1/users asks custody for addresses and waits for them', async () => {
+  const other = await testDatabase()
+  const otherApi = await startApi(other)
+  const custody = new pg.Client({connectionString: other.url('sluice_custody')})
+  await custody.connect()
+  try {
+    const client = new Client(otherApi, (await makeKey(other, await makeMerchant(other))).secret)
+    const refused = await client.post('/v1/users', {external_ref: 'a'})
+    expect([refused.status, refused.body.error]).toEqual([503, 'unavailable'])
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect((await client.get('/v1/users')).body.users).toEqual([])
+
+    custody.on('notification', () => fillPool(other, 1))
+    await custody.query('listen address_pool_low')
+    const created = await client.post('/v1/users', {external_ref: 'a'})
+    expect(created.status).toBe(201)
+  } finally {
+    await custody.end()
+    await otherApi.close()
+    await other.drop()
+  }
+})
+
+test('GET /v1/users lists users with created_at, newest first; GET /v1/users/:id shows one', async () => {
+  const {client} = await newMerchant()
+  for (const external_ref of ['a', 'b', 'c']) await client.post('/v1/users', {external_ref})
+  const {status, body} = await client.get('/v1/users')
+  expect(status).toBe(200)
+  expect(body.users.map((user: {external_ref: string}) => user.external_ref)).toEqual(['c', 'b', 'a'])
+  expect(body).toMatchObject({next_cursor: null, has_more: false})
+  const [newest] = body.users
+  expect(Object.keys(newest)).toEqual(['id', 'external_ref', 'created_at', 'addresses'])
+  expect(newest.created_at).toMatch(timestamp)
+  expect(newest.addresses).toHaveLength(2)
+  expect((await client.get(`/v1/users/${newest.id}`)).body).toEqual(newest)
+})
+
+test('external_ref is any text of 1 to 255 characters and comes back as it was sent', async () => {
+  const {client} = await newMerchant()
+  const refs = [
+    ' ',
+    'ä€😀',
+    '😀'.repeat(255),
+    '"\\/\b\n\t',
+    '__proto__',
+    'constructor',
+    "'; drop table app.user; --",
+    '\u2028\ufeff\uffff',
+  ]
+  for (const external_ref of refs) {
+    const {status, body} = await client.post('/v1/users', {external_ref})
+    expect([status, body.external_ref]).toEqual([201, external_ref])
+    expect((await client.post('/v1/users', {external_ref})).body.id).toBe(body.id)
+    expect((await client.get(`/v1/users/${body.id}`)).body.external_ref).toBe(external_ref)
+  }
+})
+
+test('POST /v1/users/:id/addresses adds the chains that are missing and shows all addresses of the user', async () => {
+  const {client} = await newMerchant()
+  const {body: user} = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
+  const path = `/v1/users/${user.id}/addresses`
+  const added = await client.post(path, {chains: ['POLYGON']})
+  expect(added.status).toBe(201)
+  const {address} = user.addresses[0]
+  const both = [
+    {chain: 'ETH', address},
+    {chain: 'POLYGON', address},
+  ]
+  expect(added.body).toEqual({id: user.id, addresses: both})
+  const again = await client.post(path, {chains: ['POLYGON', 'ETH', 'ETH']})
+  expect([again.status, again.body]).toEqual([200, {id: user.id, addresses: both}])
+  const refused = await client.post(path, {chains: ['ETH', 'TRON']})
+  expect([refused.status, refused.body.error]).toEqual([422, 'chain_not_enabled'])
+})
+
+test('a chain that is enabled or disabled for a merchant counts from the next request on', async () => {
+  const {id, client} = await newMerchant(['ETH'])
+  const {body: before} = await client.post('/v1/users', {external_ref: 'a'})
+  expect(before.addresses).toMatchObject([{chain: 'ETH'}])
+  await db.rows(`select app.set_merchant_chain($1, 'POLYGON', true)`, [id])
+  await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [id])
+  // No address is made or taken away by itself.
+  expect((await client.get(`/v1/users/${before.id}`)).body.addresses).toEqual(before.addresses)
+  expect((await client.post('/v1/users', {external_ref: 'b', chains: ['ETH']})).body.error).toBe('chain_not_enabled')
+  const {body: after} = await client.post('/v1/users', {external_ref: 'b'})
+  expect(after.addresses).toMatchObject([{chain: 'POLYGON'}])
+})
+
+// --- deposits ---
+
+test('GET /v1/deposits shows a pending deposit, then final, or reorged', async () => {
+  const {id, client} = await newMerchant()
+  const user = await makeUser(db, id)
+  const txid = await deposit(eth, user.address, 1_250_000n)
+  const {height} = eth.head
+  const {body} = await client.get('/v1/deposits')
+  const [pending] = body.deposits
+  expect(Object.keys(pending).slice(0, 10)).toEqual([
+    'id',
+    'chain',
+    'token',
+    'amount',
+    'sender',
+    'txid',
+    'status',
+    'confirmations',
+    'settlement_id',
+    'created_at',
+  ])
+  expect(pending).toMatchObject({
+    chain: 'ETH',
+    token: 'USDC',
+    amount: '1.25',
+    sender: '0xSender',
+    txid,
+    status: 'pending',
+    confirmations: 1,
+    settlement_id: null,
+    address: user.address,
+    output_index: 0,
+    user_id: publicId('usr', user.userId),
+  })
+  expect(pending.id).toMatch(/^dep_[0-9a-f]{32}$/)
+  expect(pending.created_at).toMatch(timestamp)
+
+  await eth.write({add: [[], []]})
+  const path = `/v1/deposits/${pending.id}`
+  expect((await client.get(path)).body).toEqual({...pending, confirmations: 3, finalised_at: null, settlement: null})
+
+  await eth.finalize(height)
+  const {body: final} = await client.get(path)
+  expect(final).toEqual({
+    ...pending,
+    confirmations: 3,
+    status: 'final',
+    finalised_at: final.finalised_at,
+    settlement: null,
+  })
+  expect(final.finalised_at).toMatch(timestamp)
+
+  const lostTxid = await deposit(eth, user.address, 1n, 'ETH')
+  await eth.write({drop: 1, add: [[]]})
+  const [reorged] = (await client.get('/v1/deposits?status=reorged')).body.deposits
+  expect(reorged).toMatchObject({txid: lostTxid, amount: '0.000000000000000001', status: 'reorged', confirmations: 0})
+})
+
+test('GET /v1/deposits filters by status, chain and user_id, each alone and together', async () => {
+  const {id, client} = await newMerchant()
+  const users: [TestUser, TestUser] = [await makeUser(db, id), await makeUser(db, id)]
+  for (const user of users) {
+    for (const [writer, token] of [
+      [eth, 'USDC'],
+      [polygon, 'POL'],
+    ] as const) {
+      await deposit(writer, user.address, 10n ** 6n, token)
+      await deposit(writer, user.address, 10n ** 6n, token)
+      await writer.finalize(writer.head.height)
+      await deposit(writer, user.address, 10n ** 6n, token)
+      await writer.write({drop: 1, add: [[]]})
+      await deposit(writer, user.address, 10n ** 6n, token)
+    }
+  }
+  const everything = await client.all('/v1/deposits', 'deposits', 200)
+  expect(everything).toHaveLength(16)
+  for (const status of [undefined, 'pending', 'final', 'reorged'])
+    for (const chain of [undefined, 'ETH', 'POLYGON', 'BTC'])
+      for (const user_id of [undefined, publicId('usr', users[0].userId)]) {
+        const filters = Object.entries({status, chain, user_id}).filter(([, value]) => value !== undefined)
+        const path = `/v1/deposits?${new URLSearchParams(filters as [string, string][])}`
+        const expected = everything.filter(item => filters.every(([key, value]) => item[key] === value))
+        expect(await client.all(path, 'deposits', 3), path).toEqual(expected)
+      }
+})
+
+test('what is not credited is no deposit: another token, or a chain that was not asked for', async () => {
+  const {id, client} = await newMerchant()
+  const user = await makeUser(db, id, ['ETH'])
+  await deposit(eth, user.address, 5n, '0x0000000000000000000000000000000000000bad')
+  await deposit(polygon, user.address, 5n, 'POL')
+  const rows = await db.rows<{id: string}>('select id from app.deposit where merchant_id = $1', [id])
+  expect(rows).toHaveLength(2)
+  expect((await client.get('/v1/deposits')).body.deposits).toEqual([])
+  for (const row of rows) expect((await client.get(`/v1/deposits/${publicId('dep', row.id)}`)).status).toBe(404)
+})
+
+// --- pages ---
+
+test('pages list every item once, newest first, though others are added between them', async () => {
+  const {id, client} = await newMerchant()
+  const user = await makeUser(db, id)
+  for (let n = 0; n < 7; n++) await deposit(eth, user.address, BigInt(n + 1))
+  const before = await client.all('/v1/deposits', 'deposits', 200)
+  const during = await client.all('/v1/deposits', 'deposits', 2, () => deposit(eth, user.address, 9n))
+  expect(during.map(item => item.id)).toEqual(before.map(item => item.id))
+
+  for (let n = 0; n < 5; n++) await client.post('/v1/users', {external_ref: `u${n}`})
+  const users = await client.all('/v1/users', 'users', 200)
+  const paged = await client.all('/v1/users', 'users', 1, () => makeUser(db, id))
+  expect(paged).toEqual(users)
+})
+
+test('limit is 1 to 200, by default 50', async () => {
+  const {id, client} = await newMerchant()
+  await db.rows(`insert into app.user (merchant_id, external_ref) select $1, g::text from generate_series(1, 201) g`, [
+    id,
+  ])
+  for (const [query, length] of [
+    ['', 50],
+    ['?limit=1', 1],
+    ['?limit=200', 200],
+  ] as const) {
+    const {body} = await client.get(`/v1/users${query}`)
+    expect([body.users.length, body.has_more]).toEqual([length, true])
+  }
+  for (const limit of ['0', '201', '-1', '1.5', 'ten', '', '1e9', 'NaN', '99999999999999999999']) {
+    for (const path of ['/v1/users', '/v1/deposits', '/v1/events']) {
+      const {status, body} = await client.get(`${path}?limit=${limit}`)
+      expect([status, body.error], `${path}?limit=${limit}`).toEqual([400, 'invalid_request'])
+      expect(body.details[0].path).toBe('limit')
+    }
+  }
+})
+
+test('a cursor is refused with other filters, in another list, for another merchant, and when a bit of it differs', async () => {
+  const {id, client} = await newMerchant()
+  const user = await makeUser(db, id)
+  for (let n = 0; n < 3; n++) await deposit(eth, user.address, 1n)
+  const {next_cursor} = (await client.get('/v1/deposits?limit=1')).body
+  expect((await client.get(`/v1/deposits?limit=2&cursor=${next_cursor}`)).status).toBe(200)
+  const {client: other} = await newMerchant()
+  const bytes = Buffer.from(next_cursor, 'base64url')
+  const flipped = Array.from(bytes.keys(), n => Buffer.from(bytes.map((byte, at) => (at === n ? byte ^ 128 : byte))))
+  const refusals = [
+    client.get(`/v1/deposits?status=final&cursor=${next_cursor}`),
+    client.get(`/v1/deposits?chain=ETH&cursor=${next_cursor}`),
+    client.get(`/v1/deposits?user_id=${publicId('usr', user.userId)}&cursor=${next_cursor}`),
+    client.get(`/v1/users?cursor=${next_cursor}`),
+    client.get(`/v1/events?cursor=${next_cursor}`),
+    other.get(`/v1/deposits?cursor=${next_cursor}`),
+    ...['', 'x', `${next_cursor}A`, `${next_cursor}=`, next_cursor.slice(1), '%00', '../../etc', 'null', '-1'].map(
+      cursor => client.get(`/v1/deposits?cursor=${cursor}`),
+    ),
+    client.get(`/v1/deposits?cursor=${next_cursor}&cursor=${next_cursor}`),
+    ...[0, 1, 8, 17, 20].map(n => client.get(`/v1/deposits?cursor=${flipped[n]!.toString('base64url')}`)),
+  ]
+  for (const {status, body} of await Promise.all(refusals)) {
+    expect([status, body.error]).toEqual([400, 'invalid_request'])
+    expect(body.details).toMatchObject([{path: 'cursor'}])
+  }
+})
+
+// --- balances ---
+
+test('GET /v1/balances sums final deposits per chain and token; the fee is floor(gross × fee_bps / 10000) on the sum', async () => {
+  const {id, client} = await newMerchant()
+  expect((await client.get('/v1/balances')).body).toEqual({fee_bps: 100, balances: []})
+  const user = await makeUser(db, id)
+  await deposit(eth, user.address, 199n) // each alone would bear a fee of 1, together 3
+  await deposit(eth, user.address, 199n)
+  await deposit(eth, user.address, 10n ** 18n, 'ETH')
+  await eth.finalize(eth.head.height)
+  await deposit(eth, user.address, 777n) // pending: does not count
+  await deposit(polygon, user.address, 99n, 'POL')
+  await polygon.finalize(polygon.head.height)
+  const expected = {
+    fee_bps: 100,
+    balances: [
+      {chain: 'ETH', token: 'ETH', gross: '1', fee: '0.01', net: '0.99', depositCount: 1},
+      {chain: 'ETH', token: 'USDC', gross: '0.000398', fee: '0.000003', net: '0.000395', depositCount: 2},
+      {
+        chain: 'POLYGON',
+        token: 'POL',
+        gross: '0.000000000000000099',
+        fee: '0',
+        net: '0.000000000000000099',
+        depositCount: 1,
+      },
+    ],
+  }
+  expect((await client.get('/v1/balances')).body).toEqual(expected)
+  await db.rows('select app.fold_balances()')
+  expect((await client.get('/v1/balances')).body).toEqual(expected)
+  await db.rows('update app.merchant set fee_bps = 0 where id = $1', [id])
+  expect((await client.get('/v1/balances')).body).toMatchObject({fee_bps: 0, balances: [{fee: '0', net: '1'}, {}, {}]})
+})
+
+test('a balance below zero is shown and bears no fee; one of zero is left out', async () => {
+  const {id, client} = await newMerchant()
+  await db.rows(
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+     values ($1, 'ETH', 'USDC', -1500000, 0), ($1, 'ETH', 'ETH', 5, 1), ($1, 'ETH', 'ETH', -5, -1)`,
+    [id],
+  )
+  expect((await client.get('/v1/balances')).body.balances).toEqual([
+    {chain: 'ETH', token: 'USDC', gross: '-1.5', fee: '0', net: '-1.5', depositCount: 0},
+  ])
+  await db.rows('delete from app.balance_delta where merchant_id = $1', [id])
+})
+
+// --- events ---
+
+test('GET /v1/events shows each event as webhooks deliver it, newest first, by type, and forward after an event', async () => {
+  const {id, client} = await newMerchant()
+  const user = await makeUser(db, id)
+  const txids = [await deposit(eth, user.address, 1_500_000n), await deposit(eth, user.address, 2_000_000n)]
+  await eth.finalize(eth.head.height)
+  expect((await client.get('/v1/events')).body.events).toEqual([]) // until the sequencer has stamped them
+  await db.rows('select app.sequence_events()')
+
+  const newestFirst = await client.all('/v1/events', 'events', 3)
+  expect(newestFirst.map(({type, txid}) => [type, txid])).toEqual([
+    ['deposit.confirmed', txids[1]],
+    ['deposit.confirmed', txids[0]],
+    ['deposit.pending', txids[1]],
+    ['deposit.pending', txids[0]],
+  ])
+  const [event] = newestFirst
+  expect(event).toMatchObject({chain: 'ETH', token: 'USDC', amount: '2', txid: txids[1]})
+  expect(event.id).toMatch(/^evt_[0-9a-f]{32}$/)
+  expect(event.deposit_id).toMatch(/^dep_/)
+  expect(event.user.id).toBe(publicId('usr', user.userId))
+  expect(event.created_at).toMatch(timestamp)
+  const delivered = await db.rows<{body: string}>(
+    'select app.event_body(payload, sequence) as body from app.event where merchant_id = $1 order by sequence desc',
+    [id],
+  )
+  expect(newestFirst).toEqual(delivered.map(({body}) => JSON.parse(body)))
+
+  const oldestFirst = newestFirst.toReversed()
+  const after = `/v1/events?after=${oldestFirst[0].id}`
+  expect(await client.all(after, 'events', 2)).toEqual(oldestFirst.slice(1))
+  expect(await client.all(`${after}&type=deposit.confirmed`, 'events', 1)).toEqual(oldestFirst.slice(2))
+  expect(await client.all('/v1/events?type=deposit.pending', 'events', 1)).toEqual(newestFirst.slice(2))
+  expect((await client.get(`/v1/events?after=${event.id}`)).body).toEqual({
+    events: [],
+    next_cursor: null,
+    has_more: false,
+  })
+  expect((await client.get('/v1/events?type=deposit.nonsense')).status).toBe(400)
+})
+
+// --- payout address ---
+
+test('PUT /v1/payout-address registers or replaces the destination, in EIP-55 form', async () => {
+  const {client} = await newMerchant()
+  const checksummed = '0x52908400098527886E0F7030069857D2E4169EE7'
+  const mixed = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+  for (const [given, shown] of [
+    [checksummed, checksummed],
+    [checksummed.toLowerCase(), checksummed],
+    [mixed, mixed],
+    [mixed.toLowerCase(), mixed],
+    [`0x${mixed.slice(2).toUpperCase()}`, mixed],
+  ]) {
+    const {status, body} = await client.put('/v1/payout-address', {chain: 'ETH', address: given})
+    expect([status, body]).toEqual([200, {chain: 'ETH', address: shown}])
+  }
+})
+
+test('PUT /v1/payout-address refuses what is no address of the chain with 400', async () => {
+  const {client} = await newMerchant()
+  for (const address of [
+    '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed', // one letter's case
+    '0X5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+    '5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+    '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe',
+    '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed0',
+    '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg',
+    '0x0000000000000000000000000000000000000000',
+    'vitalik.eth',
+    'bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq',
+    ' 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+    '',
+  ]) {
+    const {status, body} = await client.put('/v1/payout-address', {chain: 'ETH', address})
+    expect([status, body.error], address).toEqual([400, 'invalid_request'])
+    expect(body.details).toMatchObject([{path: 'address'}])
+  }
+  const unknown = await client.put('/v1/payout-address', {chain: 'DOGE', address: 'x'})
+  expect([unknown.status, unknown.body.error]).toEqual([400, 'invalid_request'])
+  const notEnabled = await client.put('/v1/payout-address', {chain: 'SOL', address: 'x'})
+  expect([notEnabled.status, notEnabled.body.error]).toEqual([422, 'chain_not_enabled'])
+})
+
+test('PUT /v1/payout-address refuses every address of the service itself with 422 unprocessable', async () => {
+  const {id, client} = await newMerchant()
+  const [free] = await db.rows<{address: string}>('select address from app.pool_address where taken_at is null limit 1')
+  const user = await makeUser(db, id)
+  for (const address of [free!.address, free!.address.toLowerCase(), user.address]) {
+    for (const chain of ['ETH', 'POLYGON']) {
+      const {status, body} = await client.put('/v1/payout-address', {chain, address})
+      expect([status, body.error]).toEqual([422, 'unprocessable'])
+    }
+  }
+  expect(await db.rows('select from app.payout_address where merchant_id = $1', [id])).toEqual([])
+})

@@ -1,0 +1,550 @@
+// What the API refuses: keys that do not work, merchants beyond their limit, other merchants' ids, and input of every wrong kind. Each gets
+// the contract's error, never a 500, and changes nothing.
+import {connect, createServer, type Socket} from 'node:net'
+import fc from 'fast-check'
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {logger} from '../service/log.ts'
+import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
+import {Keys} from './keys.ts'
+import {RateLimiter} from './rate-limit.ts'
+
+let db: TestDatabase
+let api: Api
+let merchantId: string
+let client: Client
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = await startApi(db)
+  await fillPool(db, 500)
+  merchantId = await makeMerchant(db)
+  client = new Client(api, (await makeKey(db, merchantId)).secret)
+})
+afterAll(async () => {
+  await api.close()
+  await db.drop()
+})
+
+const refusal = ({status, body}: Reply) => [status, body.error]
+
+/** Everything that a request could have changed, as text. */
+async function everything(): Promise<string> {
+  const tables = ['user', 'address', 'pool_address', 'payout_address', 'webhook_endpoint', 'delivery', 'event']
+  const counts = tables.map(
+    table => `(select md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from app.${table} t)`,
+  )
+  const [row] = await db.rows<{all: string}>(`select concat_ws(',', ${counts.join(', ')}) as all`)
+  return row!.all
+}
+
+// --- keys ---
+
+test('a missing or invalid key is 401 invalid_api_key on every route', async () => {
+  const keys = [
+    undefined,
+    '',
+    'sk_',
+    `sk_${'A'.repeat(43)}`,
+    `sk_${'A'.repeat(42)}`,
+    `sk_${'A'.repeat(5000)}`,
+    '../../etc/passwd',
+    "' or 1=1 --",
+  ]
+  for (const key of keys) {
+    const headers: Record<string, string> = key === undefined ? {} : {authorization: `Bearer ${key}`}
+    for (const [method, path] of [
+      ['GET', '/v1/users'],
+      ['POST', '/v1/users'],
+      ['GET', '/v1/balances'],
+      ['DELETE', '/v1/webhook-endpoints/whe_x'],
+    ] as const) {
+      const reply = await new Client(api).call(method, path, undefined, headers)
+      expect(refusal(reply)).toEqual([401, 'invalid_api_key'])
+      expect(reply.headers.get('ratelimit-policy')).toBeTruthy()
+    }
+  }
+  const {secret} = await makeKey(db, merchantId)
+  for (const authorization of [
+    secret,
+    `Basic ${secret}`,
+    `Bearer${secret}`,
+    `Bearer ${secret} x`,
+    `Bearer ${secret}=`,
+  ]) {
+    const reply = await new Client(api).call('GET', '/v1/users', undefined, {authorization})
+    expect(refusal(reply)).toEqual([401, 'invalid_api_key'])
+  }
+  for (const authorization of [`Bearer ${secret}`, `bearer ${secret}`, `BEARER  ${secret}`]) {
+    expect((await new Client(api).call('GET', '/v1/users', undefined, {authorization})).status).toBe(200)
+  }
+})
+
+test('a key is asked for however the path is spelled', async () => {
+  for (const path of [
+    '/%76%31/users',
+    '/v1/%75sers',
+    '/v1//users',
+    '/v1/users/',
+    '/V1/users',
+    '//v1/users',
+    '/v1/./users',
+  ]) {
+    expect((await new Client(api).get(path)).status, path).toBeGreaterThanOrEqual(400)
+  }
+})
+
+test('a revoked key stops working at once in every API process, and the other keys of the merchant go on', async () => {
+  const other = await startApi(db)
+  try {
+    const [doomed, kept] = [await makeKey(db, merchantId), await makeKey(db, merchantId)]
+    const asked = [api, other].map(each => new Client(each, doomed.secret))
+    for (let n = 0; n < 3; n++) for (const each of asked) expect((await each.get('/v1/users')).status).toBe(200)
+    await db.rows('select app.revoke_api_key($1)', [doomed.id])
+    // Well below the 5 seconds for which a key is remembered.
+    await until(
+      async () => (await Promise.all(asked.map(each => each.get('/v1/users')))).every(({status}) => status === 401),
+      {
+        timeoutMs: 1000,
+        intervalMs: 5,
+        what: 'both processes to refuse the key',
+      },
+    )
+    for (const each of [api, other]) expect((await new Client(each, kept.secret).get('/v1/users')).status).toBe(200)
+  } finally {
+    await other.close()
+  }
+})
+
+test('while nobody can tell of revoked keys, every key is looked up', async () => {
+  const {id, secret} = await makeKey(db, merchantId)
+  const header = `Bearer ${secret}`
+  const url = new URL(db.url('sluice_api'))
+  const link = await startLink(Number(url.port))
+  const pool = new pg.Pool({connectionString: url.toString(), max: 2})
+  url.port = String(link.port)
+  const log = logger('test')
+  log.level = 'silent'
+  const keys = new Keys(pool, url.toString(), log)
+  const isRemembered = async () =>
+    (await keys.merchantOf(header)) !== undefined && typeof keys.merchantOf(header) === 'string'
+  try {
+    await until(isRemembered, {timeoutMs: 5000, what: 'the key to be remembered'})
+    link.cut()
+    await until(async () => !(await isRemembered()), {timeoutMs: 1000, what: 'the broken connection to be noticed'})
+    await db.rows('select app.revoke_api_key($1)', [id])
+    expect(await keys.merchantOf(header)).toBeUndefined()
+    link.restore()
+    const {secret: another} = await makeKey(db, merchantId)
+    await until(
+      async () =>
+        (await keys.merchantOf(`Bearer ${another}`)) && typeof keys.merchantOf(`Bearer ${another}`) === 'string',
+      {
+        timeoutMs: 5000,
+        what: 'keys to be remembered again',
+      },
+    )
+    expect(await keys.merchantOf(header)).toBeUndefined()
+  } finally {
+    await keys.close()
+    await pool.end()
+    link.close()
+  }
+})
+
+/** A TCP connection to the database that can be cut and restored. */
+async function startLink(databasePort: number) {
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const server = createServer(socket => {
+    if (isCut) return void socket.destroy()
+    const upstream = connect(databasePort, '127.0.0.1')
+    for (const each of [socket, upstream]) {
+      sockets.add(each)
+      each.on('error', () => {})
+    }
+    socket.pipe(upstream).pipe(socket)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const destroyAll = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: (server.address() as {port: number}).port,
+    cut: () => {
+      isCut = true
+      destroyAll()
+    },
+    restore: () => {
+      isCut = false
+    },
+    close: () => {
+      destroyAll()
+      server.close()
+    },
+  }
+}
+
+// --- rate limit ---
+
+test('beyond the limit a merchant gets 429 rate_limited with Retry-After; each reply tells what is left', async () => {
+  const limited = await startApi(db, {rateLimitPerMinute: 5})
+  try {
+    const [one, two] = [await makeMerchant(db), await makeMerchant(db)]
+    const [first, second] = [await makeKey(db, one), await makeKey(db, one)].map(key => new Client(limited, key.secret))
+    const paths = ['/v1/users', '/v1/nothing-here', '/v1/users/usr_x', '/v1/users?limit=0', '/v1/balances']
+    for (const [n, path] of paths.entries()) {
+      const {headers} = await (n % 2 ? first! : second!).get(path)
+      expect(headers.get('ratelimit-policy')).toBe('"default";q=5;w=60')
+      expect(headers.get('ratelimit')).toMatch(new RegExp(`^"default";r=${4 - n};t=(60|59)$`))
+    }
+    for (const each of [first!, second!]) {
+      const refused = await each.get('/v1/users')
+      expect(refusal(refused)).toEqual([429, 'rate_limited'])
+      expect(refused.headers.get('ratelimit')).toMatch(/^"default";r=0;t=\d+$/)
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(50)
+      expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+    }
+    const before = await everything()
+    expect((await first!.post('/v1/users', {external_ref: 'a'})).status).toBe(429)
+    expect(await everything()).toBe(before)
+    const others = new Client(limited, (await makeKey(db, two)).secret)
+    expect((await others.get('/v1/users')).headers.get('ratelimit')).toContain('r=4;')
+    const nobody = await new Client(limited).get('/v1/users')
+    expect([nobody.status, nobody.headers.get('ratelimit')]).toEqual([401, '"default";r=5;t=60'])
+    expect((await new Client(limited).get('/livez')).headers.get('ratelimit')).toBeNull()
+  } finally {
+    await limited.close()
+  }
+})
+
+test('a window of the rate limit ends 60 seconds after its first request', () => {
+  let now = 1000
+  const limiter = new RateLimiter(2, () => now)
+  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=1;t=60', resetSeconds: 60})
+  now += 30_500
+  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=0;t=30', resetSeconds: 30})
+  now += 29_499
+  expect(limiter.take('m')).toEqual({allowed: false, header: '"default";r=0;t=1', resetSeconds: 1})
+  now += 1
+  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=1;t=60', resetSeconds: 60})
+})
+
+// --- other merchants ---
+
+test('another merchant’s ids are 404, as if they did not exist, and its things are in no list', async () => {
+  const user = await makeUser(db, merchantId)
+  const eth = await ChainWriter.open(db, 'ETH')
+  await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: user.address}]]})
+  await eth.finalize(1)
+  await eth.close()
+  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/hook'})
+  const {body: delivery} = await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
+  await db.rows('select app.sequence_events()')
+  const [deposit] = (await client.get('/v1/deposits')).body.deposits
+  const [event] = (await client.get('/v1/events?type=deposit.pending')).body.events
+  const userId = deposit.user_id
+
+  const stranger = new Client(api, (await makeKey(db, await makeMerchant(db))).secret)
+  const before = await everything()
+  const endpointPath = `/v1/webhook-endpoints/${endpoint.id}`
+  for (const [method, path, code, body] of [
+    ['GET', `/v1/users/${userId}`, 'user_not_found'],
+    ['POST', `/v1/users/${userId}/addresses`, 'user_not_found', {chains: ['ETH']}],
+    ['GET', `/v1/deposits?user_id=${userId}`, 'user_not_found'],
+    ['GET', `/v1/deposits/${deposit.id}`, 'deposit_not_found'],
+    ['GET', `/v1/events?after=${event.id}`, 'event_not_found'],
+    ['GET', endpointPath, 'webhook_endpoint_not_found'],
+    ['PATCH', endpointPath, 'webhook_endpoint_not_found', {enabled: false}],
+    ['DELETE', endpointPath, 'webhook_endpoint_not_found'],
+    ['POST', `${endpointPath}/rotate-secret`, 'webhook_endpoint_not_found'],
+    ['POST', `${endpointPath}/test`, 'webhook_endpoint_not_found'],
+    ['GET', `${endpointPath}/deliveries`, 'webhook_endpoint_not_found'],
+    ['POST', `${endpointPath}/deliveries/${delivery.id}/redeliver`, 'webhook_endpoint_not_found'],
+    ['POST', `${endpointPath}/redeliver-failed`, 'webhook_endpoint_not_found', {since: '2020-01-01T00:00:00Z'}],
+  ] as const) {
+    const own = await stranger.call(method, path, body)
+    expect(refusal(own), `${method} ${path}`).toEqual([404, code])
+    const none = await stranger.call(method, path.replace(/_[0-9a-f]{32}/, `_${'0'.repeat(32)}`), body)
+    expect(none.body).toEqual(own.body)
+  }
+  expect(await everything()).toBe(before)
+  for (const [path, key] of [
+    ['/v1/users', 'users'],
+    ['/v1/deposits', 'deposits'],
+    ['/v1/events', 'events'],
+    ['/v1/balances', 'balances'],
+    ['/v1/webhook-endpoints', 'webhook_endpoints'],
+  ] as const)
+    expect((await stranger.get(path)).body[key]).toEqual([])
+})
+
+test('an id that can be none is 404', async () => {
+  for (const bad of [
+    'x',
+    'usr_',
+    'USR_0192f3a4b5c67d8e9fa0b1c2d3e4f506',
+    'usr_0192F3A4B5C67D8E9FA0B1C2D3E4F506',
+    '%00',
+    'null',
+    'dep_0192f3a4b5c67d8e9fa0b1c2d3e4f506',
+    '0192f3a4-b5c6-7d8e-9fa0-b1c2d3e4f506',
+    'usr_0192f3a4b5c67d8e9fa0b1c2d3e4f5061',
+    '%F0%9F%98%80',
+    'x'.repeat(8000),
+    "'%20or%201=1",
+    '..%2f..%2f',
+  ])
+    expect(refusal(await client.get(`/v1/users/${bad}`)), bad).toEqual([404, 'user_not_found'])
+  expect(refusal(await client.get('/v1/deposits/usr_0192f3a4b5c67d8e9fa0b1c2d3e4f506'))).toEqual([
+    404,
+    'deposit_not_found',
+  ])
+  expect(refusal(await client.get('/v1/deposits?user_id=x'))).toEqual([404, 'user_not_found'])
+  expect(refusal(await client.get('/v1/events?after=x'))).toEqual([404, 'event_not_found'])
+})
+
+// --- routes, methods, media types, sizes ---
+
+test('an unknown route is 404 route_not_found, payouts of the next release included', async () => {
+  for (const [method, path, body] of [
+    ['GET', '/'],
+    ['GET', '/nothing'],
+    ['POST', '/v1/nothing', '{not json'],
+    ['GET', '/v1'],
+    ['GET', '/v1/'],
+    ['GET', '/v1/payouts'],
+    ['POST', '/v1/payouts', {chain: 'ETH', token: 'ETH'}],
+    ['GET', '/v1/crypto'],
+    ['GET', '/payments'],
+    ['GET', '/__proto__'],
+  ] as const)
+    expect(refusal(await client.call(method, path, body)), path).toEqual([404, 'route_not_found'])
+})
+
+test('a method that a path does not take is 405 method_not_allowed with Allow; OPTIONS tells it; HEAD is GET without a body', async () => {
+  for (const [method, path, allow] of [
+    ['DELETE', '/v1/users', 'GET, HEAD, OPTIONS, POST'],
+    ['PATCH', '/v1/balances', 'GET, HEAD, OPTIONS'],
+    ['POST', '/v1/payout-address', 'OPTIONS, PUT'],
+    ['GET', '/v1/payout-address', 'OPTIONS, PUT'],
+    ['HEAD', '/v1/payout-address', 'OPTIONS, PUT'],
+    ['PUT', '/v1/webhook-endpoints/whe_x', 'DELETE, GET, HEAD, OPTIONS, PATCH'],
+    ['POST', '/livez', 'GET, HEAD, OPTIONS'],
+  ] as const) {
+    const reply = await client.call(method, path, method === 'POST' ? '{not json' : undefined)
+    expect([reply.status, reply.headers.get('allow')], `${method} ${path}`).toEqual([405, allow])
+    if (method !== 'HEAD') expect(reply.body.error).toBe('method_not_allowed')
+    const options = await client.call('OPTIONS', path)
+    expect([options.status, options.headers.get('allow')]).toEqual([204, allow])
+  }
+  const head = await client.call('HEAD', '/v1/balances')
+  expect([head.status, head.body]).toEqual([200, undefined])
+  expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0)
+})
+
+test('a body that is no JSON is 415 unsupported_media_type, and nothing is made', async () => {
+  const before = await everything()
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/xml',
+    'nonsense',
+  ])
+    expect(refusal(await client.call('POST', '/v1/users', '{"external_ref":"x"}', {'content-type': type}))).toEqual([
+      415,
+      'unsupported_media_type',
+    ])
+  expect(await everything()).toBe(before)
+  const withCharset = {'content-type': 'application/json; charset=utf-8'}
+  expect((await client.call('POST', '/v1/users', '{"external_ref":"x"}', withCharset)).status).toBe(201)
+})
+
+test('a body beyond 64 KiB is 413 payload_too_large, however large it is and however it is sent', async () => {
+  const before = await everything()
+  for (const size of [64 * 1024 + 1, 3_000_000]) {
+    const external_ref = 'x'.repeat(size)
+    expect(refusal(await client.post('/v1/users', {external_ref}))).toEqual([413, 'payload_too_large'])
+    expect(refusal(await new Client(api).post('/v1/users', {external_ref}))).toEqual([401, 'invalid_api_key'])
+  }
+  expect(await everything()).toBe(before)
+  const chains = Array.from({length: 50}, () => 'ETH')
+  const padded = `${JSON.stringify({external_ref: 'padded', chains})}${' '.repeat(60_000)}`
+  expect((await client.post('/v1/users', padded)).status).toBe(201)
+})
+
+// --- bodies ---
+
+test('a malformed body is 400 invalid_request, with details that name what is wrong, and changes nothing', async () => {
+  const before = await everything()
+  const bodies: [unknown, string?][] = [
+    [''],
+    ['{'],
+    ['{"external_ref":"a"}x'],
+    [Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x7d)],
+    [Buffer.concat([Buffer.from('{"external_ref":"'), Buffer.of(0xc3), Buffer.from('"}')])],
+    ['\ufeff\ufeff{}'],
+    ['['.repeat(30_000)],
+    ['null'],
+    ['[]'],
+    ['"text"'],
+    ['7'],
+    [{}, 'external_ref'],
+    [{external_ref: null}, 'external_ref'],
+    [{external_ref: ''}, 'external_ref'],
+    [{external_ref: 7}, 'external_ref'],
+    [{external_ref: ['a']}, 'external_ref'],
+    [{external_ref: {toString: 'a'}}, 'external_ref'],
+    [{external_ref: 'x'.repeat(256)}, 'external_ref'],
+    [{external_ref: '😀'.repeat(256)}, 'external_ref'],
+    [{external_ref: 'a\0b'}, 'external_ref'],
+    ['{"external_ref":"\\ud800"}', 'external_ref'],
+    ['{"external_ref":"\\udc00\\ud800"}', 'external_ref'],
+    ['{"__proto__":{"external_ref":"a"}}', 'external_ref'],
+    [{external_ref: 'a', chains: null}, 'chains'],
+    [{external_ref: 'a', chains: 'ETH'}, 'chains'],
+    [{external_ref: 'a', chains: []}, 'chains'],
+    [{external_ref: 'a', chains: ['eth']}, 'chains.0'],
+    [{external_ref: 'a', chains: ['ETH', 'DOGE']}, 'chains.1'],
+    [{external_ref: 'a', chains: ['ETH', null]}, 'chains.1'],
+    [{external_ref: 'a', chains: ['__proto__']}, 'chains.0'],
+    [{external_ref: 'a', chains: Array.from({length: 51}, () => 'ETH')}, 'chains'],
+  ]
+  for (const [body, path] of bodies) {
+    const reply = await client.post('/v1/users', body)
+    expect(refusal(reply), String(body).slice(0, 100)).toEqual([400, 'invalid_request'])
+    if (path) expect(reply.body.details).toMatchObject([{path, code: expect.any(String), message: expect.any(String)}])
+  }
+  expect(await everything()).toBe(before)
+})
+
+test('unknown fields of a body, and unknown parameters of a query, are ignored', async () => {
+  const body = '{"external_ref":"extra","nothing":1,"__proto__":{"chains":["BTC"]},"constructor":{"prototype":{"x":1}}}'
+  expect((await client.post('/v1/users', body)).status).toBe(201)
+  expect((await client.get('/v1/users?nothing=1&__proto__=x&constructor=y')).status).toBe(200)
+})
+
+test('a malformed query is 400 invalid_request', async () => {
+  for (const query of [
+    'status=unknown',
+    'status=',
+    'status=final&status=pending',
+    'chain=eth',
+    'chain=DOGE',
+    'chain=%00',
+    'limit=1&limit=2',
+    'cursor=1&cursor=2',
+  ])
+    expect(refusal(await client.get(`/v1/deposits?${query}`)), query).toEqual([400, 'invalid_request'])
+  for (const path of ['%zz', '%', '%ed%a0%80', '%c3']) {
+    const reply = await client.get(`/v1/users/${path}`)
+    expect(refusal(reply), path).toEqual([400, 'invalid_request'])
+    expect(reply.headers.get('ratelimit')).toBeTruthy()
+  }
+})
+
+// --- anything ---
+
+test('nothing that a client can send is answered with a 500, and what is refused changes nothing', async () => {
+  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
+  const {body: user} = await client.post('/v1/users', {external_ref: 'anything'})
+  const someId = fc.constantFrom(
+    user.id,
+    endpoint.id,
+    `dep_${'0'.repeat(32)}`,
+    'null',
+    '-1',
+    '%00',
+    '%ff',
+    '%F0%9F%98%80',
+    'a%2fb',
+  )
+  const route = fc.tuple(
+    fc.constantFrom(
+      ['POST', '/v1/users'],
+      ['GET', '/v1/users'],
+      ['GET', '/v1/users/:id'],
+      ['POST', '/v1/users/:id/addresses'],
+      ['GET', '/v1/deposits'],
+      ['GET', '/v1/deposits/:id'],
+      ['GET', '/v1/balances'],
+      ['GET', '/v1/events'],
+      ['PUT', '/v1/payout-address'],
+      ['POST', '/v1/webhook-endpoints'],
+      ['GET', '/v1/webhook-endpoints/:id'],
+      ['PATCH', '/v1/webhook-endpoints/:id'],
+      ['POST', '/v1/webhook-endpoints/:id/test'],
+      ['GET', '/v1/webhook-endpoints/:id/deliveries'],
+      ['POST', '/v1/webhook-endpoints/:id/deliveries/:id/redeliver'],
+      ['POST', '/v1/webhook-endpoints/:id/redeliver-failed'],
+    ),
+    someId,
+  )
+  const text = fc.oneof(
+    fc.string({unit: 'binary', maxLength: 300}),
+    fc.constantFrom(
+      '\ud800',
+      '\0',
+      '',
+      'ETH',
+      'BTC',
+      '1e400',
+      '9'.repeat(400),
+      '0x',
+      '9999-12-31T23:59:59Z',
+      '0000-01-01T00:00:00Z',
+    ),
+    fc.constantFrom('http://a@b/', 'https://[::1]/', 'http://127.0.0.1:99999/', 'javascript:alert(1)', 'http://x\n/'),
+  )
+  const value = fc.oneof(
+    text,
+    fc.double(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(text, {maxLength: 3}),
+    fc.jsonValue({maxDepth: 3}),
+  )
+  const names = [
+    'external_ref',
+    'chains',
+    'chain',
+    'address',
+    'url',
+    'event_types',
+    'enabled',
+    'since',
+    '__proto__',
+    'toString',
+  ]
+  const fields = fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), value, {maxKeys: 5})
+  const body = fc.oneof(fields, fc.jsonValue(), fc.string({unit: 'binary'}), fc.uint8Array())
+  const query = fc.array(
+    fc.tuple(fc.constantFrom('limit', 'cursor', 'status', 'chain', 'user_id', 'type', 'after', '__proto__'), text),
+    {maxLength: 3},
+  )
+  await fc.assert(
+    fc.asyncProperty(route, query, body, async ([[method, pattern], id], parameters, sent) => {
+      const search = parameters.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
+      const path = `${pattern!.replaceAll(':id', id)}?${search}`
+      const before = await everything()
+      const reply = await client.call(method!, path, method === 'GET' ? undefined : sent)
+      expect(reply.status, `${method} ${path}`).toBeLessThan(500)
+      if (reply.status >= 400 || method === 'GET') expect(await everything()).toBe(before)
+    }),
+    {numRuns: 600},
+  )
+})
+
+test('what is not even HTTP gets 400 and an end', async () => {
+  const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
+  socket.write('NONSENSE\r\n\r\n')
+  let answer = ''
+  for await (const chunk of socket) answer += chunk
+  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+  expect(JSON.parse(answer.split('\r\n\r\n')[1]!).error).toBe('invalid_request')
+})

@@ -1,0 +1,151 @@
+// The API on a real socket, and clients of it. Promises: each reply that passes through a client is held against the OpenAPI
+// document: its status is documented, and its body has exactly the fields that are.
+import {hash, randomBytes} from 'node:crypto'
+import type {AddressInfo} from 'node:net'
+import {getAddress} from 'viem'
+import {expect} from 'vitest'
+import {z} from 'zod'
+import type {App} from '../../api/app.ts'
+import {documentOf, type OpenApi, type Operation, type Schema} from '../../api/openapi.ts'
+import {buildServer} from '../../api/server.ts'
+import {logger} from '../../service/log.ts'
+import type {TestDatabase} from './database.ts'
+
+export interface Api {
+  url: string
+  app: App
+  close(): Promise<void>
+}
+
+interface Options {
+  rateLimitPerMinute?: number
+  webhookAllowPrivate?: boolean
+}
+
+export async function startApi(db: TestDatabase, options: Options = {}): Promise<Api> {
+  const {rateLimitPerMinute = 1_000_000, webhookAllowPrivate = true} = options
+  const log = logger('api')
+  log.level = 'fatal'
+  const app = await buildServer({databaseUrl: db.url('sluice_api'), rateLimitPerMinute, webhookAllowPrivate, log})
+  await app.listen({host: '127.0.0.1', port: 0})
+  const {port} = app.server.address() as AddressInfo
+  return {url: `http://127.0.0.1:${port}`, app, close: () => app.close()}
+}
+
+export async function makeKey(db: TestDatabase, merchantId: string): Promise<{id: string; secret: string}> {
+  const secret = `sk_${randomBytes(32).toString('base64url')}`
+  const [key] = await db.rows<{id: string}>('select app.create_api_key($1, $2) as id', [
+    merchantId,
+    hash('sha256', secret, 'buffer'),
+  ])
+  return {id: key!.id, secret}
+}
+
+let filled = 0
+
+/** Free addresses for users to come. */
+export async function fillPool(db: TestDatabase, count: number): Promise<void> {
+  const addresses = Array.from({length: count}, () => getAddress(`0x${randomBytes(20).toString('hex')}`))
+  await db.rows(
+    `insert into app.pool_address (address, family, derivation_index)
+     select address, 'evm', $2::int + n from unnest($1::text[]) with ordinality as a (address, n)`,
+    [addresses, filled],
+  )
+  filled += count
+}
+
+export interface Reply {
+  status: number
+  headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: its shape is checked against the schema of its route before a test sees it
+  body: any
+}
+
+export class Client {
+  readonly api: Api
+  readonly #secret: string | undefined
+
+  constructor(api: Api, secret?: string) {
+    this.api = api
+    this.#secret = secret
+  }
+
+  /** Sends the body as JSON, a string or bytes as they are. */
+  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array
+    const response = await fetch(this.api.url + path, {
+      method,
+      headers: {
+        ...(this.#secret && {authorization: `Bearer ${this.#secret}`}),
+        ...(body !== undefined && {'content-type': 'application/json'}),
+        ...headers,
+      },
+      body: isRaw || body === undefined ? (body as string | undefined) : JSON.stringify(body),
+    })
+    const text = await response.text()
+    const reply = {status: response.status, headers: response.headers, body: text ? JSON.parse(text) : undefined}
+    if (method !== 'HEAD') checkShape(this.api.app, method, path, reply)
+    return reply
+  }
+
+  get = (path: string) => this.call('GET', path)
+  post = (path: string, body?: unknown) => this.call('POST', path, body)
+  put = (path: string, body: unknown) => this.call('PUT', path, body)
+  patch = (path: string, body: unknown) => this.call('PATCH', path, body)
+  delete = (path: string) => this.call('DELETE', path)
+
+  /** Every item of a list, page by page. */
+  async all(path: string, key: string, limit: number, between: () => Promise<unknown> = async () => {}) {
+    // biome-ignore lint/suspicious/noExplicitAny: as in Reply
+    const items: any[] = []
+    for (let cursor = ''; ; ) {
+      const joined = `${path}${path.includes('?') ? '&' : '?'}limit=${limit}${cursor}`
+      const {status, body} = await this.get(joined)
+      expect(status).toBe(200)
+      items.push(...body[key])
+      expect(body.next_cursor === null).toBe(!body.has_more)
+      if (!body.has_more) return items
+      cursor = `&cursor=${body.next_cursor}`
+      await between()
+    }
+  }
+}
+
+const errorCodes = /^[a-z]+(_[a-z]+)*$/
+
+function checkShape(app: App, method: string, path: string, {status, body}: Reply): void {
+  if (status >= 400 && path !== '/readyz') expect(body.error).toMatch(errorCodes)
+  const operation = operationOf(app, method, path)
+  if (!operation) return
+  const response = operation.responses[status]
+  expect(response, `${method} ${path} answers ${status}, which is not documented`).toBeDefined()
+  const schema = response!.content?.['application/json']?.schema
+  const result = schema ? strictly(schema, documentOf(app)).safeParse(body) : z.undefined().safeParse(body)
+  expect(result.error?.issues, `${method} ${path} does not answer as documented`).toBeUndefined()
+}
+
+function operationOf(app: App, method: string, path: string): Operation | undefined {
+  const parts = path.split('?')[0]!.split('/')
+  for (const [url, methods] of Object.entries(documentOf(app).paths)) {
+    const pattern = url.split('/')
+    if (pattern.length === parts.length && pattern.every((part, n) => part.startsWith('{') || part === parts[n]))
+      return methods[method.toLowerCase()]
+  }
+  return undefined
+}
+
+const strict = new Map<string, z.ZodType>()
+
+/** The schema with every field that it does not name forbidden. */
+function strictly(schema: Schema, document: OpenApi): z.ZodType {
+  const key = JSON.stringify(schema)
+  let made = strict.get(key)
+  if (!made) {
+    const closed = JSON.stringify({...schema, $defs: document.components.schemas})
+      .replaceAll('#/components/schemas/', '#/$defs/')
+      .replaceAll('"properties":', '"additionalProperties":false,"properties":')
+    made = z.fromJSONSchema(JSON.parse(closed))
+    strict.set(key, made)
+  }
+  return made
+}
