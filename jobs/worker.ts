@@ -32,6 +32,7 @@ export interface Worker {
 export async function startWorker({databaseUrl, allowPrivate, log, onLost}: WorkerOptions): Promise<Worker> {
   const liveness = await holdLiveness({url: databaseUrl, log, onLost})
   const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: 12, log})
+  pool.on('connect', client => client.on('error', () => {})) // while in use: the query that it fails tells
   const sequencer = startSequencer({pool, log})
   const dispatcher = startDispatcher({locks: liveness.client, pool, sender: openSender({allowPrivate}), log})
   liveness.client.on('notification', () => {

@@ -10,9 +10,9 @@
 
 -- Jobs and queues that were locked by workers that no longer exist become available again. Returns how many jobs did.
 -- A pool of workers holds the advisory lock of its id on its liveness connection from before its first job until it ends. A worker that
--- has asked for nothing on that connection for 30 seconds, though it does so each second, hangs: its connection is cut, which frees its
+-- has asked for nothing on that connection for `hung_after`, though it does so each second, hangs: its connection is cut, which frees its
 -- locks here and ends it (exit code 70) as soon as it goes on. Runs as sluice_jobs, whose tables and connections these are.
-create function app.recover_dead_pools() returns int
+create function app.recover_dead_pools(hung_after interval default '30 seconds') returns int
 language plpgsql set search_path = pg_catalog as $$
 declare
   dead text[];
@@ -20,7 +20,7 @@ declare
 begin
   perform pg_terminate_backend(pid) from pg_stat_activity
   where application_name = 'sluice-jobs-liveness' and datname = current_database() and usename = current_user
-    and pid <> pg_backend_pid() and state_change < clock_timestamp() - interval '30 seconds';
+    and pid <> pg_backend_pid() and state_change < clock_timestamp() - hung_after;
 
   select array_agg(pool) into dead from (
     select locked_by as pool from graphile_worker._private_jobs where locked_by is not null

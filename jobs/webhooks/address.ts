@@ -13,7 +13,8 @@ export function guardedConnector({timeoutMs, allowPrivate}: {timeoutMs: number; 
   return ((options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     // An address is never looked up, so it is checked here. The URL parser has brought its spelling into the one form by now.
-    if (isIP(host) && !isPublicAddress(host)) callback(refusal(), null)
+    const refusal = isIP(host) ? refusalOf([{address: host}]) : undefined
+    if (refusal) callback(refusal, null)
     else connect(options, callback)
   }) satisfies typeof connect
 }
@@ -27,7 +28,9 @@ export function isPublicAddress(text: string): boolean {
   return address.kind() === 'ipv4' || address.match(ipaddr.parse('2000::'), 3)
 }
 
-function refusal(): Error {
+/** The error for a host with these addresses; undefined where all of them are public. */
+export function refusalOf(addresses: {address: string}[]): Error | undefined {
+  if (addresses.every(({address}) => isPublicAddress(address))) return undefined
   return new Error('refused: the URL leads to a private address')
 }
 
@@ -45,7 +48,8 @@ function sharedLookup(allowPrivate: boolean): LookupFunction {
         const addresses = found.filter(address => !family || address.family === family)
         const first = addresses[0]
         if (!first) return callback(new Error(`no address for ${host}`), '')
-        if (!allowPrivate && !found.every(({address}) => isPublicAddress(address))) return callback(refusal(), '')
+        const refusal = allowPrivate ? undefined : refusalOf(found)
+        if (refusal) return callback(refusal, '')
         if (options.all) callback(null, addresses)
         else callback(null, first.address, first.family)
       },

@@ -11,16 +11,19 @@ import type {Sender} from './send.ts'
 const stopGraceMs = 3000
 
 const key = `hashtextextended('webhook_endpoint:' || id, 0)`
-// Endpoints with something due that are held ($1), or that nobody holds and that are held from now on.
+// Endpoints with something due that are held ($1), or that nobody holds and that are held from now on. (LIMITs inside keep the planner on
+// the indexes, however wrong its idea of the tables' sizes is; OFFSET keeps it from trying locks of other rows.)
 const acquire = `
   select id from (
     select w.id, w.id = any($1::uuid[]) as is_held from app.webhook_endpoint w
-    where w.disabled_at is null and w.deleted_at is null and exists (
+    cross join lateral (
       select from app.delivery d
-      cross join lateral (select from app.event e where e.id = d.event_id and e.sequence is not null limit 1) e
+      cross join lateral (select from app.event e where e.id = d.event_id and e.sequence is not null limit 1) sequenced
       where d.endpoint_id = w.id and d.status = 'pending' and d.next_attempt_at <= now()
-    )
-    offset 0 -- the locks are tried for these rows only
+      order by d.next_attempt_at limit 1
+    ) first_due
+    where w.disabled_at is null and w.deleted_at is null
+    offset 0
   ) due
   where is_held or pg_try_advisory_lock(${key})`
 const release = `select pg_advisory_unlock(${key}) from unnest($1::uuid[]) as held (id)`

@@ -101,7 +101,7 @@ export class Pump {
     }
     if (this.#isStopping) this.#isDue = false
     while (this.#waiting.length && this.#inFlight < inFlightMax) void this.#deliver(this.#waiting.shift()!)
-    if (this.#isDue && !this.#isClaiming && this.#waiting.length < inFlightMax) void this.#claim()
+    if (this.#isDue && !this.#isClaiming && this.#waiting.length < batchMax) void this.#claim()
     if (this.#ended.length && !this.#isStoring) {
       if (this.#ended.length >= batchMax || this.#inFlight === 0) void this.#store()
       else this.#linger ??= setTimeout(() => void this.#store(), lingerMs)
