@@ -1,0 +1,87 @@
+// npm run bench [name ...]: runs the benches, or those that are named, and writes bench/RESULTS.md. Every number is a ratio to a floor
+// that was measured in the same run on the same machine; run it with nothing else going on.
+import {execFileSync} from 'node:child_process'
+import {writeFileSync} from 'node:fs'
+import {cpus, totalmem} from 'node:os'
+import {benchApi} from './api.ts'
+import {benchCatchUp} from './catch-up.ts'
+import {benchLatency} from './latency.ts'
+import {type Result, ratio} from './result.ts'
+import {benchSettle} from './settle.ts'
+import {benchWebhooks} from './webhooks.ts'
+
+const results: Result[] = []
+const facts: string[] = []
+
+/** The run with the median ratio of three. */
+async function median(
+  run: () => Promise<{results: Result[]; memoryMb: number}>,
+): Promise<{result: Result; memoryMb: number}> {
+  const runs = [await run(), await run(), await run()].map(({results: [result], memoryMb}) => ({
+    result: result!,
+    memoryMb,
+  }))
+  return runs.sort((a, b) => a.result.value / a.result.floor - b.result.value / b.result.floor)[1]!
+}
+
+const benches: Record<string, () => Promise<void>> = {
+  async 'catch-up'() {
+    const small = await median(() => benchCatchUp(5000, 5))
+    const large = await median(() => benchCatchUp(600, 150))
+    results.push({...small.result, target: '0.19, then 0.35'}, {...large.result, target: '0.34, then 0.55'})
+    facts.push(
+      `Peak memory of the indexer with 1,000,000 provisioned addresses: ${small.memoryMb.toFixed(0)} MB with blocks of 5 transactions, ${large.memoryMb.toFixed(0)} MB with blocks of 150 (addresses are matched in SQL; none are held in memory).`,
+    )
+  },
+  async settle() {
+    results.push(...(await benchSettle()))
+  },
+  async api() {
+    results.push(...(await benchApi()))
+  },
+  async webhooks() {
+    const {results: rates, latencyMs} = await benchWebhooks()
+    results.push(...rates)
+    facts.push(
+      `Commit of an event to the arrival of its webhook: p50 ${latencyMs.p50.toFixed(1)} ms, p95 ${latencyMs.p95.toFixed(1)} ms.`,
+    )
+  },
+  async latency() {
+    const {p50, p95} = await benchLatency()
+    facts.push(`Block announced by the node to webhook received: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms.`)
+  },
+}
+
+const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(benches)
+for (const name of names) {
+  const bench = benches[name]
+  if (!bench) throw new Error(`no bench ${name}; there are ${Object.keys(benches).join(', ')}`)
+  console.error(`${name} ...`)
+  await bench()
+}
+
+const rows = results.map(result =>
+  [
+    result.what,
+    `${Math.round(result.value).toLocaleString('en')} ${result.unit}`,
+    Math.round(result.floor).toLocaleString('en'),
+    ratio(result),
+    result.target ?? '',
+  ].join(' | '),
+)
+const machine = `${cpus().length} × ${cpus()[0]!.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, PostgreSQL 18 with fsync on`
+const report = [
+  '# What was measured',
+  '',
+  `\`npm run bench${process.argv.length > 2 ? ` ${names.join(' ')}` : ''}\` on ${machine}, at ${execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()}. Floors are from the same run; what each bench does stands at the top of its file in \`bench/\`.`,
+  '',
+  '| what | rate | floor | ratio | aim |',
+  '|---|---|---|---|---|',
+  ...rows.map(row => `| ${row} |`),
+  '',
+  ...facts.map(fact => `- ${fact}`),
+  '',
+].join('\n')
+console.log(report)
+if (process.argv.length === 2) writeFileSync(new URL('RESULTS.md', import.meta.url), report)
+process.exit(0)
