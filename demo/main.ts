@@ -28,6 +28,7 @@ function options() {
 }
 
 async function main(): Promise<void> {
+  process.stdout.on('error', () => {}) // whoever read it is gone; the service goes on
   loadEnvironmentFile()
   process.env.WEBHOOK_ALLOW_PRIVATE = '1' // the receiver is on this machine
   const settings = readSettings()

@@ -7,6 +7,7 @@ import {type RunningService, Supervisor} from './supervisor.ts'
 
 async function main(): Promise<void> {
   const startedAt = performance.now()
+  process.stdout.on('error', () => {}) // whoever read it is gone; the service goes on
   loadEnvironmentFile()
   const settings = readSettings()
   const supervisor = new Supervisor(settings)

@@ -125,6 +125,7 @@ export class Supervisor {
     this.#ownerUrl = this.#postgres.url
     if (moved) for (const child of this.#children) child.restart(CHILD_GRACE_MS)
     await this.#watchPostgres()
+    if (moved) this.#writeService()
   }
 
   /** Holds a connection for as long as the server lives; when it breaks, the server is started again. */
@@ -189,7 +190,9 @@ export class Supervisor {
     this.#children.push(custody, jobs, api, ...indexers)
     for (const indexer of indexers) {
       // A node that does not answer must not keep the rest from running: it is told about, and tried again for ever.
-      indexer.start().catch(error => this.#log.warn({error: error.message}, 'a chain is not followed yet'))
+      indexer.start().catch(error => {
+        if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
+      })
     }
     const [{url}] = await Promise.all([api.start(), custody.start(), jobs.start()])
     if (!url) throw new Error('the API did not say where it listens')
