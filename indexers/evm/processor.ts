@@ -154,7 +154,8 @@ function withLeanCatchUp(processor: object): void {
 function routeLogs(log: Logger): void {
   setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
     const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
-    if (level >= 4) log.error(detail, msg)
+    if (level >= 4)
+      log.error(detail, msg ?? 'the stream of blocks broke off; a new start goes on from what was committed')
     else if (level === 3) log.warn(detail, msg)
     else log.debug(detail, msg)
   })

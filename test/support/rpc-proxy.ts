@@ -1,0 +1,193 @@
+// A node that behaves as it is told: stands in front of a real one, over HTTP and websocket, and passes every call on unless the test
+// has said otherwise. It also counts, so that a test can wait until an indexer has looked so many times.
+import {randomBytes} from 'node:crypto'
+import {once} from 'node:events'
+import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
+import type {AddressInfo} from 'node:net'
+import {type WebSocket as Socket, WebSocketServer} from 'ws'
+import type {Anvil} from './anvil.ts'
+import {until} from './until.ts'
+
+export interface Call {
+  method: string
+  params: unknown[]
+}
+
+/** The answer to a call; or what a fault below makes of it. `pass` asks the real node. */
+export type Behaviour = (call: Call, pass: () => Promise<unknown>) => unknown
+
+export interface Block {
+  number: string
+  hash: string
+  transactions: unknown[]
+}
+
+export interface Receipt {
+  logs: unknown[]
+}
+
+type Transport = 'drop' | 'truncate' | number
+
+class TransportFault extends Error {
+  readonly how: Transport
+  constructor(how: Transport) {
+    super(`${how}`)
+    this.how = how
+  }
+}
+
+class ErrorAnswer extends Error {}
+
+export const faults = {
+  /** An error answer of JSON-RPC. */
+  error(message = 'internal error'): never {
+    throw new ErrorAnswer(message)
+  },
+  /** No answer, ever. */
+  hang: () => new Promise<never>(() => {}),
+  /** The connection ends instead of an answer. */
+  drop(): never {
+    throw new TransportFault('drop')
+  },
+  /** Half of the answer. */
+  truncate(): never {
+    throw new TransportFault('truncate')
+  },
+  /** Over HTTP an answer with this status; over a websocket the connection ends. */
+  status(code: number): never {
+    throw new TransportFault(code)
+  },
+}
+
+export class RpcProxy {
+  readonly #anvil: Anvil
+  readonly #http: Server
+  readonly #sockets: WebSocketServer
+  readonly #subscriptions = new Map<string, Socket>()
+  readonly #upstream: WebSocket
+  readonly #counts = new Map<string, number>()
+  /** What calls are met with; absent: they are passed on. */
+  behave: Behaviour | undefined
+  /** False: heads are not told any more, as by a subscription that died. */
+  tellsHeads = true
+
+  private constructor(anvil: Anvil) {
+    this.#anvil = anvil
+    this.#http = createServer((request, response) => this.#onHttp(request, response))
+    this.#sockets = new WebSocketServer({server: this.#http, maxPayload: 2 ** 24})
+    this.#sockets.on('connection', socket => {
+      socket.on('message', data => void this.#onMessage(socket, String(data)))
+      socket.on('error', () => {}) // its close follows
+      socket.on('close', () => {
+        for (const [id, subscriber] of this.#subscriptions) if (subscriber === socket) this.#subscriptions.delete(id)
+      })
+    })
+    this.#upstream = new WebSocket(anvil.wsUrl)
+  }
+
+  static async start(anvil: Anvil): Promise<RpcProxy> {
+    const proxy = new RpcProxy(anvil)
+    proxy.#http.listen(0, '127.0.0.1')
+    const subscribed = new Promise(resolve => {
+      proxy.#upstream.onmessage = ({data}) => {
+        const {id, params} = JSON.parse(data)
+        if (id) resolve(id)
+        else proxy.#onHead(params.result)
+      }
+    })
+    await Promise.all([once(proxy.#http, 'listening'), once(proxy.#upstream, 'open')])
+    proxy.#upstream.send(JSON.stringify({jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads']}))
+    await subscribed
+    return proxy
+  }
+
+  get httpUrl(): string {
+    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`
+  }
+
+  get wsUrl(): string {
+    return this.httpUrl.replace('http', 'ws')
+  }
+
+  async close(): Promise<void> {
+    this.#upstream.close()
+    this.disconnect()
+    this.#http.close()
+    this.#http.closeAllConnections()
+  }
+
+  /** Ends every websocket connection. */
+  disconnect(): void {
+    for (const socket of this.#sockets.clients) socket.terminate()
+  }
+
+  /** Waits until calls of this method (and first parameter, if one is given) came in so many times from now on. */
+  async asked(times: number, method: string, first?: unknown): Promise<void> {
+    const key = first === undefined ? method : `${method} ${first}`
+    const from = this.#counts.get(key) ?? 0
+    await until(async () => (this.#counts.get(key) ?? 0) >= from + times, {
+      timeoutMs: 25_000,
+      what: `${times} × ${key}`,
+    })
+  }
+
+  #count(key: string): void {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+  }
+
+  #onHead(head: unknown): void {
+    if (!this.tellsHeads) return
+    for (const [subscription, socket] of this.#subscriptions) {
+      socket.send(JSON.stringify({jsonrpc: '2.0', method: 'eth_subscription', params: {subscription, result: head}}))
+    }
+  }
+
+  async #onMessage(socket: Socket, text: string): Promise<void> {
+    try {
+      socket.send(await this.#answer(text, socket))
+    } catch (fault) {
+      const {how} = fault as TransportFault
+      if (how === 'truncate') socket.send('{"jsonrpc":"2.0","id":')
+      else socket.terminate()
+    }
+  }
+
+  async #onHttp(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    response.setHeader('content-type', 'application/json')
+    try {
+      response.end(await this.#answer(Buffer.concat(chunks).toString()))
+    } catch (fault) {
+      const {how} = fault as TransportFault
+      if (how === 'drop') request.socket.destroy()
+      else if (how === 'truncate') response.end('{"jsonrpc":"2.0","id":')
+      else response.writeHead(how).end('{"error":"not now"}')
+    }
+  }
+
+  async #answer(text: string, socket?: Socket): Promise<string> {
+    const calls = JSON.parse(text)
+    const answers = await Promise.all([calls].flat().map(call => this.#one(call, socket)))
+    return JSON.stringify(Array.isArray(calls) ? answers : answers[0])
+  }
+
+  async #one({id, method, params}: Call & {id: number}, socket?: Socket): Promise<object> {
+    this.#count(method)
+    this.#count(`${method} ${params?.[0]}`)
+    const pass = async () => (method === 'eth_subscribe' ? this.#subscribe(socket!) : this.#anvil.call(method, params))
+    try {
+      const result = await (this.behave ? this.behave({method, params}, pass) : pass())
+      return {jsonrpc: '2.0', id, result: result ?? null}
+    } catch (error) {
+      if (error instanceof TransportFault) throw error
+      return {jsonrpc: '2.0', id, error: {code: -32000, message: (error as Error).message}}
+    }
+  }
+
+  #subscribe(socket: Socket): string {
+    const id = `0x${randomBytes(8).toString('hex')}`
+    this.#subscriptions.set(id, socket)
+    return id
+  }
+}
