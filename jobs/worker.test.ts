@@ -1,0 +1,169 @@
+// The worker as a process: how it starts, stops, dies, and what becomes of what it was doing.
+import {type ChildProcess, fork} from 'node:child_process'
+import {once} from 'node:events'
+import type {ServerResponse} from 'node:http'
+import {afterEach, beforeEach, expect, test} from 'vitest'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {until} from '../test/support/until.ts'
+import {
+  createEndpoint,
+  createMerchant,
+  deposit,
+  type Merchant,
+  type Receiver,
+  startReceiver,
+} from '../test/support/webhooks.ts'
+
+let db: TestDatabase
+let receiver: Receiver
+let merchant: Merchant
+let hanging: ServerResponse[]
+const workers: ChildProcess[] = []
+
+beforeEach(async () => {
+  db = await testDatabase()
+  receiver = await startReceiver()
+  merchant = await createMerchant(db.pool)
+  hanging = []
+})
+afterEach(async () => {
+  for (const worker of workers.splice(0)) if (worker.exitCode === null) worker.kill('SIGKILL')
+  await receiver.close()
+  await db.drop()
+})
+
+/** A worker process, once it says that it is ready. */
+async function startWorker(environment: Record<string, string> = {}): Promise<ChildProcess> {
+  const worker = fork(new URL('main.ts', import.meta.url), {
+    env: {
+      ...process.env,
+      DATABASE_URL: db.url('sluice_jobs'),
+      WEBHOOK_ALLOW_PRIVATE: '1',
+      LOG_LEVEL: 'silent',
+      ...environment,
+    },
+    execArgv: [],
+  })
+  workers.push(worker)
+  const [message] = await once(worker, 'message', {signal: AbortSignal.timeout(15_000)})
+  expect(message).toEqual({ready: true})
+  return worker
+}
+
+const exitOf = async (worker: ChildProcess) =>
+  (await once(worker, 'exit', {signal: AbortSignal.timeout(10_000)}))[0] as number
+const hang = (_request: unknown, response: ServerResponse) => void hanging.push(response)
+const works = (_request: unknown, response: ServerResponse) => void response.writeHead(204).end()
+const hangs = (count: number) =>
+  until(async () => hanging.length >= count, {timeoutMs: 5000, what: `${count} requests to hang`})
+const pending = async () =>
+  (await db.rows(`select attempts from app.delivery where status = 'pending'`)) as {attempts: number}[]
+const allDelivered = (timeoutMs: number) =>
+  until(async () => (await pending()).length === 0, {timeoutMs, what: 'everything to be delivered'})
+
+test('what a killed worker was sending is sent by the one beside it within three seconds', async () => {
+  receiver.answer = hang
+  const doomed = await startWorker()
+  await createEndpoint(db.pool, merchant, {url: receiver.url})
+  await deposit(db.pool, merchant, 10)
+  await hangs(10)
+  await startWorker()
+  receiver.answer = works
+  doomed.kill('SIGKILL')
+  await allDelivered(3000)
+  expect(new Set(receiver.received.map(({headers}) => headers['webhook-id'])).size).toBe(10)
+})
+
+test('the jobs of a killed worker run again within three seconds', async () => {
+  const doomed = await startWorker()
+  const blocker = await db.pool.connect()
+  await blocker.query('begin; lock table app.webhook_endpoint in access exclusive mode')
+  try {
+    await db.pool.query(`select app.enqueue('fail_undeliverable')`)
+    const job = async () =>
+      (await db.rows<{locked_by: string}>('select locked_by from graphile_worker._private_jobs'))[0]
+    await until(async () => (await job())?.locked_by, {timeoutMs: 5000, what: 'the job to be taken'})
+    doomed.kill('SIGKILL')
+    await exitOf(doomed)
+    await startWorker()
+    await blocker.query('commit')
+    await until(async () => !(await job()), {timeoutMs: 3000, what: 'the job to be done'})
+  } finally {
+    blocker.release(true)
+  }
+})
+
+test('a worker that loses its liveness connection exits with 70 at once', async () => {
+  const worker = await startWorker()
+  const exit = exitOf(worker)
+  const began = performance.now()
+  await db.pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-jobs-liveness' and datname = current_database()`,
+  )
+  expect(await exit).toBe(70)
+  expect(performance.now() - began).toBeLessThan(1000)
+})
+
+test('a worker that hangs is cut off by the one beside it, which takes over; it ends when it goes on', async () => {
+  receiver.answer = hang
+  const stopped = await startWorker()
+  await createEndpoint(db.pool, merchant, {url: receiver.url})
+  await deposit(db.pool, merchant)
+  await hangs(1)
+  stopped.kill('SIGSTOP')
+  await startWorker()
+  receiver.answer = works
+  const asWorker = await db.pool.connect()
+  await asWorker.query('set role sluice_jobs')
+  // The workers themselves allow 30 seconds; the connection that is live has asked within the last second.
+  await until(
+    async () => {
+      await asWorker.query(`select app.recover_dead_pools('2.5 seconds')`)
+      return (await pending()).length === 0
+    },
+    {timeoutMs: 10_000, what: 'the delivery to be taken over', intervalMs: 200},
+  )
+  asWorker.release(true)
+  const exit = exitOf(stopped)
+  stopped.kill('SIGCONT')
+  expect(await exit).toBe(70)
+})
+
+test('SIGTERM stops a worker within five seconds; what hangs stays due, as if it had not been tried', async () => {
+  receiver.answer = hang
+  const worker = await startWorker()
+  await createEndpoint(db.pool, merchant, {url: receiver.url})
+  await deposit(db.pool, merchant, 2)
+  await hangs(2)
+  hanging[0]!.writeHead(204).end()
+  const exit = exitOf(worker)
+  const began = performance.now()
+  worker.kill('SIGTERM')
+  expect(await exit).toBe(0)
+  expect(performance.now() - began).toBeLessThan(5000)
+  expect(await pending()).toEqual([{attempts: 0}])
+  expect(await db.rows('select from app.delivery_attempt')).toHaveLength(1)
+})
+
+test.each(['SIGINT', 'the end of its parent'] as const)(
+  '%s stops a worker at once when it has nothing to do',
+  async how => {
+    const worker = await startWorker()
+    const exit = exitOf(worker)
+    const began = performance.now()
+    if (how === 'SIGINT') worker.kill(how)
+    else worker.disconnect()
+    expect(await exit).toBe(0)
+    expect(performance.now() - began).toBeLessThan(2000)
+  },
+)
+
+test('without WEBHOOK_ALLOW_PRIVATE a private receiver is never reached, and the attempt says so', async () => {
+  await startWorker({WEBHOOK_ALLOW_PRIVATE: '0'})
+  await createEndpoint(db.pool, merchant, {url: receiver.url})
+  await deposit(db.pool, merchant)
+  const attempt = async () => (await db.rows<{error: string}>('select error from app.delivery_attempt'))[0]
+  const {error} = await until(attempt, {timeoutMs: 5000, what: 'the attempt'})
+  expect(error).toBe('refused: the URL leads to a private address')
+  expect(receiver.received).toHaveLength(0)
+})
