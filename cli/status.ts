@@ -60,7 +60,7 @@ export function addStatusCommand(program: Command): void {
             processes.map(({name, state, pid, started_at, restarts}) => [
               name,
               state,
-              pid ?? 0,
+              pid,
               moment(started_at),
               restarts,
             ]),

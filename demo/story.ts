@@ -62,9 +62,9 @@ export class Story {
     )
     // One block more than they are deep now, as another may be mined meanwhile.
     await chains.ETH.reorg(dropped.confirmations + 1)
-    this.#say(`ETH: a reorganisation; the ${name(dropped)} are not in the new blocks`)
+    this.#say(`ETH: a reorganisation drops the ${name(dropped)}`)
     await chains.POLYGON.reorg(moved.confirmations + 1, {keepTransactions: true})
-    this.#say(`POLYGON: a reorganisation; the ${name(moved)} are in another block now`)
+    this.#say(`POLYGON: a reorganisation moves the ${name(moved)} into another block`)
 
     await this.#until(`the ${name(dropped)} to be reorged`, () => dropped.status === 'reorged')
     const fates = [ether, usdc, pol, moved]

@@ -13,6 +13,7 @@ import {commandLine} from './process.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 const READY_TIMEOUT_MS = 60_000
+const ANSWER_TIMEOUT_MS = 3000
 const WATCH_INTERVAL_MS = 500
 const LONGEST_WAIT_MS = 30_000
 
@@ -54,10 +55,14 @@ export class LocalChain {
   }
 
   /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in 60 s. */
-  async start(): Promise<{adopted: boolean}> {
+  async start(): Promise<void> {
     const running = await this.#find()
-    this.#now = running ?? (await this.#launch())
-    return {adopted: running !== undefined}
+    const adopted = running && (await answers(running.rpc_url))
+    if (running && !adopted) {
+      killGroup(running.pid)
+      while (await this.#isAlive(running)) await sleep(25)
+    }
+    this.#now = adopted ? running : await this.#launch()
   }
 
   /** Starts it again whenever it dies; `moved` is called when it came back on another port. */
@@ -158,6 +163,20 @@ export class LocalChain {
     if (child.pid) killGroup(child.pid)
     throw new Error(`the local ${this.chain} chain did not serve in ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`)
   }
+}
+
+/** Whether the node there does more than exist. */
+async function answers(rpcUrl: string): Promise<boolean> {
+  const question = {
+    method: 'POST',
+    headers: {'content-type': 'application/json'},
+    body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  }
+  return await fetch(rpcUrl.replace(/^ws/, 'http'), question).then(
+    response => response.ok,
+    () => false,
+  )
 }
 
 /** Ends a process that was started detached, and all that it started in its group: the node. */

@@ -151,11 +151,13 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
   await until(async () => (await headOf(home, 'ETH')) > head + 1, {timeoutMs: 20_000, what: 'new blocks of ETH'})
   expect(devnetPid(home, 'eth')).not.toBe(killed.eth)
 
-  const [polygon, postgres, jobs] = [devnetPid(home, 'polygon'), postgresPid(home), pidOf(home, 'jobs')]
+  const [eth, polygon, postgres] = [devnetPid(home, 'eth'), devnetPid(home, 'polygon'), postgresPid(home)]
+  const jobs = pidOf(home, 'jobs')
   kill(jobs, 'SIGSTOP') // it cannot notice that its parent is gone
+  kill(eth, 'SIGSTOP') // it cannot be adopted
   first.child.kill('SIGKILL')
   const again = await start(home)
-  expect(processesOf(home)).not.toContain(jobs)
+  expect(processesOf(home).filter(pid => pid === jobs || pid === eth)).toEqual([])
   expect([devnetPid(home, 'polygon'), postgresPid(home)]).toEqual([polygon, postgres])
   expect(await sluice(home, 'merchant', 'list')).toMatchObject({merchants: [merchant]})
   expect(await headOf(home, 'ETH')).toBeGreaterThan(head)
