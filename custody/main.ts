@@ -1,9 +1,10 @@
-// Custody as a process. PROVISIONAL: it keeps the address pool filled from a local seed, and signs nothing. Promises: says {ready: true} to
-// its parent once addresses are free; refuses to run with a seed that did not make the database's addresses, and never makes a new seed
-// beside them; ends on SIGTERM, SIGINT or the end of its parent, and, with exit code 1, when it loses the database.
+// Custody as a process. PROVISIONAL: it keeps the address pool filled from a local seed, and signs nothing. Promises: says that it is ready
+// once addresses are free; refuses to run with a seed that did not make the database's addresses, and never makes a new seed beside them;
+// ends with exit code 1 when it loses the database.
 import path from 'node:path'
 import pg from 'pg'
 import {PermanentError} from '../service/errors.ts'
+import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
 import {channel, checkPool, fillPool, hasAddresses, lockPool, tryLockPool} from './pool.ts'
@@ -12,39 +13,25 @@ import {createSeed, evmAddresses, readSeed} from './seed.ts'
 const checkIntervalMs = 1000
 
 const log = logger('custody')
-const settings = readSettings()
-const client = new pg.Client({
-  connectionString: databaseUrlOf(settings),
-  application_name: 'sluice-custody',
-  keepAlive: true,
-})
 
-function stop(why: string): never {
-  log.info({why}, 'stopping')
-  process.exit(0) // every insert is a transaction of its own; there is nothing to finish
-}
-process.on('SIGTERM', () => stop('SIGTERM'))
-process.on('SIGINT', () => stop('SIGINT'))
-process.on('disconnect', () => stop('the parent is gone'))
-
-try {
-  await run()
-} catch (error) {
-  log.fatal({error: error instanceof Error ? error.message : String(error)}, 'custody cannot go on')
-  process.exit(1)
-}
-
-async function run(): Promise<never> {
+async function main(): Promise<never> {
+  const settings = readSettings()
+  const client = new pg.Client({
+    connectionString: databaseUrlOf(settings),
+    application_name: 'sluice-custody',
+    keepAlive: true,
+  })
   client.on('error', error => {
     log.fatal({error: error.message}, 'the database connection is lost')
     process.exit(1)
   })
+  endWhenAsked() // every insert is a transaction of its own; there is nothing to finish
   await client.connect()
   if (!(await tryLockPool(client))) {
     log.info('another custody process fills the pool of this database; standing by')
     await lockPool(client)
   }
-  const derive = await evmAddresses(await openSeed())
+  const derive = await evmAddresses(await openSeed(settings.home, client))
   await checkPool(client, derive)
   let wake = () => {}
   client.on('notification', () => wake())
@@ -55,19 +42,27 @@ async function run(): Promise<never> {
     })
     const added = await fillPool(client, derive, settings.addressPoolSize)
     if (added) log.info({added}, 'the address pool is filled')
-    if (isFirst) process.send?.({ready: true})
+    if (isFirst) announceReady()
     await Promise.race([woken, new Promise(resolve => setTimeout(resolve, checkIntervalMs))])
   }
 }
 
-async function openSeed(): Promise<string> {
-  const phrase = readSeed(settings.home)
+async function openSeed(home: string, client: pg.Client): Promise<string> {
+  const phrase = readSeed(home)
   if (phrase) return phrase
-  const file = path.join(settings.home, 'seed')
+  const file = path.join(home, 'seed')
   if (await hasAddresses(client))
     throw new PermanentError(
       `${file} is missing, and the database holds addresses of it; restore it from a backup, or deposits to them cannot be moved`,
     )
   log.warn({file}, 'made a new seed, which is stored unencrypted: for test networks only; keep a copy')
-  return createSeed(settings.home)
+  return createSeed(home)
 }
+
+main().catch(error => {
+  log.fatal(
+    {error: error.message, stack: error instanceof PermanentError ? undefined : error.stack},
+    'custody cannot go on',
+  )
+  process.exit(1)
+})

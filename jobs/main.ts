@@ -1,40 +1,38 @@
-// The jobs worker as a process. Promises: says {ready: true} to its parent when it works; stops within 5 seconds on SIGTERM, SIGINT or the
-// end of its parent; exits with 70 at once when it loses its liveness connection.
+// The jobs worker as a process. Promises: says that it is ready when it works; exits with 70 at once when it loses its liveness connection.
+import {PermanentError} from '../service/errors.ts'
+import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
 import {startWorker} from './worker.ts'
 
 const exitLost = 70
-const stopTimeoutMs = 4800
 
 // A name that is slow to resolve holds a thread of libuv's, four by default, for as long as its name server likes. Read at first use.
 process.env.UV_THREADPOOL_SIZE ??= '64'
 
 const log = logger('jobs')
-const settings = readSettings()
-const starting = startWorker({
-  databaseUrl: databaseUrlOf(settings),
-  allowPrivate: settings.webhookAllowPrivate,
-  log,
-  onLost: reason => {
-    log.fatal({reason}, 'the liveness connection is lost; other workers take over what this one did')
-    process.exit(exitLost)
-  },
-})
 
-let isStopping = false
-async function stop(why: string): Promise<void> {
-  if (isStopping) return
-  isStopping = true
-  log.info({why}, 'stopping')
-  setTimeout(() => process.exit(1), stopTimeoutMs).unref()
-  await (await starting).stop()
-  process.exit(0)
+async function main(): Promise<void> {
+  const settings = readSettings()
+  const starting = startWorker({
+    databaseUrl: databaseUrlOf(settings),
+    allowPrivate: settings.webhookAllowPrivate,
+    log,
+    onLost: reason => {
+      log.fatal({reason}, 'the liveness connection is lost; other workers take over what this one did')
+      process.exit(exitLost)
+    },
+  })
+  endWhenAsked(async () => (await starting).stop())
+  await starting
+  log.info('jobs are worked on, and webhooks are sent')
+  announceReady()
 }
-process.on('SIGTERM', () => void stop('SIGTERM'))
-process.on('SIGINT', () => void stop('SIGINT'))
-process.on('disconnect', () => void stop('the parent is gone'))
 
-await starting
-log.info('webhooks and jobs are being worked on')
-process.send?.({ready: true})
+main().catch(error => {
+  log.fatal(
+    {error: error.message, stack: error instanceof PermanentError ? undefined : error.stack},
+    'the jobs worker cannot start',
+  )
+  process.exit(1)
+})

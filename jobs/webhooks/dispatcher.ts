@@ -8,7 +8,7 @@ import {Pump} from './pump.ts'
 import type {Sender} from './send.ts'
 
 /** How long requests in flight may take to end by themselves when the worker stops. */
-const stopGraceMs = 3000
+const stopGraceMs = 2000
 
 const key = `hashtextextended('webhook_endpoint:' || id, 0)`
 // Endpoints with something due that are held ($1), or that nobody holds and that are held from now on. (LIMITs inside keep the planner on

@@ -6,7 +6,7 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /** Waits after the first attempt, the second, and so on, in milliseconds. */
-export const waitsMs = [
+const waitsMs = [
   5 * second,
   5 * minute,
   30 * minute,
@@ -18,7 +18,7 @@ export const waitsMs = [
   24 * hour,
 ]
 /** Spreads the deliveries that failed together: each waits up to this share longer. */
-export const jitter = 0.1
+const jitter = 0.1
 const retryAfterMaxMs = 24 * hour
 
 /** Milliseconds from the end of the attempt with this number (1 is the first) to the next; undefined after the last one. */
