@@ -1,6 +1,6 @@
 // Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read, with all its
 // transactions, receipts, logs and, where they are on, call traces; an answer that contradicts itself (no transactions or logs where
-// the header commits to some) is refused and read again.
+// the header commits to some, a transaction without a trace) is refused and read again.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
@@ -10,7 +10,7 @@ import {getAddress} from 'viem'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
 import type {ChainSettings} from '../../service/settings.ts'
-import {type ReadBlock, writeBlocks} from '../match.ts'
+import {writeBlocks} from '../match.ts'
 import type {ChainDatabase} from '../store.ts'
 import {fetchRange} from './catch-up.ts'
 import {type EvmFrame, type EvmLog, type EvmTransaction, transfersOf} from './transfers.ts'
@@ -18,6 +18,8 @@ import {type EvmFrame, type EvmLog, type EvmTransaction, transfersOf} from './tr
 /** Root of the trie of no transactions. */
 const noTransactionsRoot = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
 const noLogsBloom = `0x${'0'.repeat(512)}`
+/** Sender of the transactions by which Polygon takes over state from Ethereum; they are not traced. */
+const nobody = `0x${'0'.repeat(40)}`
 
 const fields = {
   block: {timestamp: true, transactionsRoot: true, logsBloom: true},
@@ -58,12 +60,11 @@ interface ReadEvmBlock {
  */
 export function runProcessor(settings: ChainSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
   routeLogs(log)
-  const {chain, tokens, stallTimeoutMs, traces} = settings
+  const {chain, tokens, traces} = settings
   const processor = new EvmBatchProcessor()
     .setRpcEndpoint({url: rpcUrl, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000})
     .setRpcDataIngestionSettings({
       headPollInterval: chain.pollIntervalMs,
-      newHeadTimeout: Math.floor(stallTimeoutMs / 2),
       preferTraceApi: traces === 'trace',
     })
     .setFinalityConfirmation(chain.rollbackHorizonBlocks)
@@ -77,20 +78,28 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
   withPresentHead(processor, chain.pollIntervalMs, log)
 
   processor.run(database, async ({store, blocks}) => {
-    const read = (blocks as unknown as ReadEvmBlock[]).map(block => readBlock(block, chain.assets[0].token, tokens))
+    const read = (blocks as unknown as ReadEvmBlock[]).map(block => {
+      assertWhole(block, traces !== 'off')
+      const {height, hash, parentHash, timestamp} = block.header
+      const candidates = transfersOf(block, chain.assets[0].token, tokens)
+      return {height, hash, parentHash, time: new Date(timestamp), candidates}
+    })
     await writeBlocks(store, read, {chain: chain.code, display: getAddress})
   })
 }
 
-function readBlock(block: ReadEvmBlock, native: string, tokens: Map<string, string>): ReadBlock {
-  const {height, hash, parentHash, timestamp, transactionsRoot, logsBloom} = block.header
-  if (
-    (block.transactions.length === 0 && transactionsRoot !== noTransactionsRoot) ||
-    (block.logs.length === 0 && logsBloom !== noLogsBloom)
-  ) {
-    throw new RetryableError(`the node left out transactions or logs of block ${height} (${hash})`)
+// What a node that lags, or has forgotten, leaves out of its answers must not look like a block without it.
+function assertWhole({header, transactions, logs, traces}: ReadEvmBlock, isTraced: boolean): void {
+  const refuse = (what: string) => {
+    const error = new RetryableError(`the node left out ${what} of block ${header.height} (${header.hash})`)
+    throw Object.assign(error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
   }
-  return {height, hash, parentHash, time: new Date(timestamp), candidates: transfersOf(block, native, tokens)}
+  if (transactions.length === 0 && header.transactionsRoot !== noTransactionsRoot) refuse('the transactions')
+  if (logs.length === 0 && header.logsBloom !== noLogsBloom) refuse('the logs')
+  if (!isTraced) return
+  const traced = new Set(traces.map(frame => frame.transactionIndex))
+  const untraced = transactions.some(({transactionIndex, from}) => !traced.has(transactionIndex) && from !== nobody)
+  if (untraced) refuse('call traces')
 }
 
 // run() would serve metrics of its own on a random port of every interface; ours come from the database.
@@ -111,7 +120,8 @@ interface Heads {
   forcePut(head: {height: number; hash: string}): void
 }
 
-// A subscription tells of the next head only, and not of what passes while it is set up again. So the present head is asked for as well.
+// A subscription tells of the next head only, and not of what passes while it is set up again, or after it died. So the present head is
+// asked for as well. (The processor's own newHeadTimeout, for the last of these, ends the process in 1.27.3.)
 function withPresentHead(processor: object, intervalMs: number, log: Logger): void {
   const {getHotDataSource, getChainRpcClient} = processor as Internals
   const source = getHotDataSource.call(processor)

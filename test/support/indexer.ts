@@ -103,6 +103,11 @@ export class Indexer {
     await exited
   }
 
+  /** As when the supervisor dies: the channel to it closes. */
+  disconnect(): void {
+    this.#child?.disconnect()
+  }
+
   async restart(signal?: NodeJS.Signals): Promise<void> {
     await this.stop(signal)
     this.start()

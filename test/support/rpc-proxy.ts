@@ -13,8 +13,8 @@ export interface Call {
   params: unknown[]
 }
 
-/** The answer to a call; or what a fault below makes of it. `pass` asks the real node. */
-export type Behaviour = (call: Call, pass: () => Promise<unknown>) => unknown
+/** The answer to a call; or what a fault below makes of it. `pass` asks the real node, with other parameters where some are given. */
+export type Behaviour = (call: Call, pass: (params?: unknown[]) => Promise<unknown>) => unknown
 
 export interface Block {
   number: string
@@ -175,7 +175,9 @@ export class RpcProxy {
   async #one({id, method, params}: Call & {id: number}, socket?: Socket): Promise<object> {
     this.#count(method)
     this.#count(`${method} ${params?.[0]}`)
-    const pass = async () => (method === 'eth_subscribe' ? this.#subscribe(socket!) : this.#anvil.call(method, params))
+    const pass = async (others = params) => {
+      return method === 'eth_subscribe' ? this.#subscribe(socket!) : this.#anvil.call(method, others)
+    }
     try {
       const result = await (this.behave ? this.behave({method, params}, pass) : pass())
       return {jsonrpc: '2.0', id, result: result ?? null}

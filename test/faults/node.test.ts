@@ -1,0 +1,268 @@
+// A node that misbehaves, over HTTP and over a websocket: whatever it answers, or does not, what is indexed is on the chain, nothing is
+// final that the chain does not call final, and once the node behaves, nothing is missing and nothing was said twice.
+import {describe, type ExpectStatic, test} from 'vitest'
+import {World} from '../support/indexer.ts'
+import {type Behaviour, type Block, type Call, faults, type Receipt} from '../support/rpc-proxy.ts'
+import {until} from '../support/until.ts'
+
+/** A behaviour for some methods; the others are passed on. */
+const on = (methods: string[], behave: Behaviour): Behaviour => {
+  return (call, pass) => (methods.includes(call.method) ? behave(call, pass) : pass())
+}
+const reading = ['eth_getBlockByNumber', 'eth_getBlockReceipts', 'debug_traceBlockByHash']
+const first = (count: number, behave: Behaviour): Behaviour => {
+  let left = count
+  return (call, pass) => (left-- > 0 ? behave(call, pass) : pass())
+}
+const every = (n: number): ((behave: Behaviour) => Behaviour) => {
+  let calls = 0
+  return behave => (call, pass) => (++calls % n === 0 ? behave(call, pass) : pass())
+}
+const second = (behave: Behaviour) => every(2)(behave)
+const third = (behave: Behaviour) => every(3)(behave)
+const withoutLogs = (receipts: unknown) => (receipts as Receipt[]).map(receipt => ({...receipt, logs: []}))
+const isFullBlock = ({method, params}: Call) => method === 'eth_getBlockByNumber' && params[1] === true
+
+/** What a node does wrong, and the call that shows that it did. `transport`: the answers of a node are read alike over both. */
+interface Misbehaviour {
+  behave: () => Behaviour
+  shows?: string
+  transport?: 'ws'
+}
+
+const misbehaviours: Record<string, Misbehaviour> = {
+  'answers with errors': {behave: () => on(reading, () => faults.error('internal error'))},
+  'refuses as a rate limit does': {
+    behave: () =>
+      on(
+        reading,
+        first(4, () => faults.status(429)),
+      ),
+  },
+  'ends connections': {behave: () => first(3, () => faults.drop())},
+  'ends connections now and then': {behave: () => third(() => faults.drop())},
+  'sends half of an answer': {
+    behave: () =>
+      on(
+        reading,
+        first(8, () => faults.truncate()),
+      ),
+  },
+  'has no block at the height of its head': {
+    behave: () => async (call, pass) => {
+      const answer = await pass()
+      return isFullBlock(call) ? null : answer
+    },
+    transport: 'ws',
+  },
+  'leaves out the transactions of a block': {
+    behave: () => async (call, pass) => {
+      const answer = (await pass()) as Block | null
+      return isFullBlock(call) && answer ? {...answer, transactions: []} : answer
+    },
+    transport: 'ws',
+  },
+  'has no receipts': {
+    behave: () => on(['eth_getBlockReceipts'], () => []),
+    shows: 'eth_getBlockReceipts',
+    transport: 'ws',
+  },
+  'leaves out the logs of its receipts': {
+    behave: () => on(['eth_getBlockReceipts'], async (_, pass) => withoutLogs(await pass())),
+    shows: 'eth_getBlockReceipts',
+    transport: 'ws',
+  },
+  'has no traces': {
+    behave: () => on(['debug_traceBlockByHash'], () => []),
+    shows: 'debug_traceBlockByHash',
+    transport: 'ws',
+  },
+  'has forgotten its traces': {
+    behave: () => on(['debug_traceBlockByHash'], () => faults.error('Resource not found')),
+    shows: 'debug_traceBlockByHash',
+    transport: 'ws',
+  },
+  'answers now and then as it did before': {
+    behave: () => {
+      const before = new Map<string, unknown>()
+      const repeat = second(call => before.get(JSON.stringify(call)))
+      return async (call, pass) => {
+        const answer = await repeat(call, pass)
+        if (answer !== undefined) before.set(JSON.stringify(call), answer)
+        return answer ?? pass()
+      }
+    },
+  },
+  'answers now and then with the block below the one that it was asked for': {
+    behave: () => {
+      const lower = second(({params: [at, full]}, pass) =>
+        pass([`0x${Math.max(Number(at) - 1, 0).toString(16)}`, full]),
+      )
+      return on(['eth_getBlockByNumber'], (call, pass) => (Number(call.params[0]) > 0 ? lower(call, pass) : pass()))
+    },
+    transport: 'ws',
+  },
+  'shows a head that goes back': {
+    behave: () => {
+      let back = 0
+      return async ({method, params}, pass) => {
+        const lower = async () => `0x${Math.max(Number(await pass()) - (back++ % 5), 0).toString(16)}`
+        if (method === 'eth_blockNumber') return lower()
+        return params?.[0] === 'latest' ? null : pass()
+      }
+    },
+  },
+}
+
+async function invariants(world: World, expect: ExpectStatic): Promise<void> {
+  const {db, anvil} = world
+  const blocks = await db.rows<{height: number; hash: string}>('select height, hash from chain.block order by height')
+  for (const {height, hash} of blocks) expect((await anvil.block(height)).hash).toBe(hash)
+  const {height} = await anvil.block('finalized')
+  expect((await world.cursor()).final_height).toBeLessThanOrEqual(height)
+  expect(await db.rows(`select from app.event where type = 'deposit.reorged'`)).toEqual([])
+  expect(await db.rows('select * from app.incident')).toEqual([])
+}
+
+describe.concurrent('a node', {timeout: 120_000}, () => {
+  test.for(['ws', 'http'] as const)('over %s that does wrong', async (transport, {expect, ...test}) => {
+    const world = await World.create(test, {transport})
+    const {indexer, anvil, node, user, other, db} = world
+    indexer.start()
+    await world.mined(3)
+    const sent: string[] = []
+    for (const [name, {behave, shows, transport: only = transport}] of Object.entries(misbehaviours)) {
+      if (only !== transport) continue
+      node.behave = behave()
+      sent.push(
+        await anvil.send({to: user.address, value: 3n}),
+        await anvil.sendUsdc(other.address, 4n),
+        await anvil.multi(
+          'pay',
+          [
+            [user.address, other.address],
+            [5n, 6n],
+          ],
+          11n,
+        ),
+      )
+      await anvil.mine()
+      await node.asked(3, shows ?? 'eth_getBlockByNumber')
+      await invariants(world, expect)
+      node.behave = undefined
+      await indexer.reaches(await anvil.mine())
+      await invariants(world, expect)
+      for (const txid of sent.slice(-3)) expect(await world.history(txid), name).not.toEqual([])
+    }
+    const {height} = await anvil.block()
+    await world.mined(9)
+    await indexer.finalises(height)
+    for (const txid of sent)
+      expect(new Set((await world.history(txid)).map(({events}) => events))).toEqual(new Set(['pending confirmed']))
+    const [sums] = await db.rows<{user: string; other: string; usdc: string}>(
+      `select sum(amount) filter (where token = 'ETH' and address = $1)::text as user,
+         sum(amount) filter (where token = 'ETH' and address = $2)::text as other,
+         sum(amount) filter (where token = 'USDC')::text as usdc from app.deposit`,
+      [user.address, other.address],
+    )
+    expect(sums).toEqual({
+      user: `${await anvil.balance(user.address)}`,
+      other: `${await anvil.balance(other.address)}`,
+      usdc: `${await anvil.tokenBalance(other.address)}`,
+    })
+    expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  })
+
+  test('that hangs, or whose head stands still, is noticed, and asked anew', async ({expect, ...test}) => {
+    const world = await World.create(test, {settings: {STALL_TIMEOUT_MS: '2000'}})
+    const {indexer, node, anvil} = world
+    indexer.start()
+    await world.mined(3)
+    const restarted = (times: number) =>
+      until(async () => indexer.ends.length >= times, {timeoutMs: 20_000, what: `${times} starts after a stall`})
+
+    node.behave = on(['eth_getBlockReceipts'], () => faults.hang())
+    const txid = await anvil.send({to: world.user.address, value: 5n})
+    await anvil.mine()
+    await restarted(1)
+    node.behave = undefined
+    await world.mined()
+    expect(await world.history(txid)).toMatchObject([{status: 'pending', events: 'pending'}])
+
+    const frozen = await anvil.call<Block>('eth_getBlockByNumber', ['latest', false])
+    node.tellsHeads = false
+    node.behave = ({params}, pass) => (params?.[0] === 'latest' ? frozen : pass())
+    const head = await anvil.mine(3)
+    await restarted(indexer.ends.length + 1)
+    expect(new Set(indexer.ends)).toEqual(new Set([75]))
+    expect(indexer.logs).toContainEqual(
+      expect.objectContaining({level: 50, msg: 'starting anew', reason: 'no new block for 2000 ms'}),
+    )
+    expect((await world.cursor()).head_hash).toBe(frozen.hash)
+    node.behave = undefined // and heads are still not told: they are asked for
+    await indexer.reaches(head)
+  })
+
+  test('of another network is refused: nothing is written before the first block, nor later', async ({
+    expect,
+    ...test
+  }) => {
+    const world = await World.create(test)
+    const {indexer, node} = world
+    const other = on(['eth_chainId'], () => '0x1')
+    const refused = () => node.asked(2, 'eth_chainId')
+    node.behave = other
+    indexer.start()
+    await refused()
+    expect(await world.db.rows('select * from chain.cursor')).toEqual([])
+    expect(indexer.logs.some(({error}) => `${error}`.includes('check ETH_RPC_URL and ETH_CHAIN_ID'))).toBe(true)
+    node.behave = undefined
+    await world.mined(3)
+
+    node.behave = other
+    const everything = await world.everything()
+    await indexer.stop()
+    await world.anvil.mine(3)
+    indexer.start()
+    await refused()
+    expect(await world.everything()).toEqual(everything)
+    node.behave = undefined
+    await world.mined()
+  })
+
+  test.for([
+    ['in lean batches', 'off'],
+    ['with call traces', 'debug'],
+  ] as const)('that does wrong while the indexer catches up %s', async ([, traces], {expect, ...test}) => {
+    const world = await World.create(test, {transport: traces === 'off' ? 'http' : 'ws', settings: {TRACES: traces}})
+    const {anvil, user, indexer, node} = world
+    const sent: string[] = []
+    for (let i = 0; i < 40; i++) {
+      sent.push(await anvil.send({to: user.address, value: 3n}), await anvil.sendUsdc(user.address, 4n))
+      await anvil.mine(5)
+    }
+    const wrong: Behaviour[] = [
+      () => faults.error('internal error'),
+      () => faults.drop(),
+      () => null,
+      async (call, pass) => {
+        const answer = (await pass()) as Block
+        return isFullBlock(call) ? {...answer, transactions: []} : answer
+      },
+      async (call, pass) => (call.method === 'eth_getBlockReceipts' ? [] : pass()),
+      async (call, pass) => (call.method === 'eth_getBlockReceipts' ? withoutLogs(await pass()) : pass()),
+    ]
+    let calls = 0
+    node.behave = on(reading, (call, pass) =>
+      ++calls % 40 === 0 ? wrong[(calls / 40) % wrong.length]!(call, pass) : pass(),
+    )
+    indexer.start()
+    await node.asked(wrong.length * 40, 'eth_getBlockByNumber')
+    node.behave = undefined
+    await world.mined(9)
+    await indexer.finalises(200)
+    for (const txid of sent)
+      expect(await world.history(txid)).toMatchObject([{status: 'final', events: 'pending confirmed'}])
+    await invariants(world, expect)
+  })
+})
