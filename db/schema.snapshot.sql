@@ -322,8 +322,7 @@ create table app.delivery_attempt (
   duration_ms integer not null, -- How long it took, in milliseconds.
   response_status integer, -- HTTP status of the answer; null if there was none.
   error text, -- Why it failed; null if it succeeded.
-  constraint delivery_attempt_pkey PRIMARY KEY (id),
-  constraint delivery_attempt_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES app.delivery(id)
+  constraint delivery_attempt_pkey PRIMARY KEY (id)
 );
 CREATE INDEX delivery_attempt_delivery ON app.delivery_attempt USING btree (delivery_id, id);
 
