@@ -7,9 +7,30 @@ import type pg from 'pg'
 import {decodeCursor, encodeCursor} from './cursor.ts'
 import {row, type Statement, statement} from './database.ts'
 
+/** SQL of a field: of any type; or, faster, of text that is never null and needs no escaping; or of a number that is never null. */
+export type Field = string | {plain: string} | {number: string}
+export type Fields = Record<string, Field>
+
+/** SQL of the JSON text of an object with these fields. (A concatenation: row_to_json costs half as much again.) */
+export function jsonOf(fields: Fields): string {
+  const parts = Object.entries(fields).map(([name, field]) => {
+    if (typeof field === 'string') return `"${name}":' || coalesce(to_json(${field})::text, 'null') || '`
+    return 'plain' in field ? `"${name}":"' || ${field.plain} || '"` : `"${name}":' || (${field.number})::text || '`
+  })
+  return `'{${parts.join(',')}}'`
+}
+
+/** The same fields as columns. */
+export function columnsOf(fields: Fields): string {
+  const sqlOf = (field: Field) => (typeof field === 'string' ? field : 'plain' in field ? field.plain : field.number)
+  return Object.entries(fields)
+    .map(([name, field]) => `${sqlOf(field)} as "${name}"`)
+    .join(', ')
+}
+
 export interface PageSource {
   name: string
-  /** The rows of the page: a select that ends before its order, with $1 and $2 as the statement below says. */
+  /** The owner's rows, filtered: a select with $1 and $4… that ends within its where clause. */
   rows: string
   /** The column that orders the list. */
   position: string
@@ -19,21 +40,21 @@ export interface PageSource {
   joins?: string
 }
 
-/** JSON text of an item with these columns, each `expression as name`. */
-export const jsonOf = (columns: string) => `row_to_json((select item from (select ${columns}) item))::text`
-
 /**
  * The statement of a list. $1 the owner's id, $2 the position to go on from (exclusive), $3 the size of the page, $4… the filters.
- * One row: the items' JSON joined by commas, the position of the last one, whether there are more.
+ * One row: the items' JSON joined by commas, the position of the last one if the page is full, whether there are more.
  */
 export function pageStatement({name, rows, position, ascending, item, joins = ''}: PageSource): Statement {
-  const order = ascending ? 'asc' : 'desc'
+  const [order, beyond] = ascending ? ['asc', '>'] : ['desc', '<']
   return statement(
     name,
-    `select string_agg(item, ',' order by n) filter (where n <= $3), max(position::text) filter (where n = $3), count(*) > $3
+    `select items, last::text, exists (${rows} and ${position} ${beyond} last)
     from (
-      select p.${position} as position, row_number() over (order by p.${position} ${order}) as n, ${item} as item
-      from (${rows} and ${position} ${ascending ? '>' : '<'} $2 order by ${position} ${order} limit $3::int + 1) p ${joins}
+      select string_agg(item, ',' order by position ${order}) as items, (array_agg(position order by position ${order}))[$3] as last
+      from (
+        select p.${position} as position, ${item} as item
+        from (${rows} and ${position} ${beyond} $2 order by ${position} ${order} limit $3::int) p ${joins}
+      ) item
     ) page`,
   )
 }

@@ -4,19 +4,20 @@ import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {amount, chainCode, errors, token} from '../schemas.ts'
 
-// The fee is rounded down, in base units, once on the sum of a pair; a balance below zero bears none.
+/**
+ * The balances of m, a merchant. The fee is rounded down, in base units, once on the sum of a pair; a balance below zero bears none.
+ */
+export const balancesOf = `
+  select b.chain, b.token, app.decimal(b.amount, a.decimals) as gross, app.decimal(f.fee, a.decimals) as fee,
+    app.decimal(b.amount - f.fee, a.decimals) as net, b.deposit_count as "depositCount"
+  from app.balance_now b join app.asset a on a.chain = b.chain and a.token = b.token
+  cross join lateral (select div(greatest(b.amount, 0) * m.fee_bps, 10000) as fee) f
+  where b.merchant_id = m.id order by b.chain, b.token`
+
 const readBalances = statement(
   'read_balances',
   `select row_to_json(reply)::text from (
-    select m.fee_bps, (
-      select coalesce(json_agg(balance), '[]') from (
-        select b.chain, b.token, app.decimal(b.amount, a.decimals) as gross, app.decimal(f.fee, a.decimals) as fee,
-          app.decimal(b.amount - f.fee, a.decimals) as net, b.deposit_count as "depositCount"
-        from app.balance_now b join app.asset a on a.chain = b.chain and a.token = b.token
-        cross join lateral (select div(greatest(b.amount, 0) * m.fee_bps, 10000) as fee) f
-        where b.merchant_id = m.id order by b.chain, b.token
-      ) balance
-    ) as balances
+    select m.fee_bps, (select coalesce(json_agg(balance), '[]') from (${balancesOf}) balance) as balances
     from app.merchant m where m.id = $1
   ) reply`,
 )

@@ -4,17 +4,30 @@ import {type ChainCode, chainCodes} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {row, type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
-import {jsonOf, page, pageStatement} from '../page.ts'
+import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import {address, amount, chainCode, errors, id, pageOf, pageQuery, timestamp, token, txid, uuidOf} from '../schemas.ts'
 
 const statuses = ['pending', 'final', 'reorged'] as const
 type Status = (typeof statuses)[number]
 
-const columns = `app.public_id('dep', p.id) as id, p.chain, p.token, app.decimal(p.amount, a.decimals) as amount, p.sender, p.txid,
-  p.status, case p.status when 'reorged' then 0 else greatest(c.head_height - p.block_height + 1, 0) end as confirmations,
-  app.public_id('pay', p.settlement_id) as settlement_id, app.iso(p.created_at) as created_at,
-  p.address, p.output_index, app.public_id('usr', p.user_id) as user_id`
-const joins =
+export const depositFields: Fields = {
+  id: {plain: `app.public_id('dep', p.id)`},
+  chain: {plain: 'p.chain'},
+  token: {plain: 'p.token'},
+  amount: {plain: 'app.decimal(p.amount, a.decimals)'},
+  sender: 'p.sender',
+  txid: 'p.txid',
+  status: {plain: 'p.status'},
+  confirmations: {
+    number: `case p.status when 'reorged' then 0 else greatest(c.head_height - p.block_height + 1, 0) end`,
+  },
+  settlement_id: `app.public_id('pay', p.settlement_id)`,
+  created_at: {plain: 'app.iso(p.created_at)'},
+  address: {plain: 'p.address'},
+  output_index: {number: 'p.output_index'},
+  user_id: {plain: `app.public_id('usr', p.user_id)`},
+}
+export const depositJoins =
   'join app.asset a on a.chain = p.chain and a.token = p.token left join chain.cursor c on c.chain = p.chain'
 
 // A statement for each combination of filters. Statuses stand in the text, because an index covers the rare ones only.
@@ -26,7 +39,7 @@ for (const byUser of [false, true])
       const owner = byUser ? 'user_id' : 'merchant_id'
       const filters = (status ? ` and status = '${status}'` : '') + (byChain ? ' and chain = $4' : '')
       const rows = `select * from app.deposit where ${owner} = $1 and credited${filters}`
-      lists.set(name, pageStatement({name, rows, position: 'seq', item: jsonOf(columns), joins}))
+      lists.set(name, pageStatement({name, rows, position: 'seq', item: jsonOf(depositFields), joins: depositJoins}))
     }
 
 function listName(byUser: boolean, byChain: boolean, status?: Status): string {
@@ -36,8 +49,8 @@ function listName(byUser: boolean, byChain: boolean, status?: Status): string {
 const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
 const findDeposit = statement(
   'find_deposit',
-  `select ${jsonOf(`${columns}, app.iso(p.finalised_at) as finalised_at, null as settlement`)}
-  from app.deposit p ${joins} where p.id = $1 and p.merchant_id = $2 and p.credited`,
+  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement: 'null::json'})}
+  from app.deposit p ${depositJoins} where p.id = $1 and p.merchant_id = $2 and p.credited`,
 )
 
 const shape = {

@@ -29,9 +29,13 @@ const provisionAddresses = statement(
   'select created, body from app.provision_addresses($1, $2, $3)',
 )
 
-const item = jsonOf(`app.public_id('usr', p.id) as id, p.external_ref, app.iso(p.created_at) as created_at, (
-  select coalesce(json_agg(a order by chain), '[]')
-  from (select chain, address from app.address where user_id = p.id and is_provisioned) a) as addresses`)
+const item = jsonOf({
+  id: `app.public_id('usr', p.id)`,
+  external_ref: 'p.external_ref',
+  created_at: 'app.iso(p.created_at)',
+  addresses: `(select coalesce(json_agg(a order by chain), '[]')
+    from (select chain, address from app.address where user_id = p.id and is_provisioned) a)`,
+})
 const listUsers = pageStatement({
   name: 'list_users',
   rows: 'select * from app.user where merchant_id = $1',

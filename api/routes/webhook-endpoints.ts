@@ -7,9 +7,15 @@ import {jsonOf, page, pageStatement, uuids} from '../page.ts'
 import {changeErrors, errors, id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
 import {eventTypes} from './events.ts'
 
-const endpointJson =
-  jsonOf(`app.public_id('whe', p.id) as id, p.url, p.event_types, p.disabled_at is null as enabled, p.disabled_reason,
-  app.iso(p.failing_since) as failing_since, app.iso(p.created_at) as created_at`)
+const endpointJson = jsonOf({
+  id: `app.public_id('whe', p.id)`,
+  url: 'p.url',
+  event_types: 'p.event_types',
+  enabled: 'p.disabled_at is null',
+  disabled_reason: 'p.disabled_reason',
+  failing_since: 'app.iso(p.failing_since)',
+  created_at: 'app.iso(p.created_at)',
+})
 const ofMerchant = 'from app.webhook_endpoint p where p.merchant_id = $1 and p.deleted_at is null'
 
 const listEndpoints = statement(
@@ -28,12 +34,18 @@ const testEndpoint = statement('test_webhook', 'select app.test_webhook($1, $2)'
 const redeliver = statement('redeliver', 'select app.redeliver($1, $2, $3)')
 const redeliverFailed = statement('redeliver_failed', 'select app.redeliver_failed($1, $2, to_timestamp($3))')
 
-const deliveryJson =
-  jsonOf(`app.public_id('dlv', p.id) as id, app.public_id('evt', p.event_id) as event_id, e.type as event_type, p.status,
-  app.iso(p.created_at) as created_at, app.iso(p.next_attempt_at) as next_attempt_at, app.iso(p.finished_at) as finished_at, (
-    select coalesce(json_agg(t), '[]') from (
-      select app.iso(attempted_at) as attempted_at, duration_ms, response_status, error
-      from app.delivery_attempt where delivery_id = p.id order by id) t) as attempts`)
+const deliveryJson = jsonOf({
+  id: `app.public_id('dlv', p.id)`,
+  event_id: `app.public_id('evt', p.event_id)`,
+  event_type: 'e.type',
+  status: 'p.status',
+  created_at: 'app.iso(p.created_at)',
+  next_attempt_at: 'app.iso(p.next_attempt_at)',
+  finished_at: 'app.iso(p.finished_at)',
+  attempts: `(select coalesce(json_agg(t), '[]') from (
+    select app.iso(attempted_at) as attempted_at, duration_ms, response_status, error
+    from app.delivery_attempt where delivery_id = p.id order by id) t)`,
+})
 const joins = 'join app.event e on e.id = p.event_id'
 const findDelivery = statement(
   'find_delivery',

@@ -405,8 +405,10 @@ comment on column app.chain_state.halted is 'True while it stands still for an o
 grant select on app.chain_state to sluice_api;
 grant execute on function app.metrics to sluice_api;
 
--- The API's statements are made so that one plan suits all values; planning each anew cost more than running it (measured), and a
--- statement that runs for longer than this is one too many.
+-- The API's statements are made so that one plan suits all values: planning each anew cost more than running it (measured). That plan must
+-- not rest on how many rows an average merchant has: pages come from the index that has their order, never from sorting what the busiest
+-- merchant owns. And a statement that runs for longer than this is one too many.
 alter role sluice_api set plan_cache_mode = force_generic_plan;
+alter role sluice_api set enable_sort = off;
 alter role sluice_api set jit = off;
 alter role sluice_api set statement_timeout = '10s';

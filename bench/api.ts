@@ -1,0 +1,192 @@
+// The API: requests/s of GET /v1/balances and GET /v1/deposits?limit=50, with key and rate limit, from the API's process, over bare
+// node:http and a named statement of pg that returns the same rows, JSON.stringify'd; 20 connections each. And the time of the deposits
+// page, newest and deep, at BENCH_DEPOSITS deposits (10 million) over the same page at 10 thousand; a half of them are one merchant's.
+//
+// node bench/api.ts prints the results; node bench/api.ts floor is the bare server.
+import {fork} from 'node:child_process'
+import {hash, randomBytes} from 'node:crypto'
+import {once} from 'node:events'
+import http from 'node:http'
+import type {AddressInfo} from 'node:net'
+import autocannon from 'autocannon'
+import pg from 'pg'
+import {columnsOf} from '../api/page.ts'
+import {balancesOf} from '../api/routes/balances.ts'
+import {depositFields, depositJoins} from '../api/routes/deposits.ts'
+import {roleUrl} from '../db/migrate.ts'
+import {withDatabase} from './database.ts'
+import {type Result, ratio} from './result.ts'
+
+const CONNECTIONS = 20
+const ROUNDS = 3
+const SECONDS = 5
+const FEW = 10_000
+
+export function benchApi(many = Number(process.env.BENCH_DEPOSITS ?? 10_000_000)): Promise<Result[]> {
+  return withDatabase(async ({pool, ownerUrl}) => {
+    const {merchantId, key} = await makeMerchants(pool)
+    await makeDeposits(pool, FEW)
+    const databaseUrl = roleUrl(ownerUrl, 'sluice_api')
+    const floor = await start(new URL(import.meta.url), ['floor', merchantId], {DATABASE_URL: databaseUrl})
+    const api = await start(new URL('../api/main.ts', import.meta.url), [], {
+      DATABASE_URL: databaseUrl,
+      PORT: '0',
+      RATE_LIMIT_PER_MINUTE: '1000000000',
+      LOG_LEVEL: 'info',
+    })
+    try {
+      const results = [
+        await compare('/v1/balances', api.url, floor.url, key),
+        await compare('/v1/deposits?limit=50', api.url, floor.url, key),
+      ]
+      const deep = `/v1/deposits?limit=50&cursor=${await deepCursor(api.url, key)}`
+      const pages = ['/v1/deposits?limit=50', deep, '/v1/deposits?limit=50&chain=POLYGON&status=reorged']
+      const small = await times(api.url, pages, key)
+      await makeDeposits(pool, many)
+      const large = await times(api.url, pages, key)
+      const names = ['newest page', 'deep page', 'rare filter']
+      for (const [n, name] of names.entries()) {
+        const what = `deposits, ${name}, at ${many} over ${FEW}`
+        results.push({what, value: large[n]!, floor: small[n]!, unit: 'ms', target: 'at most 1.5'})
+      }
+      return results
+    } finally {
+      api.child.kill('SIGKILL')
+      floor.child.kill('SIGKILL')
+    }
+  })
+}
+
+async function makeMerchants(pool: pg.Pool): Promise<{merchantId: string; key: string}> {
+  await pool.query(
+    `select app.create_merchant('Merchant ' || n, 'bench' || n, '{ETH,POLYGON}', 50) from generate_series(0, 99) n`,
+  )
+  await pool.query(
+    `insert into app.user (merchant_id, external_ref) select m.id, n::text from app.merchant m, generate_series(1, 100) n`,
+  )
+  await pool.query(`select chain.anchor(chain, 'bench', 1000000, '0x', now()) from app.chain`)
+  const {rows} = await pool.query<{id: string}>(`select id from app.merchant where prefix = 'bench0'`)
+  const merchantId = rows[0]!.id
+  const key = `sk_${randomBytes(32).toString('base64url')}`
+  await pool.query('select app.create_api_key($1, $2)', [merchantId, hash('sha256', key, 'buffer')])
+  return {merchantId, key}
+}
+
+/** Adds deposits until there are `total`: every second one of the first merchant; 98 % final, 1 % pending, 1 % reorged. */
+async function makeDeposits(pool: pg.Pool, total: number): Promise<void> {
+  await pool.query(
+    `insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash,
+       status, credited, version, finalised_at)
+     select u.merchant_id, u.id, a.chain, a.token, (random() * 1e18)::numeric(78, 0) + 1, '0x' || lpad(to_hex(n), 40, '5'),
+       '0x' || lpad(to_hex(n % 10000), 40, 'a'), '0x' || lpad(to_hex(n), 64, 'f'), 0, n / 10, '0x' || lpad(to_hex(n / 10), 64, 'b'),
+       case n % 100 when 98 then 'pending' when 99 then 'reorged' else 'final' end, true, 2, now()
+     from generate_series((select count(*) from app.deposit), $1::bigint - 1) n
+     join (select id, merchant_id, row_number() over (partition by merchant_id order by id) as nth,
+             dense_rank() over (order by merchant_id) - 1 as merchant from app.user) u
+       on u.merchant = case n % 2 when 0 then 0 else (n / 2) % 99 + 1 end and u.nth = (n / 200) % 100 + 1
+     join (select chain, token, row_number() over (order by chain, token) as nth from app.asset) a on a.nth = n % 3 + 1
+     order by n`,
+    [total],
+  )
+  await pool.query('truncate app.balance')
+  await pool.query(
+    `insert into app.balance select merchant_id, chain, token, sum(amount), count(*) from app.deposit where status = 'final' group by 1, 2, 3`,
+  )
+  await pool.query('vacuum analyze')
+  await pool.query('checkpoint')
+}
+
+async function start(module: URL, args: string[], environment: Record<string, string>) {
+  const child = fork(module, args, {env: {...process.env, ...environment}})
+  const [message] = await once(child, 'message')
+  return {child, url: (message as {url: string}).url}
+}
+
+/** Requests/s of the API and of the bare server, in turn; the medians. */
+async function compare(path: string, apiUrl: string, floorUrl: string, key: string): Promise<Result> {
+  const [values, floors]: [number[], number[]] = [[], []]
+  for (let round = 0; round <= ROUNDS; round++) {
+    const isWarmUp = round === 0
+    for (const [url, rates] of [
+      [floorUrl, floors],
+      [apiUrl, values],
+    ] as const) {
+      const rate = await requestsPerSecond(url + path, key, isWarmUp ? 2 : SECONDS)
+      if (!isWarmUp) rates.push(rate)
+    }
+  }
+  const what = `GET ${path}, ${CONNECTIONS} connections`
+  return {what, value: median(values), floor: median(floors), unit: 'requests/s', target: '1.0'}
+}
+
+async function requestsPerSecond(url: string, key: string, seconds: number): Promise<number> {
+  const headers = {authorization: `Bearer ${key}`}
+  const result = await autocannon({url, headers, connections: CONNECTIONS, duration: seconds})
+  if (result.non2xx || result.errors) throw new Error(`${url}: ${result.non2xx} refusals, ${result.errors} errors`)
+  return result.requests.total / result.duration
+}
+
+/** Median milliseconds of each page, asked for one at a time. */
+async function times(apiUrl: string, paths: string[], key: string): Promise<number[]> {
+  const measured: number[] = []
+  for (const path of paths) {
+    const samples: number[] = []
+    for (let n = 0; n < 400; n++) {
+      const began = performance.now()
+      const response = await fetch(apiUrl + path, {headers: {authorization: `Bearer ${key}`}})
+      if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+      await response.text()
+      if (n >= 100) samples.push(performance.now() - began)
+    }
+    measured.push(median(samples))
+  }
+  return measured
+}
+
+/** The cursor of the page after the first 4000 deposits. */
+async function deepCursor(apiUrl: string, key: string): Promise<string> {
+  let cursor = ''
+  for (let n = 0; n < 20; n++) {
+    const response = await fetch(`${apiUrl}/v1/deposits?limit=200${cursor && `&cursor=${cursor}`}`, {
+      headers: {authorization: `Bearer ${key}`},
+    })
+    cursor = ((await response.json()) as {next_cursor: string}).next_cursor
+  }
+  return cursor
+}
+
+function median(numbers: number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+}
+
+/** What an API can do at most: no framework, no key, no limit. */
+function serveFloor(merchantId: string): void {
+  const pool = new pg.Pool({connectionString: process.env.DATABASE_URL, max: 10})
+  const balances = {
+    name: 'balances',
+    text: `select m.fee_bps, b.* from app.merchant m, lateral (${balancesOf}) b where m.id = $1`,
+  }
+  const deposits = {
+    name: 'deposits',
+    text: `select ${columnsOf(depositFields)} from (
+      select * from app.deposit where merchant_id = $1 and credited and seq < $2 order by seq desc limit 50) p ${depositJoins}
+      order by p.seq desc`,
+  }
+  const server = http.createServer(async (request, response) => {
+    const query = request.url!.startsWith('/v1/balances')
+      ? {...balances, values: [merchantId]}
+      : {...deposits, values: [merchantId, Number.MAX_SAFE_INTEGER]}
+    const {rows} = await pool.query(query)
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify(rows))
+  })
+  server.listen(0, '127.0.0.1', () => {
+    process.send!({url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`})
+  })
+  process.on('disconnect', () => process.exit())
+}
+
+if (import.meta.main) {
+  if (process.argv[2] === 'floor') serveFloor(process.argv[3]!)
+  else for (const result of await benchApi()) console.log(JSON.stringify({...result, ratio: ratio(result)}))
+}
