@@ -2,14 +2,14 @@
 // few fields that we read, and as many blocks per transaction as were fetched while the last one committed. Promises: the blocks are
 // those of the heights asked for, in order; each carries all its receipts, and a receipt of another block is refused and asked for
 // again. (evm-processor's own stage validates and maps every field of every transaction, ten blocks to a transaction: bench/RESULTS.md
-// has both.) The blocks near the head, and call traces, are left to evm-processor.
+// has its rate beside ours.) The blocks near the head, and call traces, are left to evm-processor.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../service/errors.ts'
-import type {EvmLog, EvmTransaction} from './transfers.ts'
+import type {EvmBlock, EvmLog} from './transfers.ts'
 
-export interface FetchedBlock {
+export interface FetchedBlock extends EvmBlock {
   header: {
     height: number
     hash: string
@@ -19,14 +19,11 @@ export interface FetchedBlock {
     transactionsRoot: string
     logsBloom: string
   }
-  transactions: EvmTransaction[]
-  logs: EvmLog[]
-  traces: []
 }
 
 const blocksPerCall = 25
 const callsInFlight = 5
-const blocksPerTransaction = 1000
+const blocksPerTransaction = 500
 const attempts = 10
 
 /** Yields the blocks from a height to another in ascending batches. */

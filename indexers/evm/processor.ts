@@ -12,8 +12,8 @@ import type {Logger} from '../../service/log.ts'
 import type {ChainSettings} from '../../service/settings.ts'
 import {writeBlocks} from '../match.ts'
 import type {ChainDatabase} from '../store.ts'
-import {fetchRange} from './catch-up.ts'
-import {type EvmFrame, type EvmLog, type EvmTransaction, transfersOf} from './transfers.ts'
+import {type FetchedBlock, fetchRange} from './catch-up.ts'
+import {transfersOf} from './transfers.ts'
 
 /** Root of the trie of no transactions. */
 const noTransactionsRoot = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
@@ -40,20 +40,6 @@ const fields = {
   },
 } as const
 
-interface ReadEvmBlock {
-  header: {
-    height: number
-    hash: string
-    parentHash: string
-    timestamp: number
-    transactionsRoot: string
-    logsBloom: string
-  }
-  transactions: EvmTransaction[]
-  logs: EvmLog[]
-  traces: EvmFrame[]
-}
-
 /**
  * Follows the chain until the process ends: an error that cannot be retried ends it with code 1, and the next start goes on from what
  * was committed.
@@ -78,7 +64,7 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
   withPresentHead(processor, chain.pollIntervalMs, log)
 
   processor.run(database, async ({store, blocks}) => {
-    const read = (blocks as unknown as ReadEvmBlock[]).map(block => {
+    const read = (blocks as unknown as FetchedBlock[]).map(block => {
       assertWhole(block, traces !== 'off')
       const {height, hash, parentHash, timestamp} = block.header
       const candidates = transfersOf(block, chain.assets[0].token, tokens)
@@ -89,7 +75,7 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
 }
 
 // What a node that lags, or has forgotten, leaves out of its answers must not look like a block without it.
-function assertWhole({header, transactions, logs, traces}: ReadEvmBlock, isTraced: boolean): void {
+function assertWhole({header, transactions, logs, traces}: FetchedBlock, isTraced: boolean): void {
   const refuse = (what: string) => {
     const error = new RetryableError(`the node left out ${what} of block ${header.height} (${header.hash})`)
     throw Object.assign(error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
