@@ -6,17 +6,7 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /** Waits after the first attempt, the second, and so on, in milliseconds. */
-const waitsMs = [
-  5 * second,
-  5 * minute,
-  30 * minute,
-  2 * hour,
-  5 * hour,
-  10 * hour,
-  14 * hour,
-  20 * hour,
-  24 * hour,
-]
+const waitsMs = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour]
 /** Spreads the deliveries that failed together: each waits up to this share longer. */
 const jitter = 0.1
 const retryAfterMaxMs = 24 * hour
