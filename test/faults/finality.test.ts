@@ -1,11 +1,12 @@
 // What makes a block final, and what happens when the chain forks below what the store can undo, or below what is final already.
 import {describe, test} from 'vitest'
 import {World} from '../support/indexer.ts'
-import type {Behaviour} from '../support/rpc-proxy.ts'
+import type {Behaviour, Call} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
 const hex = (height: number) => `0x${height.toString(16)}`
 const patience = 5
+const lie = (hash: string) => hash.replace(/^0x../, '0xff')
 
 /** A node whose final block stays where it is. */
 async function stalled(world: World): Promise<Behaviour> {
@@ -17,12 +18,12 @@ const incidents = ({db}: World) =>
   db.rows(`select kind, subject, details, resolution from app.incident where kind = 'fork_below_final' order by id`)
 
 const halted = (world: World) =>
-  until(async () => (await world.cursor()).halted_at, {timeoutMs: 25_000, what: 'the chain to be halted'})
+  until(async () => (await world.cursor()).halted_at, {timeoutMs: 60_000, what: 'the chain to be halted'})
 
 /** Waits until the indexer, which waits, has looked at the node some times more. */
 const looks = (world: World, times = 2) => world.node.asked(times, 'eth_chainId')
 
-describe.concurrent('finality', {timeout: 60_000}, () => {
+describe.concurrent('finality', {timeout: 240_000}, () => {
   test('by N confirmations: a block is final when it and the blocks above it are N, and not before', async ({
     expect,
     ...test
@@ -59,7 +60,7 @@ describe.concurrent('finality', {timeout: 60_000}, () => {
     expect(await world.cursor()).toMatchObject({final_height: head - 8})
     for (const {txid} of [kept, dropped]) expect(await world.history(txid)).toMatchObject([{status: 'pending'}])
 
-    await indexer.reaches(await anvil.reorg(92, {5: [kept.raw]}), 30_000)
+    await indexer.reaches(await anvil.reorg(92, {5: [kept.raw]}))
     expect(await world.history(dropped.txid)).toMatchObject([{status: 'reorged', events: 'pending reorged'}])
     expect(await world.history(kept.txid)).toMatchObject([{status: 'pending', height: kept.height + 5}])
     expect(await world.db.rows('select * from app.deposit where txid = $1', [before.txid])).toEqual(final)
@@ -83,18 +84,35 @@ describe.concurrent('finality', {timeout: 60_000}, () => {
     await indexer.finalises(height)
     const {final_height} = (await world.cursor()) as {final_height: number}
     const everything = await world.everything()
+    const atFinal = ({method, params}: Call) =>
+      method === 'eth_getBlockByNumber' && params[0] === hex(final_height) && params[1] === false
     let lies = patience - 1
-    node.behave = async ({method, params}, pass) => {
+    node.behave = async (call, pass) => {
       const answer = (await pass()) as {hash: string}
-      const lie =
-        method === 'eth_getBlockByNumber' && params[0] === hex(final_height) && params[1] === false && lies-- > 0
-      return lie ? {...answer, hash: answer.hash.replace(/^0x../, '0xff')} : answer
+      return atFinal(call) && lies-- > 0 ? {...answer, hash: lie(answer.hash)} : answer
     }
     await node.asked(patience + 1, 'eth_getBlockByNumber', hex(final_height))
     expect(lies).toBeLessThan(0)
     expect(await world.everything()).toEqual(everything)
+
+    // Nor does one that answers another question than it was asked, as often as it likes.
+    node.behave = (call, pass) => pass(atFinal(call) ? [hex(final_height - 1), false] : undefined)
+    await node.asked(patience + 2, 'eth_getBlockByNumber', hex(final_height))
+    expect(await world.everything()).toEqual(everything)
+
+    // A final block that is not on our chain makes nothing final, whatever its height.
+    node.behave = async ({params}, pass) => {
+      const answer = (await pass()) as {hash: string}
+      return params?.[0] === 'finalized' ? {...answer, hash: lie(answer.hash)} : answer
+    }
+    const {height: head} = await world.anvil.block()
+    await world.mined(4)
+    await node.asked(3, 'eth_getBlockByNumber', 'finalized')
+    expect(await world.cursor()).toMatchObject({final_height, head_height: head + 4})
     expect(indexer.ends).toEqual([])
     expect(await world.db.rows('select * from app.incident')).toEqual([])
+    node.behave = undefined
+    await indexer.finalises(head - 4)
   })
 
   test('a fork below the final block halts the chain for an operator, who lets it go on when the node was wrong, or rewinds it', async ({
@@ -112,7 +130,6 @@ describe.concurrent('finality', {timeout: 60_000}, () => {
     const {final_height, final_hash} = (await world.cursor()) as {final_height: number; final_hash: string}
 
     // A node that shows another chain above `stays`, for good as far as anybody can tell.
-    const lie = (hash: string) => hash.replace(/^0x../, '0xff')
     node.behave = async ({method, params}, pass) => {
       const answer = (await pass()) as {hash: string} | null
       const lies = method === 'eth_getBlockByNumber' && params[1] === false && Number(params[0]) > stays.height
@@ -147,7 +164,7 @@ describe.concurrent('finality', {timeout: 60_000}, () => {
     // The operator goes back below where the chains part; a height above that is refused.
     await db.rows(`select app.request_rewind('ETH', $1)`, [stays.height + 1])
     await until(async () => indexer.logs.some(({error}) => `${error}`.includes('choose a lower one')), {
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
       what: 'the refusal of a height above the fork',
     })
     await db.rows(`select app.request_rewind('ETH', $1)`, [stays.height - 1])

@@ -62,6 +62,14 @@ const misbehaviours: Record<string, Misbehaviour> = {
     },
     transport: 'ws',
   },
+  'shows an empty block': {
+    behave: () => async (call, pass) => {
+      const answer = (await pass()) as Block | null
+      if (isFullBlock(call) && answer) return {...answer, transactions: [], logsBloom: `0x${'0'.repeat(512)}`}
+      return ['eth_getBlockReceipts', 'debug_traceBlockByHash'].includes(call.method) ? [] : answer
+    },
+    transport: 'ws',
+  },
   'has no receipts': {
     behave: () => on(['eth_getBlockReceipts'], () => []),
     shows: 'eth_getBlockReceipts',
@@ -114,6 +122,11 @@ const misbehaviours: Record<string, Misbehaviour> = {
   },
 }
 
+const isAtHead = async ({anvil, db}: World) => {
+  const [at] = await db.rows<{hash: string}>('select head_hash as hash from chain.cursor')
+  return at?.hash === (await anvil.block()).hash
+}
+
 async function invariants(world: World, expect: ExpectStatic): Promise<void> {
   const {db, anvil} = world
   const blocks = await db.rows<{height: number; hash: string}>('select height, hash from chain.block order by height')
@@ -124,7 +137,7 @@ async function invariants(world: World, expect: ExpectStatic): Promise<void> {
   expect(await db.rows('select * from app.incident')).toEqual([])
 }
 
-describe.concurrent('a node', {timeout: 120_000}, () => {
+describe.concurrent('a node', {timeout: 240_000}, () => {
   test.for(['ws', 'http'] as const)('over %s that does wrong', async (transport, {expect, ...test}) => {
     const world = await World.create(test, {transport})
     const {indexer, anvil, node, user, other, db} = world
@@ -179,7 +192,7 @@ describe.concurrent('a node', {timeout: 120_000}, () => {
     indexer.start()
     await world.mined(3)
     const restarted = (times: number) =>
-      until(async () => indexer.ends.length >= times, {timeoutMs: 20_000, what: `${times} starts after a stall`})
+      until(async () => indexer.ends.length >= times, {timeoutMs: 60_000, what: `${times} starts after a stall`})
 
     node.behave = on(['eth_getBlockReceipts'], () => faults.hang())
     const txid = await anvil.send({to: world.user.address, value: 5n})
@@ -249,15 +262,23 @@ describe.concurrent('a node', {timeout: 120_000}, () => {
         const answer = (await pass()) as Block
         return isFullBlock(call) ? {...answer, transactions: []} : answer
       },
+      async (call, pass) => {
+        const answer = (await pass()) as Block
+        return isFullBlock(call) ? {...answer, parentHash: `0x${'f'.repeat(64)}`} : answer // of another fork
+      },
       async (call, pass) => (call.method === 'eth_getBlockReceipts' ? [] : pass()),
       async (call, pass) => (call.method === 'eth_getBlockReceipts' ? withoutLogs(await pass()) : pass()),
     ]
     let calls = 0
-    node.behave = on(reading, (call, pass) =>
-      ++calls % 40 === 0 ? wrong[(calls / 40) % wrong.length]!(call, pass) : pass(),
-    )
+    let misbehaved = 0
+    node.behave = on(reading, (call, pass) => {
+      return ++calls % 90 === 0 ? wrong[misbehaved++ % wrong.length]!(call, pass) : pass()
+    })
     indexer.start()
-    await node.asked(wrong.length * 40, 'eth_getBlockByNumber')
+    await until(async () => misbehaved >= wrong.length || (await isAtHead(world)), {
+      timeoutMs: 60_000,
+      what: 'every misbehaviour to be met',
+    })
     node.behave = undefined
     await world.mined(9)
     await indexer.finalises(200)

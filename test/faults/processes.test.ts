@@ -13,7 +13,7 @@ const writing = ({db}: World) =>
       )
       return row?.pid
     },
-    {timeoutMs: 20_000, what: 'an indexer in the middle of its transaction'},
+    {timeoutMs: 60_000, what: 'an indexer in the middle of its transaction'},
   )
 
 /** Holds the row that every settlement needs, runs `meanwhile`, and lets go. */
@@ -28,7 +28,7 @@ async function holdingCursor(world: World, meanwhile: () => Promise<void>): Prom
   }
 }
 
-describe.concurrent('an indexer', {timeout: 60_000}, () => {
+describe.concurrent('an indexer', {timeout: 240_000}, () => {
   test('stands by while another is active, and takes over when that one is killed', async ({
     expect,
     onTestFinished,
@@ -40,7 +40,7 @@ describe.concurrent('an indexer', {timeout: 60_000}, () => {
     const second = Indexer.start({db, rpcUrl: node.wsUrl, settings: {USDC_ADDRESS: world.anvil.usdc}})
     onTestFinished(() => second.stop())
     await until(async () => second.said('another indexer of this chain is active'), {
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       what: 'the second indexer to stand by',
     })
     await world.mined(2)
@@ -51,7 +51,7 @@ describe.concurrent('an indexer', {timeout: 60_000}, () => {
     expect(second.said('following the chain')).toBe(true)
     indexer.start()
     await until(async () => indexer.said('another indexer of this chain is active'), {
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       what: 'the first indexer to stand by',
     })
     await world.mined(9)
@@ -130,7 +130,7 @@ describe.concurrent('an indexer', {timeout: 60_000}, () => {
     indexer.start()
     await world.mined()
     indexer.disconnect()
-    await until(async () => !indexer.alive || indexer.ends.length, {timeoutMs: 5000, what: 'the indexer to end'})
+    await until(async () => !indexer.alive || indexer.ends.length, {timeoutMs: 60_000, what: 'the indexer to end'})
     expect(indexer.ends[0]).toBe(0)
   })
 })

@@ -114,7 +114,7 @@ export class Indexer {
   }
 
   /** Waits until the newest indexed block is this one. */
-  async reaches({height, hash}: {height: number; hash: string}, timeoutMs = 20_000): Promise<void> {
+  async reaches({height, hash}: {height: number; hash: string}, timeoutMs = 60_000): Promise<void> {
     const {db} = this.#options
     await until(
       async () => {
@@ -128,7 +128,7 @@ export class Indexer {
   }
 
   /** Waits until everything up to this height is final. */
-  async finalises(height: number, timeoutMs = 20_000): Promise<void> {
+  async finalises(height: number, timeoutMs = 60_000): Promise<void> {
     const {db} = this.#options
     await until(
       async () => {

@@ -126,7 +126,7 @@ export class RpcProxy {
     const key = first === undefined ? method : `${method} ${first}`
     const from = this.#counts.get(key) ?? 0
     await until(async () => (this.#counts.get(key) ?? 0) >= from + times, {
-      timeoutMs: 25_000,
+      timeoutMs: 60_000,
       what: `${times} × ${key}`,
     })
   }
