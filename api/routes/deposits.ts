@@ -15,8 +15,8 @@ export const depositFields: Fields = {
   chain: {plain: 'p.chain'},
   token: {plain: 'p.token'},
   amount: {plain: 'app.decimal(p.amount, a.decimals)'},
-  sender: 'p.sender',
-  txid: 'p.txid',
+  sender: {plain: 'p.sender'}, // addresses and transaction ids are hex, base58 or bech32 on every chain
+  txid: {plain: 'p.txid'},
   status: {plain: 'p.status'},
   confirmations: {
     number: `case p.status when 'reorged' then 0 else greatest(c.head_height - p.block_height + 1, 0) end`,

@@ -18,8 +18,8 @@ return trim_scale(amount * case decimals when 18 then 1e-18 when 6 then 1e-6 els
 comment on function app.decimal is 'An amount in base units as an exact decimal string without trailing zeros.';
 
 create function app.iso(at timestamptz) returns text
-language sql stable parallel safe -- stable, as to_char is; the planner would not inline it otherwise
-return to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+language sql stable parallel safe -- to_json writes ISO 8601 faster than to_char; the microsecond keeps it from dropping trailing zeros
+return substr(to_json(date_trunc('milliseconds', at at time zone 'UTC') + interval '1 microsecond')::text, 2, 23) || 'Z';
 comment on function app.iso is 'ISO 8601 in UTC with milliseconds.';
 
 create table app.asset (
