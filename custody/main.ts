@@ -1,13 +1,15 @@
 // Custody as a process. PROVISIONAL: it keeps the address pool filled from a local seed, and signs nothing. Promises: says that it is ready
-// once addresses are free; refuses to run with a seed that did not make the database's addresses, and never makes a new seed beside them;
+// once addresses are free, or another custody process sees to that; refuses to run with a seed that did not make the database's addresses, and never makes a new seed beside them;
 // ends with exit code 1 when it loses the database.
 import path from 'node:path'
-import pg from 'pg'
+import {setTimeout as sleep} from 'node:timers/promises'
+import type pg from 'pg'
+import {lockConnection} from '../db/pool.ts'
 import {PermanentError} from '../service/errors.ts'
 import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
-import {channel, checkPool, fillPool, hasAddresses, lockPool, tryLockPool} from './pool.ts'
+import {channel, checkPool, fillPool, hasAddresses, tryLockPool} from './pool.ts'
 import {createSeed, evmAddresses, readSeed} from './seed.ts'
 
 const checkIntervalMs = 1000
@@ -16,20 +18,19 @@ const log = logger('custody')
 
 async function main(): Promise<never> {
   const settings = readSettings()
-  const client = new pg.Client({
-    connectionString: databaseUrlOf(settings),
-    application_name: 'sluice-custody',
-    keepAlive: true,
-  })
+  const client = lockConnection(databaseUrlOf(settings), 'sluice-custody')
   client.on('error', error => {
     log.fatal({error: error.message}, 'the database connection is lost')
     process.exit(1)
   })
   endWhenAsked() // every insert is a transaction of its own; there is nothing to finish
   await client.connect()
-  if (!(await tryLockPool(client))) {
-    log.info('another custody process fills the pool of this database; standing by')
-    await lockPool(client)
+  for (let standingBy = false; !(await tryLockPool(client)); standingBy = true) {
+    if (!standingBy) {
+      log.info('another custody process fills the pool of this database; standing by')
+      announceReady() // addresses are being made, by the other one
+    }
+    await sleep(checkIntervalMs)
   }
   const derive = await evmAddresses(await openSeed(settings.home, client))
   await checkPool(client, derive)
@@ -43,7 +44,7 @@ async function main(): Promise<never> {
     const added = await fillPool(client, derive, settings.addressPoolSize)
     if (added) log.info({added}, 'the address pool is filled')
     if (isFirst) announceReady()
-    await Promise.race([woken, new Promise(resolve => setTimeout(resolve, checkIntervalMs))])
+    await Promise.race([woken, sleep(checkIntervalMs)])
   }
 }
 

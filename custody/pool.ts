@@ -21,11 +21,6 @@ export async function tryLockPool(client: pg.Client): Promise<boolean> {
   return rows[0]!.taken
 }
 
-/** Waits until no other process does. */
-export async function lockPool(client: pg.Client): Promise<void> {
-  await client.query(`select pg_advisory_lock(${lock})`)
-}
-
 export async function hasAddresses(client: pg.Client): Promise<boolean> {
   const {rowCount} = await client.query('select from app.pool_address where family = $1 limit 1', [family])
   return rowCount !== 0

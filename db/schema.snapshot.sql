@@ -349,7 +349,7 @@ create table app.deposit (
   finalised_at timestamp with time zone, -- When it became final.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
-  constraint deposit_txid_output_index_chain_address_key UNIQUE (txid, output_index, chain, address)
+  constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token)
 );
 CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE credited;
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE credited;
@@ -358,15 +358,14 @@ CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
-CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount) OR (new.token <> old.token)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
-CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.credited <> new.credited) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)))) EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR (old.credited <> new.credited) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 
 -- What happened, once for each change of state. Never changed, never deleted.
 create table app.event (
   id uuid not null, -- Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.
   "position" bigint not null generated always as identity, -- Order of insertion.
-  txn xid8 not null default pg_current_xact_id(), -- Transaction that inserted it, as long as the sequence is not given.
   sequence bigint, -- Order in which events became visible; gaps are allowed. Null for a moment after the commit.
   merchant_id uuid not null, -- The merchant that is told.
   type text not null, -- Type, such as deposit.confirmed.
@@ -385,7 +384,7 @@ CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequ
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text not null, -- Chain code.
-  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, recipient_changed or fork_below_final.
+  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced or fork_below_final.
   subject text not null, -- The id of the deposit, or the chain.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
@@ -820,7 +819,7 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN to_char((at AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text);
+RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
 
 -- What /metrics says about the database, by Prometheus name.
 CREATE OR REPLACE FUNCTION app.metrics()
@@ -949,6 +948,7 @@ declare
   is_gone boolean;
   reason text;
 begin
+  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries, as everybody locks them
   with result as materialized (
     select *, at - age_ms * interval '1 millisecond' as attempted_at
     from unnest(deliveries, numbers, ages_ms, durations_ms, response_statuses, errors, waits_ms) with ordinality
@@ -1094,6 +1094,8 @@ declare
   incident app.incident;
   deposit app.deposit;
 begin
+  select * into incident from app.incident i where i.id = incident_id;
+  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
   select * into incident from app.incident i where i.id = incident_id for update;
   if incident.id is null then raise exception 'no incident %', incident_id using errcode = 'P0002'; end if;
   if incident.resolved_at is not null then
@@ -1103,7 +1105,6 @@ begin
     if incident.kind not like 'final_deposit_%' then
       raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
     end if;
-    perform from chain.cursor c where c.chain = incident.chain for update;
     perform set_config('app.decided_by_operator', 'on', true);
     update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null
     where d.id = incident.subject::uuid and d.status = 'final' returning * into strict deposit;
@@ -1169,27 +1170,23 @@ begin
   return new_secret;
 end $function$;
 
--- Gives committed events their sequence; returns how many still wait. One caller at a time, the others return at once.
+-- Numbers committed events in the order in which they became visible. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000)
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-declare waiting int;
+declare sequenced int;
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended('app.sequence_events', 0)) then return 1; end if;
+  perform pg_advisory_xact_lock(hashtextextended('app.sequence_events', 0));
   with ready as materialized (
-    select id, nextval('app.event_sequence') as sequence from (
-      select id from app.event
-      where sequence is null
-        and (txn < pg_snapshot_xmin(pg_current_snapshot()) or txn >= pg_snapshot_xmax(pg_current_snapshot()))
-      order by position limit batch
-    ) oldest_first
+    select id, nextval('app.event_sequence') as sequence
+    from (select id from app.event where sequence is null order by position limit batch) oldest_first
   )
   update app.event e set sequence = r.sequence from ready r where e.id = r.id;
-  select count(*) into waiting from (select from app.event where sequence is null limit 1) rest;
-  return waiting;
+  get diagnostics sequenced = row_count;
+  return sequenced;
 end $function$;
 
 -- Enables or disables a chain for a merchant. Existing addresses stay watched and credited either way.
@@ -1318,6 +1315,7 @@ create table chain.block (
   constraint block_chain_height_key UNIQUE (chain, height),
   constraint block_check CHECK ((id = ((chain || ':'::text) || height)))
 );
+CREATE TRIGGER note_delete AFTER DELETE ON chain.block REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_blocks();
 
 -- Where each chain stands: the newest indexed block and the newest final one.
 create table chain.cursor (
@@ -1337,6 +1335,15 @@ create table chain.cursor (
   tracer text, -- Which of the node's tracers numbers internal calls on this chain (debug or trace); never changes once it is set.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
+
+-- Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.
+create unlogged table chain.dropped_block (
+  txn xid8 not null, -- The transaction.
+  chain text not null, -- Chain code.
+  height integer not null, -- Height of the block.
+  hash text not null -- Hash of the block.
+);
+CREATE INDEX dropped_block_txn ON chain.dropped_block USING btree (txn);
 
 -- Transfers that a running transaction inserted, changed or deleted. Empty between transactions.
 create unlogged table chain.touched (
@@ -1446,6 +1453,17 @@ begin
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $function$;
 
+CREATE OR REPLACE FUNCTION chain.note_blocks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into chain.dropped_block select pg_current_xact_id(), chain, height, hash from changed;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION chain.note_status()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1500,10 +1518,12 @@ begin
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp()
     where chain = of_chain and status = 'pending' and block_height <= final_height
-    returning id, merchant_id, token, amount, credited, version, block_height, txid, output_index
+    returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
   ), counted as (
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, of_chain, token, sum(amount), count(*) from promoted where credited group by merchant_id, token
+    select merchant_id, of_chain, token, sum(amount), count(*) from promoted
+    where credited and settlement_id is null -- one that was lost after a payout collected it is not counted again
+    group by merchant_id, token
   ), ordered as (
     select *, row_number() over (order by block_height, txid, output_index) as n from promoted where credited
   )
@@ -1536,7 +1556,7 @@ begin
   end if;
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'rewound'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null and at.rewind_to is not null;
-  update chain.cursor c set rewind_to = null, halted_at = null, last_reorg_at = clock_timestamp(), last_reorg_depth = at.head_height - to_height
+  update chain.cursor c set rewind_to = null, halted_at = null
   where c.chain = of_chain;
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $function$;
@@ -1550,6 +1570,7 @@ AS $function$
 declare
   at chain.cursor;
   head chain.block;
+  reorg_depth int;
 begin
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
@@ -1564,6 +1585,14 @@ begin
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
     update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
     where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
+    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
+    select count(*) into reorg_depth from gone g
+    where g.height > at.final_height and not exists (
+      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
+    );
+    if reorg_depth > 0 then
+      update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain;
+    end if;
   end if;
   delete from chain.touched_chain where txn = new.txn and chain = new.chain;
   return null;
@@ -1599,13 +1628,16 @@ begin
     select t.* from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
   ), net as (
     select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null as alive, d.transfer_id,
-      (d.token, d.amount) is distinct from (t.token, t.amount) as changed,
+      d.amount is distinct from t.amount as changed,
       (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
-      d.token as old_token, d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender, coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
+      d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
+      coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
       coalesce(t.block_height, d.block_height) as block_height, coalesce(t.block_hash, d.block_hash) as block_hash, t.id as live_id
-    from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address
-  ), held_back as ( -- paid to somebody else at a position that holds a final deposit: nobody is credited until an operator decides
-    select n.* from net n where n.deposit_id is null and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
+    from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
+  ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
+    select n.* from net n
+    where n.alive and (n.deposit_id is null or n.status = 'reorged')
+      and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
   ), created as (
     insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, token, amount, sender, block_height, block_hash,
       status, credited, version)
@@ -1619,7 +1651,7 @@ begin
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
     order by n.block_height, n.txid, n.output_index
-    returning id, credited, version, block_height, txid, output_index, token, amount, token as old_token, amount as old_amount,
+    returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps
   ), step as (
     select *, case
@@ -1627,13 +1659,14 @@ begin
         when alive and status = 'pending' and changed then array['deposit.reorged', 'deposit.pending']
         when not alive and status = 'pending' then array['deposit.reorged']
         else '{}' end as steps
-    from net where deposit_id is not null and status <> 'final'
+    from net n
+    where deposit_id is not null and status <> 'final' and not exists (select from held_back h where h.deposit_id = n.deposit_id)
   ), updated as (
     update app.deposit d set
-      status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps), token = s.token,
+      status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps),
       amount = s.amount, sender = coalesce(s.sender, d.sender), block_height = s.block_height, block_hash = s.block_hash
     from step s where d.id = s.deposit_id and (s.steps <> '{}' or (s.alive and s.moved))
-    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_token, s.old_amount, s.steps
+    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_amount, s.steps
   ), healed as (
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
     from net n
@@ -1645,14 +1678,13 @@ begin
       jsonb_build_object('transfer', transfer_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
     from net where status = 'final' and (not alive or changed or moved)
     union all
-    select of_chain, 'recipient_changed', live_id,
+    select of_chain, 'payment_replaced', live_id,
       jsonb_build_object('transfer', live_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
     from held_back
     on conflict do nothing
   ), emitted as (
     select x.id, e.type, x.version - cardinality(x.steps) + e.n::int as version,
-      case when e.type = 'deposit.reorged' then x.old_token else x.token end as token,
-      case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
+      x.token, case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
       row_number() over (order by e.type = 'deposit.pending', x.block_height, x.txid, x.output_index) as n
     from (select * from updated union all select * from created) x cross join unnest(x.steps) with ordinality as e (type, n)
     where x.credited
@@ -1754,8 +1786,6 @@ alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
 alter role sluice_analyst connection limit 20;
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
-grant execute on function app."decimal"(numeric,integer) to sluice_analyst;
-grant execute on function app.iso(timestamp with time zone) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
@@ -1766,6 +1796,7 @@ grant select on analytics.unattributed to sluice_analyst;
 grant usage on schema analytics to sluice_analyst;
 
 -- sluice_api
+alter role sluice_api set enable_sort = 'off';
 alter role sluice_api set jit = 'off';
 alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';

@@ -5,6 +5,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
 
 let db: TestDatabase
 let user: TestUser
@@ -268,4 +269,120 @@ test('the cursor tells the last reorganisation and its depth; reading the same b
   expect(after).toMatchObject({depth: 3})
   expect(after!.at).not.toEqual(before!.at)
   expect(await db.rows('select from chain.dropped_block')).toEqual([])
+})
+
+test('a false token that becomes a real one when its transaction runs again is credited as what it is, and the reverse is not', async () => {
+  const [fake, real] = [
+    {txid: 'first-fake', token: '0xfa15e', amount: 2n, recipient: user.address},
+    {txid: 'first-real', token: 'USDC', amount: 2n, recipient: user.address},
+  ]
+  await writer.write({add: [[fake, real]]})
+  await writer.write({
+    drop: 1,
+    add: [
+      [
+        {...fake, token: 'USDC'},
+        {...real, token: '0xfa15e'},
+      ],
+    ],
+  })
+  await writer.finalize(writer.head.height)
+  const rows = await db.rows(
+    `select txid, token, status, credited, version, array(select type from app.event e where e.subject_id = d.id order by position) as events
+     from app.deposit d where txid like 'first-%' order by txid, token collate "C"`,
+  )
+  expect(rows).toEqual([
+    {txid: 'first-fake', token: '0xfa15e', status: 'reorged', credited: false, version: 2, events: []},
+    {
+      txid: 'first-fake',
+      token: 'USDC',
+      status: 'final',
+      credited: true,
+      version: 2,
+      events: ['deposit.pending', 'deposit.confirmed'],
+    },
+    {txid: 'first-real', token: '0xfa15e', status: 'final', credited: false, version: 2, events: []},
+    {
+      txid: 'first-real',
+      token: 'USDC',
+      status: 'reorged',
+      credited: true,
+      version: 2,
+      events: ['deposit.pending', 'deposit.reorged'],
+    },
+  ])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
+
+test('a payment that returns to an earlier recipient, beside a final deposit of another, is credited to nobody until an operator decides', async () => {
+  const other = await makeUser(db, user.merchantId, ['ETH'])
+  const to = (recipient: string) => [[{txid: 'back-and-forth', amount: 100n, recipient}]]
+  await writer.write({add: to(other.address)})
+  await writer.write({drop: 1, add: to(user.address)})
+  await writer.finalize(writer.head.height)
+  await rewind(writer.head.height - 1)
+  await writer.write({add: to(other.address)})
+  await writer.finalize(writer.head.height)
+  const statuses = () => db.rows(`select address, status from app.deposit where txid = 'back-and-forth' order by seq`)
+  expect(await statuses()).toEqual([
+    {address: other.address, status: 'reorged'},
+    {address: user.address, status: 'final'},
+  ])
+  const open = await db.rows<{id: string; kind: string}>(
+    'select id, kind from app.incident where resolved_at is null order by kind',
+  )
+  expect(open.map(({kind}) => kind)).toEqual(['final_deposit_vanished', 'payment_replaced'])
+  await db.rows(`select app.resolve_incident($1, 'reorged')`, [open[0]!.id])
+  expect(await statuses()).toEqual([
+    {address: other.address, status: 'final'},
+    {address: user.address, status: 'reorged'},
+  ])
+  expect(await db.rows('select * from app.incident where resolved_at is null')).toEqual([])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
+
+test('an operator and the indexer lock in the same order', async () => {
+  await writer.write({add: [[{txid: 'locked', amount: 1n, recipient: user.address}]]})
+  await writer.finalize(writer.head.height)
+  await rewind(writer.head.height - 1)
+  await writer.write({add: [[]]})
+  const [incident] = await db.rows<{id: string}>('select id from app.incident where resolved_at is null')
+  const holder = await db.pool.connect()
+  try {
+    await holder.query('begin')
+    await holder.query(`select from chain.cursor where chain = 'ETH' for update`)
+    const resolving = db.rows(`select app.resolve_incident($1, 'reorged')`, [incident!.id])
+    await until(async () => (await db.rows(`select from pg_locks where not granted`)).length > 0, {
+      timeoutMs: 5000,
+      what: 'the operator to wait',
+    })
+    await holder.query(`update app.incident set kind = kind where id = $1`, [incident!.id]) // what settling does next
+    await holder.query('commit')
+    await resolving
+  } finally {
+    holder.release()
+  }
+})
+
+test('a deposit that was lost after a payout collected it is not counted again when it returns', async () => {
+  const paid = {txid: 'paid-out', amount: 9n, recipient: user.address}
+  await writer.write({add: [[paid]]})
+  await writer.finalize(writer.head.height)
+  const [deposit] = await db.rows<{id: string; merchant_id: string}>(
+    `update app.deposit set settlement_id = gen_random_uuid() where txid = 'paid-out' returning id, merchant_id`,
+  )
+  await db.rows(
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values ($1, 'ETH', 'USDC', -9, -1)`,
+    [deposit!.merchant_id],
+  )
+  await rewind(writer.head.height - 1)
+  await writer.write({add: [[]]})
+  await db.rows(
+    `select app.resolve_incident(id, 'reorged') from app.incident where subject = $1 and resolved_at is null`,
+    [deposit!.id],
+  )
+  await writer.write({add: [[paid]]})
+  await writer.finalize(writer.head.height)
+  expect(await db.rows('select status from app.deposit where id = $1', [deposit!.id])).toEqual([{status: 'final'}])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })

@@ -12,6 +12,8 @@ export interface NodeBlock {
 export interface FinalitySource {
   /** The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say. */
   finalBlock(): Promise<NodeBlock | undefined>
+  /** How many blocks of our own chain a final one must count, itself included; 1 where the node's word is enough. */
+  confirmations: number
   /** The hash at a height; undefined where the node has no block. */
   hashAt(height: number): Promise<string | undefined>
 }
@@ -27,14 +29,16 @@ export async function advanceFinality(source: FinalitySource, cursor: ChainCurso
   const final = await source.finalBlock()
   const at = await cursor.read()
   if (!final || !at || final.height <= at.finalHeight) return
-  if (final.height <= at.headHeight) {
+  // Our own chain must be as long, too: behind a balancer, head and final block may be the words of two nodes on two forks.
+  const confirmed = at.headHeight - source.confirmations + 1
+  if (final.height <= confirmed) {
     await cursor.finalize(final.height, final.hash)
     return
   }
-  const buried = Math.min(at.headHeight, final.height - burialBlocks)
-  if (buried <= at.finalHeight) return
-  const hash = await source.hashAt(buried)
-  if (hash) await cursor.finalize(buried, hash)
+  const deep = final.height <= at.headHeight ? confirmed : Math.min(confirmed, final.height - burialBlocks)
+  if (deep <= at.finalHeight) return
+  const hash = await source.hashAt(deep)
+  if (hash) await cursor.finalize(deep, hash)
 }
 
 /** What the node shows at our final height. A node that has no block there lags, which proves nothing. */

@@ -1,18 +1,14 @@
 // One active indexer per chain. Promises: the lock is held by a connection of its own, so it is free the moment its holder dies; who
 // loses that connection ends at once, because another may be active already.
 import {setTimeout as sleep} from 'node:timers/promises'
-import pg from 'pg'
+import {lockConnection} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
 
 const retryMs = 1000
 
 /** Resolves when this process is the active indexer of the chain. */
 export async function becomeActive(databaseUrl: string, chain: string, log: Logger): Promise<void> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    application_name: `indexer-${chain}-lock`,
-    keepAlive: true,
-  })
+  const client = lockConnection(databaseUrl, `indexer-${chain}-lock`)
   const lost = () => {
     log.error('the connection that holds the lock of this chain was lost; ending, so that only one indexer is active')
     process.exit(70)

@@ -2,7 +2,8 @@
 // are held exactly as long as its process lives and reaches the database; who loses this connection must end at once, because others take
 // over what it held (that is what onLost is for). Postgres learns of a vanished machine within 25 seconds, the worker of a vanished
 // Postgres within 10.
-import pg from 'pg'
+import type pg from 'pg'
+import {lockConnection} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
 
 // app.recover_dead_pools knows the connection by this name.
@@ -26,12 +27,7 @@ export async function holdLiveness(to: {
   log: Logger
   onLost: (reason: string) => void
 }): Promise<Liveness> {
-  const client = new pg.Client({
-    connectionString: to.url,
-    application_name: applicationName,
-    keepAlive: true,
-    options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
-  })
+  const client = lockConnection(to.url, applicationName)
   let isReleased = false
   const lost = (reason: string) => {
     if (isReleased) return

@@ -33,7 +33,7 @@ export async function startWorker({databaseUrl, allowPrivate, log, onLost}: Work
   const liveness = await holdLiveness({url: databaseUrl, log, onLost})
   const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: 12, log})
   pool.on('connect', client => client.on('error', () => {})) // while in use: the query that it fails tells
-  const sequencer = startSequencer({pool, log})
+  const sequencer = startSequencer(pool)
   const dispatcher = startDispatcher({locks: liveness.client, pool, sender: openSender({allowPrivate}), log})
   liveness.client.on('notification', () => {
     dispatcher.pass().catch(error => log.error({error: String(error)}, 'webhooks: a pass failed'))
@@ -44,7 +44,6 @@ export async function startWorker({databaseUrl, allowPrivate, log, onLost}: Work
   const stopTick = await startParts({pool, sequencer, dispatcher, liveness, log})
   return {
     stop: async () => {
-      sequencer.stop()
       await Promise.all([runner.stop(), dispatcher.stop(), stopTick()])
       await liveness.release()
       await pool.end()

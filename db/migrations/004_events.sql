@@ -4,13 +4,12 @@
 -- (app.sequence_events, run by the jobs worker) then gives each committed event its sequence number. The webhook pump updates deliveries.
 -- Readers: GET /v1/events and the pump, both by sequence.
 --
--- Invariants: one event per (subject, version), so one per transition; the payload never changes; sequence follows commit order: when
--- a number is given, no transaction that is still running can add an event that belongs before it.
+-- Invariants: one event per (subject, version), so one per transition; the payload never changes; who has read up to a sequence never
+-- meets a lower one later.
 
 create table app.event (
   id uuid primary key,
   position bigint not null generated always as identity,
-  txn xid8 not null default pg_current_xact_id(),
   sequence bigint,
   merchant_id uuid not null,
   type text not null,
@@ -27,7 +26,6 @@ create sequence app.event_sequence;
 comment on table app.event is 'What happened, once for each change of state. Never changed, never deleted.';
 comment on column app.event.id is 'Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.';
 comment on column app.event.position is 'Order of insertion.';
-comment on column app.event.txn is 'Transaction that inserted it, as long as the sequence is not given.';
 comment on column app.event.sequence is 'Order in which events became visible; gaps are allowed. Null for a moment after the commit.';
 comment on column app.event.merchant_id is 'The merchant that is told.';
 comment on column app.event.type is 'Type, such as deposit.confirmed.';
@@ -128,28 +126,23 @@ language sql immutable parallel safe
 return left(payload::text, -1) || ', "sequence" : ' || sequence::text || '}';
 comment on function app.event_body is 'The JSON body of an event: its payload and its sequence.';
 
--- Gives committed events their sequence, in the order in which they became visible. Returns how many are still waiting (for an older
--- transaction to end, or for the next call). One caller at a time; the others return at once.
--- An event's transaction is over, for good, when it lies below the oldest running one. A transaction id from before a dump and restore may lie
--- above every id that this server has given out; such an event is visible, so its transaction is over too.
+-- Gives the committed events that have none their sequence, and returns how many got one. One caller at a time: who comes later sees what
+-- the other one saw, and more. So an event that becomes visible later gets a higher number, whenever its transaction began; and of two
+-- events the one that could know of the other, because it was inserted after it was committed, comes second (position).
 create function app.sequence_events(batch int default 10000) returns int
 language plpgsql security definer set search_path = pg_catalog as $$
-declare waiting int;
+declare sequenced int;
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended('app.sequence_events', 0)) then return 1; end if;
+  perform pg_advisory_xact_lock(hashtextextended('app.sequence_events', 0));
   with ready as materialized (
-    select id, nextval('app.event_sequence') as sequence from (
-      select id from app.event
-      where sequence is null
-        and (txn < pg_snapshot_xmin(pg_current_snapshot()) or txn >= pg_snapshot_xmax(pg_current_snapshot()))
-      order by position limit batch
-    ) oldest_first
+    select id, nextval('app.event_sequence') as sequence
+    from (select id from app.event where sequence is null order by position limit batch) oldest_first
   )
   update app.event e set sequence = r.sequence from ready r where e.id = r.id;
-  select count(*) into waiting from (select from app.event where sequence is null limit 1) rest;
-  return waiting;
+  get diagnostics sequenced = row_count;
+  return sequenced;
 end $$;
-comment on function app.sequence_events is 'Gives committed events their sequence; returns how many still wait. One caller at a time, the others return at once.';
+comment on function app.sequence_events is 'Numbers committed events in the order in which they became visible. Safe to run at any time and in several places.';
 
 grant usage on sequence app.event_sequence to sluice_jobs;
 grant select on app.event, app.webhook_endpoint, app.delivery, app.delivery_attempt to sluice_jobs;

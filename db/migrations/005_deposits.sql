@@ -4,7 +4,7 @@
 -- through app.resolve_incident. Readers: the API through app.deposit and app.balance_now, analysts through the schema analytics.
 --
 -- Invariants:
---   * one deposit per (chain, txid, output_index, address), never deleted, never another id;
+--   * one deposit per (chain, txid, output_index, address, token), never deleted, never another id;
 --     of those that share the first three at most one is not reorged;
 --   * deposit.version counts its events: every change of status makes exactly one (uncredited ones make none);
 --   * pending -> final only at or below the final height of the chain; a final deposit never changes by itself: a difference opens an
@@ -32,7 +32,7 @@ create table app.deposit (
   settlement_id uuid,
   created_at timestamptz not null default clock_timestamp(),
   finalised_at timestamptz,
-  unique (txid, output_index, chain, address)
+  unique (txid, output_index, chain, address, token)
 );
 create index deposit_pending on app.deposit (chain, block_height) where status = 'pending';
 create index deposit_unsettled on app.deposit (merchant_id, chain, token) include (amount)
@@ -70,12 +70,12 @@ begin
 end $$;
 create trigger never_deleted before delete on app.deposit for each row execute function app.refuse_change();
 create trigger final_stays_final before update on app.deposit for each row
-  when (old.status = 'final' and (new.status <> 'final' or new.amount <> old.amount or new.token <> old.token)
+  when (old.status = 'final' and (new.status <> 'final' or new.amount <> old.amount)
     and current_setting('app.decided_by_operator', true) is distinct from 'on')
   execute function app.refuse_change();
 create trigger never_another before update on app.deposit for each row
   when (old.id <> new.id or old.chain <> new.chain or old.txid <> new.txid or old.output_index <> new.output_index
-    or old.address <> new.address or old.credited <> new.credited or (old.status = 'reorged' and new.status = 'final'))
+    or old.address <> new.address or old.token <> new.token or old.credited <> new.credited or (old.status = 'reorged' and new.status = 'final'))
   execute function app.refuse_change();
 
 create table app.balance_delta (
@@ -182,7 +182,7 @@ create unique index incident_open on app.incident (subject, kind) where resolved
 comment on table app.incident is 'What must never happen and did, for an operator to decide: sluice incident list.';
 comment on column app.incident.id is 'Number of the incident.';
 comment on column app.incident.chain is 'Chain code.';
-comment on column app.incident.kind is 'final_deposit_vanished, final_deposit_moved, final_deposit_changed, recipient_changed or fork_below_final.';
+comment on column app.incident.kind is 'final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced or fork_below_final.';
 comment on column app.incident.subject is 'The id of the deposit, or the chain.';
 comment on column app.incident.details is 'What was seen.';
 comment on column app.incident.opened_at is 'When it was noticed.';
@@ -219,7 +219,7 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $$;
 
--- The net state of every touched transfer against its deposit. The two belong together when key and address agree.
+-- The net state of every touched transfer against its deposit. The two belong together when key, address and token agree.
 -- A few keys against tables of any size, whose statistics may be old: each key is looked up by index (lateral with offset 0, which the
 -- planner cannot turn into a join over the whole table), and no plan is kept from when the tables were small. Both were measured: 2 to
 -- 10 times slower without.
@@ -249,13 +249,16 @@ begin
     select t.* from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
   ), net as (
     select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null as alive, d.transfer_id,
-      (d.token, d.amount) is distinct from (t.token, t.amount) as changed,
+      d.amount is distinct from t.amount as changed,
       (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
-      d.token as old_token, d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender, coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
+      d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
+      coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
       coalesce(t.block_height, d.block_height) as block_height, coalesce(t.block_hash, d.block_hash) as block_hash, t.id as live_id
-    from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address
-  ), held_back as ( -- paid to somebody else at a position that holds a final deposit: nobody is credited until an operator decides
-    select n.* from net n where n.deposit_id is null and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
+    from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
+  ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
+    select n.* from net n
+    where n.alive and (n.deposit_id is null or n.status = 'reorged')
+      and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
   ), created as (
     insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, token, amount, sender, block_height, block_hash,
       status, credited, version)
@@ -269,7 +272,7 @@ begin
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
     order by n.block_height, n.txid, n.output_index
-    returning id, credited, version, block_height, txid, output_index, token, amount, token as old_token, amount as old_amount,
+    returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps
   ), step as (
     select *, case
@@ -277,13 +280,14 @@ begin
         when alive and status = 'pending' and changed then array['deposit.reorged', 'deposit.pending']
         when not alive and status = 'pending' then array['deposit.reorged']
         else '{}' end as steps
-    from net where deposit_id is not null and status <> 'final'
+    from net n
+    where deposit_id is not null and status <> 'final' and not exists (select from held_back h where h.deposit_id = n.deposit_id)
   ), updated as (
     update app.deposit d set
-      status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps), token = s.token,
+      status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps),
       amount = s.amount, sender = coalesce(s.sender, d.sender), block_height = s.block_height, block_hash = s.block_hash
     from step s where d.id = s.deposit_id and (s.steps <> '{}' or (s.alive and s.moved))
-    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_token, s.old_amount, s.steps
+    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_amount, s.steps
   ), healed as (
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
     from net n
@@ -295,14 +299,13 @@ begin
       jsonb_build_object('transfer', transfer_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
     from net where status = 'final' and (not alive or changed or moved)
     union all
-    select of_chain, 'recipient_changed', live_id,
+    select of_chain, 'payment_replaced', live_id,
       jsonb_build_object('transfer', live_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
     from held_back
     on conflict do nothing
   ), emitted as (
     select x.id, e.type, x.version - cardinality(x.steps) + e.n::int as version,
-      case when e.type = 'deposit.reorged' then x.old_token else x.token end as token,
-      case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
+      x.token, case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
       row_number() over (order by e.type = 'deposit.pending', x.block_height, x.txid, x.output_index) as n
     from (select * from updated union all select * from created) x cross join unnest(x.steps) with ordinality as e (type, n)
     where x.credited
@@ -324,10 +327,12 @@ begin
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp()
     where chain = of_chain and status = 'pending' and block_height <= final_height
-    returning id, merchant_id, token, amount, credited, version, block_height, txid, output_index
+    returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
   ), counted as (
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, of_chain, token, sum(amount), count(*) from promoted where credited group by merchant_id, token
+    select merchant_id, of_chain, token, sum(amount), count(*) from promoted
+    where credited and settlement_id is null -- one that was lost after a payout collected it is not counted again
+    group by merchant_id, token
   ), ordered as (
     select *, row_number() over (order by block_height, txid, output_index) as n from promoted where credited
   )
@@ -390,6 +395,8 @@ declare
   incident app.incident;
   deposit app.deposit;
 begin
+  select * into incident from app.incident i where i.id = incident_id;
+  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
   select * into incident from app.incident i where i.id = incident_id for update;
   if incident.id is null then raise exception 'no incident %', incident_id using errcode = 'P0002'; end if;
   if incident.resolved_at is not null then
@@ -399,7 +406,6 @@ begin
     if incident.kind not like 'final_deposit_%' then
       raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
     end if;
-    perform from chain.cursor c where c.chain = incident.chain for update;
     perform set_config('app.decided_by_operator', 'on', true);
     update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null
     where d.id = incident.subject::uuid and d.status = 'final' returning * into strict deposit;

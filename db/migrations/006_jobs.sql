@@ -53,6 +53,7 @@ declare
   is_gone boolean;
   reason text;
 begin
+  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries, as everybody locks them
   with result as materialized (
     select *, at - age_ms * interval '1 millisecond' as attempted_at
     from unnest(deliveries, numbers, ages_ms, durations_ms, response_statuses, errors, waits_ms) with ordinality
@@ -89,7 +90,7 @@ end $$;
 comment on function app.record_attempts is 'Stores the results of webhook attempts and, where they say so, disables the endpoint.';
 
 -- Pending deliveries of endpoints that are disabled or deleted become failed, so that a redelivery of failed ones sends them. Returns how
--- many did; the batch is small because a long transaction would hold every event back (app.sequence_events).
+-- many did.
 create function app.fail_undeliverable(batch int default 2000) returns int
 language plpgsql security definer set search_path = pg_catalog as $$
 declare failed int;

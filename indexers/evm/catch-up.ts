@@ -64,8 +64,8 @@ async function fetchBlocks(client: RpcClient, from: number, to: number): Promise
     ]
   })
   for (let attempt = 1; ; attempt++) {
-    const answers = await client.batchCall(calls)
     try {
+      const answers = await client.batchCall(calls)
       return heights.map((height, i) => assemble(height, answers[2 * i], answers[2 * i + 1]))
     } catch (error) {
       if (attempt === attempts) throw error

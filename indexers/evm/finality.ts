@@ -1,4 +1,4 @@
-// What final means on an EVM chain: the node's finalized block, or, where the node does not serve that tag or the operator says so, the
+// What final means on an EVM chain: the node's finalized block, or, where the operator says so because the node does not serve that tag, the
 // block with N confirmations.
 import type {ChainSettings} from '../../service/settings.ts'
 import type {FinalitySource} from '../finality.ts'
@@ -6,6 +6,7 @@ import type {Node} from './node.ts'
 
 export function finalityOf(node: Node, {finality}: ChainSettings): FinalitySource {
   return {
+    confirmations: finality === 'tag' ? 1 : finality,
     async finalBlock() {
       if (finality === 'tag') return node.block('finalized')
       const head = await node.block('latest')

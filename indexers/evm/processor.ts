@@ -60,6 +60,7 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
     .addLog({})
   if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
   withoutMetricsServer(processor)
+  withRisingFinality(processor)
   if (traces === 'off') withLeanCatchUp(processor)
   withPresentHead(processor, chain.pollIntervalMs, log)
 
@@ -129,6 +130,18 @@ function withPresentHead(processor: object, intervalMs: number, log: Logger): vo
     return heads
   }
   Object.assign(source, {subscribeNewHeads})
+}
+
+// Behind a balancer the head may go back. The processor would take that for the end of catching up and undo blocks that it had read.
+function withRisingFinality(processor: object): void {
+  const source = (processor as Internals).getHotDataSource()
+  const ask = source.getFinalizedHeight.bind(source)
+  let highest = 0
+  const getFinalizedHeight = async () => {
+    highest = Math.max(highest, await ask())
+    return highest
+  }
+  Object.assign(source, {getFinalizedHeight})
 }
 
 // Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts).

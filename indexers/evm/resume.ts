@@ -116,8 +116,12 @@ async function commonBlock(node: Node, ours: StoredBlock[]): Promise<StoredBlock
 }
 
 async function forkBelowFinal(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
-  const common = await commonBlock(node, await cursor.blocksFrom(0))
   const theirs = await node.block(at.finalHeight)
+  if (theirs?.hash === at.finalHash) {
+    const message = 'the node answers now with our blocks and now with others; waiting for it to agree with itself'
+    return {kind: 'behind', height: at.finalHeight, message}
+  }
+  const common = await commonBlock(node, await cursor.blocksFrom(0))
   const details = {
     final_height: at.finalHeight,
     our_hash: at.finalHash,

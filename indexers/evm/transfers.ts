@@ -57,12 +57,14 @@ export function transfersOf(block: EvmBlock, native: string, tokens: Map<string,
     if (transaction.status !== 1) continue
     succeeded.set(transaction.transactionIndex, transaction)
     const {hash: txid, from: sender, to, value: amount} = transaction
-    if (to && amount > 0n) found.push({txid, outputIndex: 0, token: native, amount, sender, recipientKey: to})
+    if (to && amount > 0n)
+      found.push({txid, outputIndex: 0, token: native, amount, sender, recipientKey: to.toLowerCase()})
   }
   inTransactions(block.logs, succeeded, (log, {hash: txid}, position) => {
     const transfer = tokenTransfer(log)
     if (!transfer) return
-    found.push({txid, outputIndex: 1 + position, token: tokens.get(log.address) ?? log.address, ...transfer})
+    const contract = log.address.toLowerCase()
+    found.push({txid, outputIndex: 1 + position, token: tokens.get(contract) ?? contract, ...transfer})
   })
   const reverted = revertedFrames(block.traces)
   inTransactions(block.traces, succeeded, (frame, {hash: txid}, position) => {
@@ -95,7 +97,7 @@ function tokenTransfer({topics, data}: EvmLog): Moved | undefined {
   const [topic, from, to] = topics
   if (topic !== transferTopic || topics.length !== 3 || data.length !== 66) return
   const amount = BigInt(data)
-  if (amount > 0n) return {amount, sender: `0x${from!.slice(26)}`, recipientKey: `0x${to!.slice(26)}`}
+  if (amount > 0n) return {amount, sender: `0x${from!.slice(26)}`, recipientKey: `0x${to!.slice(26).toLowerCase()}`}
 }
 
 // A call inside a reverted one carries no error of its own, in callTracer as in trace_block: its ancestors must be looked at.
@@ -119,5 +121,5 @@ function valueMoved({type, action = {}, result}: EvmFrame): Moved | undefined {
   const recipient = call ? action.to : type === 'create' ? result?.address : action.refundAddress
   const amount = type === 'suicide' ? action.balance : call || type === 'create' ? action.value : undefined
   const sender = type === 'suicide' ? action.address : action.from
-  if (recipient && sender && amount && amount > 0n) return {amount, sender, recipientKey: recipient}
+  if (recipient && sender && amount && amount > 0n) return {amount, sender, recipientKey: recipient.toLowerCase()}
 }
