@@ -13,7 +13,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {z} from 'zod'
-import {commandLine} from '../service/process.ts'
+import {commandLine, signal} from '../service/process.ts'
 
 const run = promisify(execFile)
 
@@ -239,12 +239,12 @@ async function stop(server: Server, timeoutMs = 13_000): Promise<void> {
     }).catch(() => {}) // what counts is whether it still runs
   }
   const pid = await postmasterPid(server)
-  if (pid) process.kill(pid, 'SIGKILL') // it was stopped, or hung; its workers end when they see it gone
+  if (pid) signal(pid, 'SIGKILL') // it was stopped, or hung; its workers end when they see it gone
 }
 
 async function kill(server: Server): Promise<void> {
   const pid = await postmasterPid(server)
-  if (pid) process.kill(pid, 'SIGQUIT')
+  if (pid) signal(pid, 'SIGQUIT')
 }
 
 /** The pid of the living postmaster of this data directory. */

@@ -9,7 +9,7 @@ import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {Pool} from 'undici'
 import {z} from 'zod'
-import {commandLine} from '../service/process.ts'
+import {commandLine, signal} from '../service/process.ts'
 import {MNEMONIC} from './constants.ts'
 
 /** States of so many blocks below the head can be queried; each costs memory. */
@@ -165,6 +165,6 @@ function pidFile(directory: string): string {
 export async function killLeftover(directory: string): Promise<void> {
   const pid = Number(await readFile(pidFile(directory), 'utf8').catch(() => ''))
   if (pid > 0 && (await commandLine(pid))?.includes(`--cache-path ${path.join(directory, 'anvil')}`))
-    process.kill(pid, 'SIGKILL')
+    signal(pid, 'SIGKILL')
   await rm(pidFile(directory), {force: true})
 }

@@ -9,7 +9,7 @@ import {fileURLToPath} from 'node:url'
 import {z} from 'zod'
 import type {ChainCode} from '../chains/registry.ts'
 import type {Logger} from './log.ts'
-import {commandLine} from './process.ts'
+import {commandLine, signal} from './process.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 const READY_TIMEOUT_MS = 60_000
@@ -111,7 +111,7 @@ export class LocalChain {
     await this.#watching
     const running = await this.#find()
     if (!running) return
-    process.kill(running.pid, 'SIGTERM')
+    signal(running.pid, 'SIGTERM')
     for (const deadline = Date.now() + graceMs; Date.now() < deadline; await sleep(25))
       if (!(await this.#isAlive(running))) return
     this.kill()

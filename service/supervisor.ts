@@ -16,7 +16,7 @@ import {PermanentError} from './errors.ts'
 import {lockHome, type Process, readProcesses, removeService, writeProcesses, writeService} from './home.ts'
 import {LocalChain} from './local-chain.ts'
 import {type Logger, logger} from './log.ts'
-import {commandLine, hasVariable} from './process.ts'
+import {commandLine, hasVariable, signal} from './process.ts'
 import type {Settings} from './settings.ts'
 
 // Together below the 10 seconds in which everything ends.
@@ -249,6 +249,7 @@ export class Supervisor {
   // --- what is written down ---
 
   #writeService(): void {
+    if (!this.#apiUrl) return // a chain or the database moved while the service starts; it is written when everything runs
     writeService(this.#home, {
       pid: process.pid,
       started_at: this.#startedAt.toISOString(),
@@ -329,7 +330,7 @@ async function endOrphans(home: string): Promise<void> {
   const wait = async (orphan: Process, timeoutMs: number) => {
     for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await sleep(25))
       if (!(await lives(orphan))) return
-    process.kill(orphan.pid!, 'SIGKILL')
+    signal(orphan.pid!, 'SIGKILL')
   }
   await Promise.all(readProcesses(home).map(orphan => wait(orphan, ORPHAN_GRACE_MS)))
 }
