@@ -1,0 +1,111 @@
+// Ends processes with SIGKILL, and connections of the database, at random moments; half of those that write are waited for until they
+// have a transaction open.
+import {setTimeout as sleep} from 'node:timers/promises'
+import pg from 'pg'
+import {kill} from '../support/processes.ts'
+import type {Random} from './random.ts'
+import type {Service} from './service.ts'
+
+const weights = {
+  'indexer-eth': 4,
+  'indexer-polygon': 4,
+  api: 3,
+  jobs: 4,
+  custody: 1,
+  postgres: 1,
+  'a server process of postgres': 1,
+  'a connection': 3,
+  'devnet-eth': 1,
+  'devnet-polygon': 1,
+  'anvil-eth': 1,
+  'anvil-polygon': 1,
+}
+type Victim = keyof typeof weights
+
+/** By what name a process that writes is known to the database. */
+const writers: Partial<Record<Victim, string>> = {
+  'indexer-eth': 'indexer-ETH',
+  'indexer-polygon': 'indexer-POLYGON',
+  jobs: 'sluice-jobs',
+}
+const aimMs = 1000
+
+export class Killer {
+  readonly #service: Service
+  readonly #random: Random
+  readonly counts: Record<string, number> = {}
+
+  constructor(service: Service, random: Random) {
+    this.#service = service
+    this.#random = random.fork('killer')
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+
+  async run(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(this.#random.between(800, 3500))
+      if (stopped.aborted) return
+      await this.#killOne(this.#random.weighted(weights)).catch(() => {}) // the database is down: there is nothing to aim at
+    }
+  }
+
+  /** Kills the supervisor, and starts it again a moment later. */
+  async killSupervisor(): Promise<void> {
+    await this.#service.killSupervisor()
+    this.#count('supervisor')
+    await sleep(this.#random.between(0, 3000))
+    await this.#service.start()
+  }
+
+  async #killOne(victim: Victim): Promise<void> {
+    if (victim === 'a connection' || victim === 'a server process of postgres') {
+      await this.#endServerProcess(victim)
+      return this.#count(victim)
+    }
+    const writer = writers[victim]
+    const isWriting = writer !== undefined && this.#random.chance(0.5) && (await this.#aim(writer))
+    if (!this.#service.kill(victim)) return
+    this.#count(victim)
+    if (isWriting) this.#count(`${victim}, writing`)
+  }
+
+  /** Waits, for a moment, until a process has a transaction open that writes. */
+  async #aim(writer: string): Promise<boolean> {
+    return await this.#inDatabase(async db => {
+      for (const deadline = Date.now() + aimMs; Date.now() < deadline; ) {
+        const {rowCount} = await db.query(
+          'select from pg_stat_activity where application_name = $1 and backend_xid is not null',
+          [writer],
+        )
+        if (rowCount) return true
+      }
+      return false
+    })
+  }
+
+  /** Ends the server's side of a connection: by the server itself, or by SIGKILL, which makes Postgres restart all of them. */
+  async #endServerProcess(how: 'a connection' | 'a server process of postgres'): Promise<void> {
+    await this.#inDatabase(async db => {
+      const {rows} = await db.query<{pid: number}>(
+        `select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by pid`,
+      )
+      const {pid} = this.#random.pick(rows)
+      if (how === 'a connection') await db.query('select pg_terminate_backend($1)', [pid])
+      else kill(pid, 'SIGKILL')
+    })
+  }
+
+  async #inDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
+    const db = new pg.Client({connectionString: this.#service.databaseUrl, connectionTimeoutMillis: 2000})
+    db.on('error', () => {}) // the query that it fails tells
+    await db.connect()
+    try {
+      return await work(db)
+    } finally {
+      await db.end().catch(() => {})
+    }
+  }
+}

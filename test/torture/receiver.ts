@@ -1,0 +1,112 @@
+// The merchant's webhook receiver: verifies every signature, keeps the bytes, and, until it is told to be calm, fails now and then in
+// the ways that receivers do. And the merchant's other way to learn what happened: reading the events forward, all the while.
+import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
+import type {AddressInfo} from 'node:net'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {Webhook} from 'standardwebhooks'
+import {z} from 'zod'
+import type {Random} from './random.ts'
+import type {Service} from './service.ts'
+
+const hangMs = 20_000 // longer than the sender waits
+
+export class Receiver {
+  readonly #server: Server
+  readonly #random: Random
+  #calm = false
+  secret = ''
+  /** The bytes of each event by its id, as they came first. */
+  readonly bodies = new Map<string, string>()
+  /** What must never happen, in words. */
+  readonly wrong: string[] = []
+  readonly counts: Record<string, number> = {}
+
+  constructor(random: Random) {
+    this.#random = random.fork('receiver')
+    this.#server = createServer((request, response) => void this.#take(request, response))
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
+  }
+
+  calm(): void {
+    this.#calm = true
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const mood = this.#calm ? 'takes' : this.#random.weighted({takes: 90, refuses: 3, hangs: 1, resets: 3, forgets: 3})
+    this.counts[mood] = (this.counts[mood] ?? 0) + 1
+    if (mood === 'resets') return void request.socket.destroy()
+    const chunks: Buffer[] = []
+    try {
+      for await (const chunk of request) chunks.push(chunk)
+    } catch {
+      return // the sender was killed
+    }
+    if (mood === 'refuses') return void response.writeHead(503).end()
+    if (mood === 'hangs') return void setTimeout(() => response.destroy(), hangMs).unref()
+    this.#keep(Buffer.concat(chunks).toString(), request.headers as Record<string, string>)
+    if (mood === 'forgets')
+      request.socket.destroy() // it has the event, and the sender cannot know
+    else response.writeHead(204).end()
+  }
+
+  #keep(body: string, headers: Record<string, string>): void {
+    const id = headers['webhook-id']!
+    try {
+      new Webhook(this.secret).verify(body, headers)
+    } catch (error) {
+      this.wrong.push(`the signature of ${id} does not verify: ${error}`)
+    }
+    const before = this.bodies.get(id)
+    if (before !== undefined && before !== body) this.wrong.push(`${id} came with other bytes: ${before} and ${body}`)
+    this.bodies.set(id, before ?? body)
+  }
+}
+
+const Page = z.object({events: z.array(z.object({id: z.string(), sequence: z.int()})), has_more: z.boolean()})
+
+/** Reads GET /v1/events forward. What it has is what a merchant has who never looks back. */
+export class Reader {
+  readonly #service: Service
+  readonly events: {id: string; sequence: number}[] = []
+
+  constructor(service: Service) {
+    this.#service = service
+  }
+
+  /** Begins with the event there is. */
+  async begin(): Promise<void> {
+    while (this.events.length === 0) {
+      await sleep(100)
+      this.events.push(...(await this.#page('')).slice(0, 1))
+    }
+  }
+
+  async read(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await this.readOn()
+      await sleep(150)
+    }
+  }
+
+  /** Reads until there is nothing more. */
+  async readOn(): Promise<void> {
+    for (;;) {
+      const page = await this.#page(`&after=${this.events.at(-1)!.id}`)
+      if (page.length === 0) return
+      this.events.push(...page)
+    }
+  }
+
+  async #page(query: string): Promise<{id: string; sequence: number}[]> {
+    return Page.parse(JSON.parse(await this.#service.call('GET', `/v1/events?limit=100${query}`))).events
+  }
+}

@@ -1,0 +1,57 @@
+// The merchant's users, made by the API while everything is being killed: a user asked for twice is one user.
+import {z} from 'zod'
+import type {Random} from './random.ts'
+import {type ChainCode, chainCodes, type Service} from './service.ts'
+
+export interface User {
+  id: string
+  externalRef: string
+  /** Asked for: what arrives elsewhere is unattributed. */
+  chains: readonly ChainCode[]
+  /** EIP-55; the same on every chain. */
+  address: string
+}
+
+const Answer = z.object({
+  id: z.string(),
+  addresses: z.array(z.object({chain: z.enum(chainCodes), address: z.string()})),
+})
+
+export class Users {
+  readonly #service: Service
+  readonly #random: Random
+  readonly all: User[] = []
+
+  constructor(service: Service, random: Random) {
+    this.#service = service
+    this.#random = random.fork('users')
+  }
+
+  async create(): Promise<User> {
+    const externalRef = `user-${this.#random.between(0, 2 ** 40)}`
+    const chains = this.#random.chance(0.8) ? chainCodes : [this.#random.pick(chainCodes)]
+    const user = await this.#ask(externalRef, chains)
+    this.all.push(user)
+    return user
+  }
+
+  async #ask(externalRef: string, chains: readonly ChainCode[]): Promise<User> {
+    const body = {external_ref: externalRef, chains}
+    const {id, addresses} = Answer.parse(JSON.parse(await this.#service.call('POST', '/v1/users', body)))
+    return {id, externalRef, chains, address: addresses[0]!.address}
+  }
+
+  any(): User {
+    return this.#random.pick(this.all)
+  }
+
+  /** Users that are another one, or have another address, when they are asked for again. */
+  async changed(): Promise<User[]> {
+    const changed = []
+    for (const user of this.all) {
+      const again = await this.#ask(user.externalRef, user.chains)
+      if (again.id !== user.id || again.address !== user.address) changed.push(user)
+    }
+    return changed
+  }
+}
