@@ -2,9 +2,9 @@
 // Postgres built, and Fastify sends it as it is; what a request holds was checked by the zod schema beside the handler.
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
-import type pg from 'pg'
 import type {z} from 'zod'
 import type {Logger} from '../service/log.ts'
+import type {Database} from './database.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -27,7 +27,7 @@ interface TextReplies extends FastifyTypeProvider {
 export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, TextReplies>
 
 export interface Context {
-  pool: pg.Pool
+  db: Database
   log: Logger
   /** Webhooks to http URLs, and to private addresses, are allowed. */
   webhookAllowPrivate: boolean

@@ -78,7 +78,7 @@ export function toApiError(error: unknown): ApiError {
 function isDatabaseGone(code: string, message: string): boolean {
   return (
     /^(08...|57P0.|53300|57014|E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH))$/.test(code) ||
-    /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
+    /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
       message,
     )
   )

@@ -5,7 +5,7 @@ import {hash} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import type {Logger} from '../service/log.ts'
-import {row, statement} from './database.ts'
+import {type Database, statement} from './database.ts'
 
 const CACHE_MS = 5_000
 const CACHE_SIZE = 10_000
@@ -14,11 +14,11 @@ const authorization = /^bearer +(sk_[\w-]{43})$/i
 
 const findKey = statement(
   'find_key',
-  'select merchant_id from app.api_key where secret_hash = $1 and revoked_at is null',
+  `select merchant_id from app.api_key where secret_hash = decode($1, 'hex') and revoked_at is null`,
 )
 
 export class Keys {
-  readonly #pool: pg.Pool
+  readonly #db: Database
   readonly #databaseUrl: string
   readonly #log: Logger
   readonly #known = new Map<string, {merchantId: string; expiresAt: number}>()
@@ -28,8 +28,8 @@ export class Keys {
   /** Counts what made remembered keys doubtful: a lookup that was under way then is not remembered. */
   #doubts = 0
 
-  constructor(pool: pg.Pool, databaseUrl: string, log: Logger) {
-    this.#pool = pool
+  constructor(db: Database, databaseUrl: string, log: Logger) {
+    this.#db = db
     this.#databaseUrl = databaseUrl
     this.#log = log
     this.#listen()
@@ -52,7 +52,7 @@ export class Keys {
 
   async #lookUp(secretHash: string): Promise<string | undefined> {
     const doubts = this.#doubts
-    const found = await row<[merchantId: string]>(this.#pool, findKey, [Buffer.from(secretHash, 'hex')])
+    const found = await this.#db.read<[merchantId: string]>(findKey, [secretHash])
     if (!found) return undefined
     if (this.#isListening && doubts === this.#doubts) {
       if (this.#known.size >= CACHE_SIZE) this.#known.clear()

@@ -1,8 +1,7 @@
 // What Prometheus reads: requests served by this process, and the state of chains, jobs and webhooks from the database, asked when it
 // is scraped. No label names a merchant, a user or an address.
-import type pg from 'pg'
 import {Counter, Gauge, Histogram, Registry} from 'prom-client'
-import {statement} from './database.ts'
+import {type Database, statement} from './database.ts'
 
 const readMetrics = statement('read_metrics', 'select metric, chain, value from app.metrics()')
 
@@ -64,13 +63,10 @@ export class Metrics {
   }
 
   /** Everything, in the text format of Prometheus. Without a database, what this process knows by itself. */
-  async text(pool: pg.Pool): Promise<string> {
+  async text(db: Database): Promise<string> {
     for (const gauge of this.#gauges.values()) gauge.reset()
     try {
-      const {rows} = await pool.query<[metric: string, chain: string | null, value: number]>({
-        ...readMetrics,
-        values: [],
-      })
+      const rows = await db.rows<[metric: string, chain: string | null, value: number]>(readMetrics)
       for (const [metric, chain, value] of rows) this.#gauges.get(metric)?.set(chain === null ? {} : {chain}, value)
       this.#databaseUp.set(1)
     } catch {

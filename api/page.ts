@@ -3,9 +3,8 @@
 //
 // (Optional filters as `$1 is null or …` took 3 s on 10 million rows, and ordering by an id whose index spans all merchants walks the
 // whole table: measured. So each list pages by a number that is indexed behind its merchant.)
-import type pg from 'pg'
 import {decodeCursor, encodeCursor} from './cursor.ts'
-import {row, type Statement, statement} from './database.ts'
+import {type Database, type Statement, statement} from './database.ts'
 
 /** SQL of a field: of any type; or, faster, of text that is never null and needs no escaping; or of a number that is never null. */
 export type Field = string | {plain: string} | {number: string}
@@ -89,12 +88,12 @@ export const uuids: Positions = {
 }
 
 /** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
-export async function page(pool: pg.Pool, request: PageRequest): Promise<string> {
+export async function page(db: Database, request: PageRequest): Promise<string> {
   const {key, owner, filters = [], query, positions = bigints, start = positions.end} = request
   const list = [request.statement.name, owner, ...filters.map(filter => filter ?? '')].join('|')
   const from = query.cursor === undefined ? start : decodeCursor(list, query.cursor, positions.end)
   const values = [owner, positions.show(from), query.limit, ...filters.filter(filter => filter !== undefined)]
-  const found = await row<[items: string | null, last: string | null, more: boolean]>(pool, request.statement, values)
+  const found = await db.read<[items: string | null, last: string | null, more: boolean]>(request.statement, values)
   const [items, last, more] = found!
   const next = more ? `"${encodeCursor(list, positions.read(last!))}"` : 'null'
   return `{"${key}":[${items ?? ''}],"next_cursor":${next},"has_more":${more}}`

@@ -2,7 +2,6 @@
 // the contract's error, never a 500, and changes nothing.
 import {connect, createServer, type Socket} from 'node:net'
 import fc from 'fast-check'
-import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {logger} from '../service/log.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
@@ -10,6 +9,7 @@ import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
+import {Database} from './database.ts'
 import {Keys} from './keys.ts'
 import {RateLimiter} from './rate-limit.ts'
 
@@ -125,11 +125,11 @@ test('while nobody can tell of revoked keys, every key is looked up', async () =
   const header = `Bearer ${secret}`
   const url = new URL(db.url('sluice_api'))
   const link = await startLink(Number(url.port))
-  const pool = new pg.Pool({connectionString: url.toString(), max: 2})
+  const database = new Database(url.toString(), {max: 2})
   url.port = String(link.port)
   const log = logger('test')
   log.level = 'silent'
-  const keys = new Keys(pool, url.toString(), log)
+  const keys = new Keys(database, url.toString(), log)
   const isRemembered = async () =>
     (await keys.merchantOf(header)) !== undefined && typeof keys.merchantOf(header) === 'string'
   try {
@@ -151,7 +151,7 @@ test('while nobody can tell of revoked keys, every key is looked up', async () =
     expect(await keys.merchantOf(header)).toBeUndefined()
   } finally {
     await keys.close()
-    await pool.end()
+    await database.close()
     link.close()
   }
 })

@@ -4,9 +4,9 @@ import {randomUUID} from 'node:crypto'
 import type {Socket} from 'node:net'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type {z} from 'zod'
-import {openPool} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
 import type {App, Context} from './app.ts'
+import {Database} from './database.ts'
 import {docs} from './docs.ts'
 import {ApiError, invalidRequest, toApiError} from './errors.ts'
 import {Keys} from './keys.ts'
@@ -53,9 +53,9 @@ export async function buildServer({
     },
     clientErrorHandler: refuseMalformed,
   })
-  const pool = openPool(databaseUrl, {name: 'sluice-api', max: POOL_SIZE, log})
-  const keys = new Keys(pool, databaseUrl, log)
-  const context: Context = {pool, log, webhookAllowPrivate}
+  const db = new Database(databaseUrl, {max: POOL_SIZE, log})
+  const keys = new Keys(db, databaseUrl, log)
+  const context: Context = {db, log, webhookAllowPrivate}
   const metrics = new Metrics()
 
   app.decorateRequest('merchantId', '')
@@ -66,7 +66,7 @@ export async function buildServer({
   })
   app.addHook('onClose', async () => {
     await keys.close()
-    await pool.end()
+    await db.close()
   })
   app.setErrorHandler(sendError)
   app.setNotFoundHandler(() => undefined) // refused in onRequest, before its body is read

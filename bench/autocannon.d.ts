@@ -1,10 +1,22 @@
 // What the benches use of autocannon, which brings no types.
 declare module 'autocannon' {
-  export default function autocannon(options: {
-    url: string
-    headers: Record<string, string>
-    connections: number
-    /** Seconds. */
-    duration: number
-  }): Promise<{requests: {total: number}; duration: number; non2xx: number; errors: number}>
+  function autocannon(options: autocannon.Options): Promise<autocannon.Result>
+  namespace autocannon {
+    /** Called for each connection before its first request. */
+    type SetupClient = (client: {setHeaders(headers: Record<string, string>): void}) => void
+    interface Options {
+      url: string
+      setupClient: SetupClient
+      connections: number
+      /** Seconds. */
+      duration: number
+    }
+    interface Result {
+      requests: {total: number}
+      duration: number
+      non2xx: number
+      errors: number
+    }
+  }
+  export default autocannon
 }

@@ -33,7 +33,7 @@ const Balance = z
   })
   .meta({id: 'Balance'})
 
-export function balances(app: App, {pool}: Context): void {
+export function balances(app: App, {db}: Context): void {
   app.get(
     '/v1/balances',
     {
@@ -47,6 +47,6 @@ export function balances(app: App, {pool}: Context): void {
         },
       },
     },
-    ({merchantId}) => value(pool, readBalances, [merchantId]),
+    ({merchantId}) => value(db.read<[string]>(readBalances, [merchantId])),
   )
 }

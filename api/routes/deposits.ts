@@ -2,7 +2,7 @@
 import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
-import {row, type Statement, statement} from '../database.ts'
+import {type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import {address, amount, chainCode, errors, id, pageOf, pageQuery, timestamp, token, txid, uuidOf} from '../schemas.ts'
@@ -84,7 +84,7 @@ const filters = {
   user_id: id('usr').optional(),
 }
 
-export function deposits(app: App, {pool}: Context): void {
+export function deposits(app: App, {db}: Context): void {
   app.get(
     '/v1/deposits',
     {
@@ -100,7 +100,7 @@ export function deposits(app: App, {pool}: Context): void {
       const {status, chain, user_id} = query
       const owner = user_id === undefined ? merchantId : await userOf(merchantId, user_id)
       const list = lists.get(listName(user_id !== undefined, chain !== undefined, status))!
-      return page(pool, {
+      return page(db, {
         key: 'deposits',
         statement: list,
         owner,
@@ -122,7 +122,7 @@ export function deposits(app: App, {pool}: Context): void {
     },
     async ({merchantId, params}) => {
       const deposit = uuidOf('dep', params.id)
-      const found = deposit && (await row<[string]>(pool, findDeposit, [deposit, merchantId]))
+      const found = deposit && (await db.read<[string]>(findDeposit, [deposit, merchantId]))
       if (!found) throw notFound('deposit')
       return found[0]
     },
@@ -130,7 +130,7 @@ export function deposits(app: App, {pool}: Context): void {
 
   async function userOf(merchantId: string, publicId: string): Promise<string> {
     const user = uuidOf('usr', publicId)
-    if (!user || !(await row(pool, ownsUser, [user, merchantId]))) throw notFound('user')
+    if (!user || !(await db.read(ownsUser, [user, merchantId]))) throw notFound('user')
     return user
   }
 }

@@ -1,7 +1,7 @@
 // Events: what webhooks deliver, to be read again.
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
-import {row, type Statement, statement} from '../database.ts'
+import {type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {page, pageStatement} from '../page.ts'
 import {
@@ -67,7 +67,7 @@ export const TestEvent = z
   .meta({id: 'TestEvent'})
 const Event = z.union([DepositEvent, TestEvent])
 
-export function events(app: App, {pool}: Context): void {
+export function events(app: App, {db}: Context): void {
   app.get(
     '/v1/events',
     {
@@ -89,13 +89,13 @@ export function events(app: App, {pool}: Context): void {
       const {type, after} = query
       const list = lists.get(listName(after !== undefined, type !== undefined))!
       const start = after === undefined ? undefined : await sequenceOf(merchantId, after)
-      return page(pool, {key: 'events', statement: list, owner: merchantId, filters: [type], query, start})
+      return page(db, {key: 'events', statement: list, owner: merchantId, filters: [type], query, start})
     },
   )
 
   async function sequenceOf(merchantId: string, publicId: string): Promise<bigint> {
     const event = uuidOf('evt', publicId)
-    const found = event && (await row<[string]>(pool, findSequence, [event, merchantId]))
+    const found = event && (await db.read<[string]>(findSequence, [event, merchantId]))
     if (!found) throw notFound('event')
     return BigInt(found[0])
   }

@@ -34,7 +34,7 @@ const Ready = z.object({
   ),
 })
 
-export function health(app: App, {pool}: Context, metrics: Metrics): void {
+export function health(app: App, {db}: Context, metrics: Metrics): void {
   const tags = ['Operations']
   /** Set once every enabled chain was seen to be followed; a chain that falls behind later shows in the body alone. */
   let wasFollowed = false
@@ -67,14 +67,14 @@ export function health(app: App, {pool}: Context, metrics: Metrics): void {
 
   app.get('/metrics', {schema: {hide: true}}, async (_request, reply) => {
     reply.header('content-type', metrics.contentType)
-    return metrics.text(pool)
+    return metrics.text(db)
   })
 
   async function readWithin(timeoutMs: number): Promise<ChainState[]> {
     const {promise: late, reject} = Promise.withResolvers<never>()
     const timer = setTimeout(reject, timeoutMs)
     try {
-      return z.array(ChainState).parse(await Promise.race([value<unknown>(pool, readChains, []), late]))
+      return z.array(ChainState).parse(await Promise.race([value(db.read<[unknown]>(readChains, [])), late]))
     } finally {
       clearTimeout(timer)
     }

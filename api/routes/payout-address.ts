@@ -11,7 +11,7 @@ const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_
 
 const PayoutAddress = z.object({chain: chainCode, address}).meta({id: 'PayoutAddress'})
 
-export function payoutAddress(app: App, {pool}: Context): void {
+export function payoutAddress(app: App, {db}: Context): void {
   app.put(
     '/v1/payout-address',
     {
@@ -26,7 +26,7 @@ export function payoutAddress(app: App, {pool}: Context): void {
       },
     },
     ({merchantId, body}) =>
-      value(pool, setPayoutAddress, [merchantId, body.chain, displayForm(body.chain, body.address)]),
+      value(db.change<[string]>(setPayoutAddress, [merchantId, body.chain, displayForm(body.chain, body.address)])),
   )
 }
 

@@ -1,9 +1,9 @@
 // Users and their addresses.
 import {setTimeout as sleep} from 'node:timers/promises'
-import type pg from 'pg'
+import type {DatabaseError} from 'pg'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
-import {row, type Statement, statement} from '../database.ts'
+import {type Database, type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement} from '../page.ts'
 import {
@@ -29,6 +29,8 @@ const provisionAddresses = statement(
   'select created, body from app.provision_addresses($1, $2, $3)',
 )
 
+const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
+
 const item = jsonOf({
   id: `app.public_id('usr', p.id)`,
   external_ref: 'p.external_ref',
@@ -50,7 +52,7 @@ const User = z
   .meta({id: 'User'})
 const UserAddresses = z.object({id: id('usr'), addresses: z.array(Address)}).meta({id: 'UserAddresses'})
 
-export function users(app: App, {pool}: Context): void {
+export function users(app: App, {db}: Context): void {
   app.post(
     '/v1/users',
     {
@@ -75,7 +77,7 @@ export function users(app: App, {pool}: Context): void {
     },
     async (request, reply) => {
       const {external_ref, chains} = request.body
-      const {created, body} = await provision(pool, provisionUser, [request.merchantId, external_ref, chains ?? null])
+      const {created, body} = await provision(db, provisionUser, [request.merchantId, external_ref, chains ?? null])
       return reply.code(created ? 201 : 200).send(body)
     },
   )
@@ -90,7 +92,7 @@ export function users(app: App, {pool}: Context): void {
         response: {200: pageOf('users', User), ...errors()},
       },
     },
-    ({merchantId, query}) => page(pool, {key: 'users', statement: listUsers, owner: merchantId, query}),
+    ({merchantId, query}) => page(db, {key: 'users', statement: listUsers, owner: merchantId, query}),
   )
 
   app.get(
@@ -105,7 +107,7 @@ export function users(app: App, {pool}: Context): void {
     },
     async ({merchantId, params}) => {
       const user = uuidOf('usr', params.id)
-      const found = user && (await row<[string]>(pool, findUser, [user, merchantId]))
+      const found = user && (await db.read<[string]>(findUser, [user, merchantId]))
       if (!found) throw notFound('user')
       return found[0]
     },
@@ -130,7 +132,7 @@ export function users(app: App, {pool}: Context): void {
     async (request, reply) => {
       const user = uuidOf('usr', request.params.id)
       if (!user) throw notFound('user')
-      const {created, body} = await provision(pool, provisionAddresses, [request.merchantId, user, request.body.chains])
+      const {created, body} = await provision(db, provisionAddresses, [request.merchantId, user, request.body.chains])
       return reply.code(created ? 201 : 200).send(body)
     },
   )
@@ -138,18 +140,18 @@ export function users(app: App, {pool}: Context): void {
 
 // Where the pool of addresses is empty, nothing has changed yet: custody is told, and the call made again until it has filled the pool.
 async function provision(
-  pool: pg.Pool,
+  db: Database,
   query: Statement,
-  values: unknown[],
+  values: (string | string[] | null)[],
 ): Promise<{created: boolean; body: string}> {
   const deadline = performance.now() + ADDRESS_TIMEOUT_MS
   for (let attempt = 1; ; attempt++) {
     try {
-      const [created, body] = (await row<[boolean, string]>(pool, query, values))!
+      const [created, body] = (await db.change<[boolean, string]>(query, values))!
       return {created, body}
     } catch (error) {
-      if ((error as pg.DatabaseError).code !== 'SL503' || performance.now() > deadline) throw error
-      if (attempt === 1) await pool.query(`select pg_notify('address_pool_low', '')`)
+      if ((error as DatabaseError).code !== 'SL503' || performance.now() > deadline) throw error
+      if (attempt === 1) await db.change(askForAddresses, [])
       await sleep(ADDRESS_POLL_MS)
     }
   }

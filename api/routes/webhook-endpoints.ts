@@ -1,7 +1,7 @@
 // Webhook endpoints and what was delivered to them.
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
-import {row, type Statement, statement, value} from '../database.ts'
+import {type Statement, statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement, uuids} from '../page.ts'
 import {changeErrors, errors, id, pageOf, pageQuery, text, timestamp, uuidOf} from '../schemas.ts'
@@ -110,7 +110,7 @@ export function webhookUrl(allowHttp: boolean) {
     .meta({format: 'uri', maxLength: 2048})
 }
 
-export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context): void {
+export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): void {
   const tags = ['Webhook endpoints']
   const url = webhookUrl(webhookAllowPrivate)
   const types = z
@@ -133,7 +133,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
       },
     },
     async ({merchantId, body}, reply) => {
-      const created = await row<[id: string, secret: string]>(pool, createEndpoint, [
+      const created = await db.change<[id: string, secret: string]>(createEndpoint, [
         merchantId,
         body.url,
         unique(body.event_types),
@@ -152,7 +152,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
         response: {200: z.object({webhook_endpoints: z.array(Endpoint)}), ...errors()},
       },
     },
-    ({merchantId}) => value(pool, listEndpoints, [merchantId]),
+    ({merchantId}) => value(db.read<[string]>(listEndpoints, [merchantId])),
   )
 
   app.get(
@@ -180,7 +180,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
     async ({merchantId, params, body}) => {
       const endpoint = endpointOf(params)
       const {url, event_types, enabled} = body
-      await row(pool, updateEndpoint, [merchantId, endpoint, url ?? null, unique(event_types), enabled ?? null])
+      await db.change(updateEndpoint, [merchantId, endpoint, url ?? null, unique(event_types), enabled ?? null])
       return read(merchantId, endpoint)
     },
   )
@@ -196,7 +196,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
       },
     },
     async ({merchantId, params}, reply) => {
-      await row(pool, deleteEndpoint, [merchantId, endpointOf(params)])
+      await db.change(deleteEndpoint, [merchantId, endpointOf(params)])
       return reply.code(204).removeHeader('content-type').send('')
     },
   )
@@ -214,7 +214,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
     },
     async ({merchantId, params}) => {
       const endpoint = endpointOf(params)
-      const shownOnce = await value(pool, rotateSecret, [merchantId, endpoint])
+      const shownOnce = await value(db.change<[string]>(rotateSecret, [merchantId, endpoint]))
       return withSecret(await read(merchantId, endpoint), shownOnce)
     },
   )
@@ -232,8 +232,8 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
     },
     async ({merchantId, params}, reply) => {
       const endpoint = endpointOf(params)
-      const delivery = await value(pool, testEndpoint, [merchantId, endpoint])
-      return reply.code(201).send(await value(pool, findDelivery, [endpoint, delivery]))
+      const delivery = await value(db.change<[string]>(testEndpoint, [merchantId, endpoint]))
+      return reply.code(201).send(await value(db.read<[string]>(findDelivery, [endpoint, delivery])))
     },
   )
 
@@ -253,7 +253,7 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
       const endpoint = endpointOf(params)
       await read(merchantId, endpoint)
       const list = deliveryLists.get(query.status)!
-      return page(pool, {key: 'deliveries', statement: list, owner: endpoint, query, positions: uuids})
+      return page(db, {key: 'deliveries', statement: list, owner: endpoint, query, positions: uuids})
     },
   )
 
@@ -272,8 +272,8 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
       const endpoint = endpointOf(params)
       const delivery = uuidOf('dlv', params.delivery_id)
       if (!delivery) throw notFound('webhook_delivery')
-      await row(pool, redeliver, [merchantId, endpoint, delivery])
-      return value(pool, findDelivery, [endpoint, delivery])
+      await db.change(redeliver, [merchantId, endpoint, delivery])
+      return value(db.read<[string]>(findDelivery, [endpoint, delivery]))
     },
   )
 
@@ -292,12 +292,12 @@ export function webhookEndpoints(app: App, {pool, webhookAllowPrivate}: Context)
     },
     async ({merchantId, params, body}) => {
       const since = Date.parse(body.since) / 1000
-      return `{"count":${await value(pool, redeliverFailed, [merchantId, endpointOf(params), since])}}`
+      return `{"count":${await value(db.change<[number]>(redeliverFailed, [merchantId, endpointOf(params), since]))}}`
     },
   )
 
   async function read(merchantId: string, endpoint: string): Promise<string> {
-    const found = await row<[string]>(pool, findEndpoint, [merchantId, endpoint])
+    const found = await db.read<[string]>(findEndpoint, [merchantId, endpoint])
     if (!found) throw notFound('webhook_endpoint')
     return found[0]
   }
