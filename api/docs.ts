@@ -95,7 +95,7 @@ function pageOf(document: OpenApi): string {
 <title>${escaped(title)}</title><style>${style}</style></head><body>
 <nav><input type="search" placeholder="Search" aria-label="Search">${links.join('')}</nav>
 <main><h1>${escaped(title)}</h1><p class="soft">Version ${escaped(version)} · <a href="openapi.json">OpenAPI 3.1 document</a></p>
-${prose(description)}${sections.join('')}</main><script>${script}</script></body></html>`
+${prose(description)}${table('', fields(document, {$ref: '#/components/schemas/Error'}))}${sections.join('')}</main><script>${script}</script></body></html>`
 }
 
 function part(method: string, path: string, operation: Operation, title = operation.summary ?? path): Part {
@@ -171,9 +171,22 @@ function fields(document: OpenApi, schema: Schema, prefix = ''): string[] {
 }
 
 function typeOf(schema: Schema): string {
-  const {type, enum: values, items, anyOf, format, minimum, maximum, maxLength, default: standard} = schema
+  const {
+    type,
+    const: constant,
+    enum: values,
+    items,
+    anyOf,
+    format,
+    minimum,
+    maximum,
+    maxLength,
+    default: standard,
+  } = schema
   const base =
-    values?.join(' | ') ?? (anyOf ? [...new Set(anyOf.map(typeOf))].join(' | ') : [type ?? 'object'].flat().join(' | '))
+    constant?.toString() ??
+    values?.join(' | ') ??
+    (anyOf ? [...new Set(anyOf.map(typeOf))].join(' | ') : [type ?? 'object'].flat().join(' | '))
   const bounds = minimum !== undefined && maximum !== undefined ? ` ${minimum}-${maximum}` : ''
   const notes = [
     format,
@@ -197,6 +210,7 @@ function example(document: OpenApi, {schema, example}: {schema: Schema; example?
 function exampleOf(document: OpenApi, schema: Schema): unknown {
   const target = {...resolve(document, schema), ...schema}
   if (target.examples) return target.examples[0]
+  if (target.const !== undefined) return target.const
   if (target.enum) return target.enum[0]
   if (target.anyOf) return exampleOf(document, target.anyOf[0]!)
   if (target.items) return [exampleOf(document, target.items)]

@@ -40,6 +40,7 @@ export interface Schema {
   properties?: Record<string, Schema>
   items?: Schema
   enum?: unknown[]
+  const?: unknown
   anyOf?: Schema[]
   required?: string[]
   examples?: unknown[]

@@ -4,6 +4,7 @@ import {findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import type {Metrics} from '../metrics.ts'
+import {chainCode} from '../schemas.ts'
 
 const DATABASE_TIMEOUT_MS = 2_000
 
@@ -13,7 +14,7 @@ const readChains = statement(
 )
 
 const ChainState = z.object({
-  chain: z.string(),
+  chain: chainCode,
   enabled: z.boolean(),
   head_height: z.int().nullable(),
   final_height: z.int().nullable(),
@@ -26,7 +27,7 @@ type ChainState = z.infer<typeof ChainState>
 const Ready = z.object({
   ready: z.boolean(),
   database: z.boolean(),
-  waiting_for: z.array(z.string()).describe('Enabled chains that were not followed yet since this process started.'),
+  waiting_for: z.array(chainCode).describe('Enabled chains that were not followed yet since this process started.'),
   chains: z.array(
     ChainState.pick({chain: true, head_height: true, final_height: true, halted: true}).extend({
       lag_seconds: z.number().nullable().describe('Age of the newest indexed block.'),

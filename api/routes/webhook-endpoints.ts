@@ -82,7 +82,7 @@ const Delivery = z
   .object({
     id: id('dlv'),
     event_id: id('evt'),
-    event_type: z.string(),
+    event_type: z.enum([...eventTypes, 'webhook.test']),
     status: z.enum(deliveryStatuses),
     created_at: timestamp,
     next_attempt_at: timestamp.nullable(),
@@ -90,9 +90,15 @@ const Delivery = z
     attempts: z.array(
       z.object({
         attempted_at: timestamp,
-        duration_ms: z.int(),
-        response_status: z.int().nullable(),
-        error: z.string().nullable(),
+        duration_ms: z.int().meta({examples: [42]}),
+        response_status: z
+          .int()
+          .nullable()
+          .meta({description: 'Null if there was no answer.', examples: [503]}),
+        error: z
+          .string()
+          .nullable()
+          .meta({description: 'Null if it succeeded.', examples: ['HTTP 503']}),
       }),
     ),
   })

@@ -1,0 +1,346 @@
+// What operators and their tools see: health, metrics, the documents, logs, and the process from its start to its end.
+import {type ChildProcess, fork} from 'node:child_process'
+import {once} from 'node:events'
+import {createServer, type Server} from 'node:net'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
+import type {OpenApi, Schema} from './openapi.ts'
+
+let db: TestDatabase
+let api: Api
+const children: ChildProcess[] = []
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = await startApi(db)
+})
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  await api.close()
+  await db.drop()
+})
+
+const newClient = async (chains?: string[]) => {
+  const merchantId = await makeMerchant(db, chains)
+  const {secret} = await makeKey(db, merchantId)
+  return {merchantId, secret, client: new Client(api, secret)}
+}
+
+async function metrics(url = api.url): Promise<Map<string, number>> {
+  const response = await fetch(`${url}/metrics`)
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+  const lines = (await response.text()).split('\n').filter(line => line && !line.startsWith('#'))
+  return new Map(lines.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+// --- health ---
+
+test('/livez is 200 while the process lives', async () => {
+  const {status, body} = await new Client(api).get('/livez')
+  expect([status, body]).toEqual([200, {alive: true}])
+})
+
+test('/readyz waits, once after the start, until every enabled chain was followed; a chain that stands still later shows in the body alone', async () => {
+  const own = await testDatabase()
+  try {
+    await makeMerchant(own, ['ETH'])
+    const ownApi = await startApi(own)
+    const readyz = async () => {
+      const {status, body} = await new Client(ownApi).get('/readyz')
+      return {status, ...body}
+    }
+    expect(await readyz()).toMatchObject({status: 503, ready: false, database: true, waiting_for: ['ETH']})
+    const eth = await ChainWriter.open(own, 'ETH')
+    await own.rows(
+      `update chain.cursor set head_moved_at = now() - interval '1 day', head_time = now() - interval '1 day'`,
+    )
+    expect(await readyz()).toMatchObject({status: 503, waiting_for: ['ETH']})
+    await eth.write({add: [[], [], []]})
+    await eth.finalize(1)
+    await eth.close()
+    const chain = {chain: 'ETH', head_height: 3, final_height: 1, halted: false, lag_seconds: expect.any(Number)}
+    expect(await readyz()).toEqual({status: 200, ready: true, database: true, waiting_for: [], chains: [chain]})
+
+    await own.rows(
+      `update chain.cursor set head_moved_at = now() - interval '1 day', head_time = now() - interval '1 day'`,
+    )
+    const lagging = await readyz()
+    expect(lagging).toMatchObject({status: 200, ready: true, waiting_for: []})
+    expect(lagging.chains[0].lag_seconds).toBeGreaterThan(86_000)
+
+    // A process that starts now waits again, though not for a chain that stands still for an operator.
+    const later = await startApi(own)
+    expect((await new Client(later).get('/readyz')).status).toBe(503)
+    await own.rows(`select chain.halt('ETH', '{}')`)
+    expect((await new Client(later).get('/readyz')).status).toBe(200)
+    await later.close()
+    await ownApi.close()
+  } finally {
+    await own.drop()
+  }
+})
+
+test('without a database: alive, not ready, 503 unavailable with Retry-After, and metrics of its own', async () => {
+  const gone = {...db, url: () => 'postgres://nobody:x@127.0.0.1:1/nothing'}
+  const blind = await startApi(gone)
+  try {
+    const {secret} = await newClient()
+    const client = new Client(blind, secret)
+    expect((await client.get('/livez')).status).toBe(200)
+    expect((await client.get('/readyz')).body).toMatchObject({ready: false, database: false, chains: []})
+    const refused = await client.get('/v1/balances')
+    expect([refused.status, refused.body.error, refused.headers.get('retry-after')]).toEqual([503, 'unavailable', '1'])
+    const seen = await metrics(blind.url)
+    expect(seen.get('sluice_database_up')).toBe(0)
+    expect([...seen.keys()].filter(key => key.startsWith('sluice_chain'))).toEqual([])
+  } finally {
+    await blind.close()
+  }
+})
+
+test('an unexpected error is 500 internal_error without a word about its cause', async () => {
+  const own = await testDatabase()
+  const ownApi = await startApi(own)
+  try {
+    const client = new Client(ownApi, (await makeKey(own, await makeMerchant(own))).secret)
+    await own.rows('alter function app.provision_user rename to provision_nobody')
+    const {status, body} = await client.post('/v1/users', {external_ref: 'a'})
+    expect([status, body.error]).toEqual([500, 'internal_error'])
+    expect(JSON.stringify(body)).not.toMatch(/provision|function|sql|stack|api\//i)
+    expect(body.message).toMatch(/[0-9a-f]{8}-[0-9a-f-]{27}$/) // under which the operator finds it in the log
+  } finally {
+    await ownApi.close()
+    await own.drop()
+  }
+})
+
+// --- metrics ---
+
+test('/metrics counts requests by method, route and status, and tells what the database knows, without names of anybody', async () => {
+  const {client, merchantId} = await newClient()
+  const user = await makeUser(db, merchantId)
+  const eth = await ChainWriter.open(db, 'ETH')
+  await eth.write({add: [[], [{txid: '0xM', amount: 5n, recipient: user.address}]]})
+  await eth.finalize(1)
+  await eth.close()
+  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
+  await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
+  await client.get('/v1/users/usr_x')
+  await client.get('/v1/nothing')
+  const seen = await metrics()
+  expect(seen.get('http_requests_total{method="GET",route="/v1/users/:id",status="404"}')).toBe(1)
+  expect(seen.get('http_requests_total{method="GET",route="unknown",status="404"}')).toBe(1)
+  expect(
+    seen.get('http_request_duration_seconds_count{method="POST",route="/v1/webhook-endpoints",status="201"}'),
+  ).toBe(1)
+  expect(seen.get('sluice_database_up')).toBe(1)
+  expect(seen.get('sluice_chain_head_height{chain="ETH"}')).toBe(2)
+  expect(seen.get('sluice_chain_final_height{chain="ETH"}')).toBe(1)
+  expect(seen.get('sluice_chain_head_age_seconds{chain="ETH"}')).toBeLessThan(60)
+  expect(seen.get('sluice_chain_halted{chain="ETH"}')).toBe(0)
+  expect(seen.get('sluice_deposits_pending{chain="ETH"}')).toBe(1)
+  expect(seen.get('sluice_incidents_open{chain="ETH"}')).toBe(0)
+  expect(seen.get('sluice_webhook_deliveries_pending')).toBe(1)
+  expect(seen.get('sluice_webhook_endpoints_failing')).toBe(0)
+  expect(seen.get('sluice_oldest_due_job_age_seconds')).toBeGreaterThan(0)
+  await db.rows(`select chain.halt('ETH', '{}')`)
+  const halted = await metrics()
+  expect([halted.get('sluice_chain_halted{chain="ETH"}'), halted.get('sluice_incidents_open{chain="ETH"}')]).toEqual([
+    1, 1,
+  ])
+  const text = [...seen.keys()].join('\n')
+  for (const secret of [merchantId, merchantId.replaceAll('-', ''), user.address, endpoint.id])
+    expect(text).not.toContain(secret)
+})
+
+// --- documents ---
+
+const getJson = async (path: string) => (await fetch(api.url + path)).json()
+
+test('/openapi.json is an OpenAPI 3.1 document of every route, whose references lead somewhere', async () => {
+  const document = (await getJson('/openapi.json')) as OpenApi & {openapi: string; security: unknown}
+  expect(document.openapi).toMatch(/^3\.1\./)
+  expect(document.security).toEqual([{apiKey: []}])
+  const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({name: `${method.toUpperCase()} ${path}`, operation})),
+  )
+  expect(routes.map(({name}) => name).sort()).toEqual([
+    'DELETE /v1/webhook-endpoints/{id}',
+    'GET /livez',
+    'GET /readyz',
+    'GET /v1/balances',
+    'GET /v1/deposits',
+    'GET /v1/deposits/{id}',
+    'GET /v1/events',
+    'GET /v1/users',
+    'GET /v1/users/{id}',
+    'GET /v1/webhook-endpoints',
+    'GET /v1/webhook-endpoints/{id}',
+    'GET /v1/webhook-endpoints/{id}/deliveries',
+    'PATCH /v1/webhook-endpoints/{id}',
+    'POST /v1/users',
+    'POST /v1/users/{id}/addresses',
+    'POST /v1/webhook-endpoints',
+    'POST /v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver',
+    'POST /v1/webhook-endpoints/{id}/redeliver-failed',
+    'POST /v1/webhook-endpoints/{id}/rotate-secret',
+    'POST /v1/webhook-endpoints/{id}/test',
+    'PUT /v1/payout-address',
+  ])
+  for (const {name, operation} of routes) {
+    expect(operation.summary, name).toBeTruthy()
+    const statuses = Object.keys(operation.responses)
+    expect(
+      statuses.filter(status => status < '300'),
+      name,
+    ).not.toEqual([])
+    if (!name.includes('/v1/')) continue
+    expect(statuses, name).toEqual(expect.arrayContaining(['400', '401', '429', '500']))
+    if (name.includes('{id}')) expect(statuses, name).toContain('404')
+    if (!name.startsWith('GET')) expect(statuses, name).toEqual(expect.arrayContaining(['413', '415']))
+  }
+  const text = JSON.stringify(document)
+  for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(document.components.schemas[name!], name).toBeDefined()
+  // A client that generates types must not break when a field is added.
+  expect(text).not.toContain('"additionalProperties":false')
+})
+
+test('the examples of the document are accepted by the API', async () => {
+  const {client} = await newClient()
+  await fillPool(db, 2)
+  const {body: user} = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
+  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
+  const document = (await getJson('/openapi.json')) as OpenApi
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, {requestBody}] of Object.entries(methods)) {
+      const json = requestBody?.content['application/json']
+      if (!json) continue
+      expect(json.example, `${method} ${path}`).toBeDefined()
+      const id = path.startsWith('/v1/users') ? user.id : endpoint.id
+      const {status, body} = await client.call(method.toUpperCase(), path.replace('{id}', id), json.example)
+      expect(status, `${method} ${path}: ${JSON.stringify(body)}`).toBeLessThan(300)
+    }
+  }
+})
+
+test('/docs is one page with every route, which asks nobody else for anything', async () => {
+  const response = await fetch(`${api.url}/docs`)
+  const html = await response.text()
+  expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-/)
+  expect(html).not.toMatch(/(src|href)="(https?:)?\/\//)
+  expect(html).not.toMatch(/@import|url\(/)
+  const document = (await getJson('/openapi.json')) as OpenApi
+  for (const [path, methods] of Object.entries(document.paths))
+    for (const {summary} of Object.values(methods)) {
+      expect(html).toContain(`<code class="path">${path}</code>`)
+      expect(html).toContain(summary)
+    }
+  for (const type of Object.keys(document.webhooks)) expect(html.includes(type), type).toBe(true)
+  expect(html).not.toContain('undefined')
+  expect(html).not.toContain('[object Object]')
+  const names = Object.values(document.components.schemas).flatMap((schema: Schema) =>
+    Object.keys(schema.properties ?? {}),
+  )
+  for (const name of names) expect(new RegExp(`[>.]${name}</code>`).test(html), name).toBe(true)
+})
+
+// --- the process ---
+
+interface Process {
+  child: ChildProcess
+  url: string
+  log(): string
+}
+
+async function startProcess(environment: Record<string, string>): Promise<Process> {
+  const child = fork(new URL('main.ts', import.meta.url), [], {
+    env: {PATH: process.env.PATH, PORT: '0', DATABASE_URL: db.url('sluice_api'), ...environment},
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  children.push(child)
+  let text = ''
+  child.stderr!.on('data', data => {
+    text += data
+  })
+  const ready = once(child, 'message').then(([message]) => message as {ready: true; url: string})
+  const ended = once(child, 'close').then(() => ({ready: false, url: ''}))
+  const {url} = await Promise.race([ready, ended])
+  return {child, url, log: () => text}
+}
+
+const exitOf = async ({child}: Process) => {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return child.exitCode
+}
+
+test('the process says where it listens, and ends cleanly on SIGTERM, on SIGINT and when its parent is gone', async () => {
+  for (const end of [
+    (child: ChildProcess) => child.kill('SIGTERM'),
+    (child: ChildProcess) => child.kill('SIGINT'),
+    (child: ChildProcess) => child.disconnect(),
+  ]) {
+    const started = await startProcess({})
+    expect(started.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    expect((await fetch(`${started.url}/livez`)).status).toBe(200) // its connection stays open
+    end(started.child)
+    expect(await exitOf(started)).toBe(0)
+  }
+})
+
+test('logs are JSON lines that tell the route and the status, and no secret', async () => {
+  const {secret, merchantId} = await newClient()
+  const started = await startProcess({LOG_LEVEL: 'debug'})
+  const headers = {authorization: `Bearer ${secret}`, 'content-type': 'application/json'}
+  const created = await fetch(`${started.url}/v1/webhook-endpoints`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({url: 'https://example.com/private-path'}),
+  })
+  const endpoint = (await created.json()) as {id: string; secret: string}
+  await fetch(`${started.url}/v1/users?x=private-query`, {headers})
+  await fetch(`${started.url}/v1/users`, {method: 'POST', headers, body: '{"external_ref":"private-person"'})
+  await fetch(`${started.url}/private-path`, {headers: {authorization: 'Bearer sk_private'}})
+  const lines = await until(
+    async () => {
+      const lines = started
+        .log()
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line))
+      return lines.filter(({msg}) => msg === 'request').length === 4 && lines
+    },
+    {timeoutMs: 5000, what: 'four requests in the log'},
+  )
+  expect(lines.filter(({msg}) => msg === 'request')).toMatchObject([
+    {level: 20, process: 'api', method: 'POST', route: '/v1/webhook-endpoints', status: 201, merchant_id: merchantId},
+    {level: 20, method: 'GET', route: '/v1/users', status: 200, duration_ms: expect.any(Number)},
+    {level: 30, method: 'POST', route: '/v1/users', status: 400},
+    {level: 30, method: 'GET', route: 'unknown', status: 404},
+  ])
+  for (const private_ of [secret, endpoint.secret, 'private', 'whsec_', new URL(db.url('sluice_api')).password])
+    expect(started.log()).not.toContain(private_)
+  started.child.kill('SIGTERM')
+  expect(await exitOf(started)).toBe(0)
+})
+
+test('a process that cannot start says why and what to do', async () => {
+  const missing = await startProcess({DATABASE_URL: ''})
+  expect(await exitOf(missing)).toBe(1)
+  expect(missing.log()).toContain('DATABASE_URL')
+  const bad = await startProcess({RATE_LIMIT_PER_MINUTE: 'many'})
+  expect(await exitOf(bad)).toBe(1)
+  expect(bad.log()).toContain('RATE_LIMIT_PER_MINUTE')
+  const squatter: Server = createServer()
+  await new Promise<void>(resolve => squatter.listen(0, '127.0.0.1', resolve))
+  const {port} = squatter.address() as {port: number}
+  const taken = await startProcess({PORT: String(port)})
+  expect(await exitOf(taken)).toBe(1)
+  expect(taken.log()).toContain(`port ${port} of 127.0.0.1 is taken`)
+  squatter.close()
+})
