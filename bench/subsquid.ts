@@ -21,7 +21,6 @@ const database = {
   },
 }
 
-let found = 0
 new EvmBatchProcessor()
   .setRpcEndpoint({url, capacity: 10, maxBatchCallSize: 100})
   .setFinalityConfirmation(75)
@@ -34,8 +33,8 @@ new EvmBatchProcessor()
   .addTransaction({})
   .addLog({topic0: [transferTopic]})
   .run(database, async ({blocks}) => {
-    for (const {transactions, logs} of blocks) {
-      found += logs.length
-      for (const {status, value} of transactions) if (status === 1 && value > 0n) found += 1
+    for (const {header, transactions, logs} of blocks) {
+      if (transactions.length < logs.length)
+        throw new Error(`block ${header.height} has more transfers than transactions`)
     }
   })
