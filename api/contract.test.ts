@@ -109,6 +109,23 @@ test('POST /v1/users many times at once with one external_ref makes one user and
   expect(await takenAddresses()).toBe(before + 1)
 })
 
+test('addresses that are added many times at once are one address', async () => {
+  const {id, client} = await newMerchant([])
+  const {body: user} = await client.post('/v1/users', {external_ref: 'without any'})
+  expect(user.addresses).toEqual([])
+  for (const chain of ['ETH', 'POLYGON']) await db.rows('select app.set_merchant_chain($1, $2, true)', [id, chain])
+  const before = await takenAddresses()
+  await Promise.all(
+    Array.from({length: 20}, (_, n) =>
+      client.post(`/v1/users/${user.id}/addresses`, {chains: [n % 2 ? 'ETH' : 'POLYGON']}),
+    ),
+  )
+  const {addresses} = (await client.get(`/v1/users/${user.id}`)).body
+  expect(addresses).toHaveLength(2)
+  expect(addresses[0].address).toBe(addresses[1].address)
+  expect(await takenAddresses()).toBe(before + 1)
+})
+
 test('many users at once get an address each, the oldest of the pool', async () => {
   const {client} = await newMerchant()
   const [{next}] = (await db.rows<{next: number}>(

@@ -1,5 +1,7 @@
 // What the API refuses: keys that do not work, merchants beyond their limit, other merchants' ids, and input of every wrong kind. Each gets
 // the contract's error, never a 500, and changes nothing.
+import {once} from 'node:events'
+import {type IncomingMessage, request} from 'node:http'
 import {connect, createServer, type Socket} from 'node:net'
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -85,17 +87,10 @@ test('a missing or invalid key is 401 invalid_api_key on every route', async () 
 })
 
 test('a key is asked for however the path is spelled', async () => {
-  for (const path of [
-    '/%76%31/users',
-    '/v1/%75sers',
-    '/v1//users',
-    '/v1/users/',
-    '/V1/users',
-    '//v1/users',
-    '/v1/./users',
-  ]) {
-    expect((await new Client(api).get(path)).status, path).toBeGreaterThanOrEqual(400)
-  }
+  for (const path of ['/%76%31/users', '/v1/%75sers', '/v1/./users', '/v1/x/../users', '/v1/users/'])
+    expect(refusal(await new Client(api).get(path)), path).toEqual([401, 'invalid_api_key'])
+  for (const path of ['/v1//users', '/V1/users', '//v1/users', '/v1%2fusers'])
+    expect(refusal(await new Client(api).get(path)), path).toEqual([404, 'route_not_found'])
 })
 
 test('a revoked key stops working at once in every API process, and the other keys of the merchant go on', async () => {
@@ -373,6 +368,16 @@ test('a body beyond 64 KiB is 413 payload_too_large, however large it is and how
     expect(refusal(await new Client(api).post('/v1/users', {external_ref}))).toEqual([401, 'invalid_api_key'])
   }
   expect(await everything()).toBe(before)
+  // The connection lives on: closed under a body that is still coming, it would show the client a reset in place of the reply.
+  const {secret} = await makeKey(db, merchantId)
+  const headers = {authorization: `Bearer ${secret}`, 'content-type': 'application/json', connection: 'keep-alive'}
+  const sent = request(`${api.url}/v1/users`, {method: 'POST', headers: {...headers, 'content-length': '3000000'}})
+  sent.on('error', () => {})
+  sent.end('x'.repeat(3_000_000))
+  const [reply] = (await once(sent, 'response')) as [IncomingMessage]
+  expect(reply.statusCode).toBe(413)
+  expect(reply.headers.connection).not.toBe('close')
+  reply.resume()
   const chains = Array.from({length: 50}, () => 'ETH')
   const padded = `${JSON.stringify({external_ref: 'padded', chains})}${' '.repeat(60_000)}`
   expect((await client.post('/v1/users', padded)).status).toBe(201)
