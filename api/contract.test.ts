@@ -36,6 +36,11 @@ const publicId = (prefix: string, uuid: string) => `${prefix}_${uuid.replaceAll(
 const takenAddresses = async () =>
   (await db.rows<{n: number}>('select count(*)::int as n from app.pool_address where taken_at is not null'))[0]!.n
 
+/** Opens all connections of the API's pool, so that requests that follow at once reach the database at once. */
+async function openConnections(client: Client): Promise<void> {
+  await Promise.all(Array.from({length: 30}, (_, n) => client.get(`/v1/users?limit=${n + 1}`)))
+}
+
 let txids = 0
 /** A deposit in a new block; `user` may have been made by SQL or by the API. */
 async function deposit(writer: ChainWriter, address: string, amount: bigint, token = 'USDC'): Promise<string> {
@@ -98,6 +103,7 @@ test('POST /v1/users for a chain that the account has not enabled is 422 chain_n
 test('POST /v1/users many times at once with one external_ref makes one user and takes one address', async () => {
   const {client} = await newMerchant()
   const before = await takenAddresses()
+  await openConnections(client)
   const chains = [undefined, ['ETH'], ['POLYGON'], ['ETH', 'POLYGON']]
   const replies = await Promise.all(
     Array.from({length: 24}, (_, n) => client.post('/v1/users', {external_ref: 'twin', chains: chains[n % 4]})),
@@ -115,10 +121,14 @@ test('addresses that are added many times at once are one address', async () => 
   expect(user.addresses).toEqual([])
   for (const chain of ['ETH', 'POLYGON']) await db.rows('select app.set_merchant_chain($1, $2, true)', [id, chain])
   const before = await takenAddresses()
+  await openConnections(client)
   await Promise.all(
-    Array.from({length: 20}, (_, n) =>
-      client.post(`/v1/users/${user.id}/addresses`, {chains: [n % 2 ? 'ETH' : 'POLYGON']}),
-    ),
+    Array.from({length: 24}, (_, n) => {
+      const chains = [n % 2 ? 'ETH' : 'POLYGON']
+      return n % 3
+        ? client.post('/v1/users', {external_ref: 'without any', chains})
+        : client.post(`/v1/users/${user.id}/addresses`, {chains})
+    }),
   )
   const {addresses} = (await client.get(`/v1/users/${user.id}`)).body
   expect(addresses).toHaveLength(2)
@@ -131,6 +141,7 @@ test('many users at once get an address each, the oldest of the pool', async () 
   const [{next}] = (await db.rows<{next: number}>(
     'select min(derivation_index)::int as next from app.pool_address where taken_at is null',
   )) as [{next: number}]
+  await openConnections(client)
   const replies = await Promise.all(
     Array.from({length: 20}, (_, n) => client.post('/v1/users', {external_ref: `user-${n}`})),
   )
