@@ -571,7 +571,6 @@ begin
   if refused is not null then
     raise exception 'not enabled for this account: %', refused using errcode = 'SLCHN';
   end if;
-  perform from app.user u where u.id = of_user for no key update; -- two requests at once must not take two addresses of a family
   for of_family in
     select distinct c.family from app.chain c where c.chain = any(chains)
       and not exists (select from app.address a where a.user_id = of_user and a.chain = c.chain)
@@ -910,7 +909,7 @@ CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref 
 AS $function$
 declare of_user uuid;
 begin
-  select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref;
+  select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
   created := false;
   if of_user is null then
     insert into app.user as u (merchant_id, external_ref) values (of_merchant, of_external_ref)
@@ -918,7 +917,7 @@ begin
     created := found;
   end if;
   if of_user is null then
-    select u.id into strict of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref;
+    select u.id into strict of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
   end if;
   perform app.add_addresses(of_merchant, of_user, coalesce(chains,
     array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));
