@@ -3,7 +3,6 @@
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'
-import type {Logger} from '../service/log.ts'
 import type {Database} from './database.ts'
 
 declare module 'fastify' {
@@ -28,7 +27,6 @@ export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerRespo
 
 export interface Context {
   db: Database
-  log: Logger
   /** Webhooks to http URLs, and to private addresses, are allowed. */
   webhookAllowPrivate: boolean
 }

@@ -1,6 +1,7 @@
 // What operators and their tools see: health, metrics, the documents, logs, and the process from its start to its end.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
+import {readFileSync} from 'node:fs'
 import {createServer, type Server} from 'node:net'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
@@ -248,6 +249,28 @@ test('/docs is one page with every route, which asks nobody else for anything', 
     Object.keys(schema.properties ?? {}),
   )
   for (const name of names) expect(new RegExp(`[>.]${name}</code>`).test(html), name).toBe(true)
+})
+
+test('the commands of docs/api.md work', async () => {
+  const {client, secret} = await newClient()
+  await fillPool(db, 1)
+  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
+  await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
+  await db.rows('select app.sequence_events()')
+  const [event] = (await client.get('/v1/events')).body.events
+  const guide = readFileSync(new URL('../docs/api.md', import.meta.url), 'utf8')
+  const values: Record<string, string> = {BASE_URL: '', API_KEY: secret, LAST_EVENT_ID: event.id}
+  const commands = [...guide.matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
+    text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
+  )
+  expect(commands).toHaveLength(7)
+  for (const command of commands) {
+    const [, path] = /"(\/[^"]*)"/.exec(command)!
+    const data = /-d '([^']*)'/.exec(command)?.[1]
+    const method = /-X (\w+)/.exec(command)?.[1] ?? (data ? 'POST' : 'GET')
+    expect(command).toContain(`-H "Authorization: Bearer ${secret}"`)
+    expect((await client.call(method, path!, data)).status, command).toBeLessThan(300)
+  }
 })
 
 // --- the process ---

@@ -55,7 +55,7 @@ export async function buildServer({
   })
   const db = new Database(databaseUrl, {max: POOL_SIZE, log})
   const keys = new Keys(db, databaseUrl, log)
-  const context: Context = {db, log, webhookAllowPrivate}
+  const context: Context = {db, webhookAllowPrivate}
   const metrics = new Metrics()
 
   app.decorateRequest('merchantId', '')
