@@ -97,13 +97,8 @@ async function killSupervisor(killer: Killer, random: Random): Promise<void> {
 async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
   const waited = {timeoutMs: SETTLE_TIMEOUT_MS, intervalMs: 250}
   const heads = new Map<string, number>()
-  for (const payer of payers) {
-    const head = await until(async () => (await payer.client()).head(), {
-      ...waited,
-      what: `the local ${payer.chain} chain`,
-    })
-    heads.set(payer.chain, head.height)
-  }
+  for (const payer of payers)
+    heads.set(payer.chain, await until(() => payer.lastHeight(), {...waited, what: `the local ${payer.chain} chain`}))
   await service.call('GET', '/v1/balances')
   const db = new pg.Pool({connectionString: service.databaseUrl})
   db.on('error', () => {})

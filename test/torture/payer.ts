@@ -173,6 +173,13 @@ export class Payer {
     return BigInt(this.#random.between(1, 1_000_000))
   }
 
+  /** The height at or below which every payment is; undefined while some wait to be mined. */
+  async lastHeight(): Promise<number | undefined> {
+    const client = await this.client()
+    const {pending} = (await client.rpc('txpool_status')) as {pending: Hex}
+    return Number(pending) === 0 ? (await client.head()).height : undefined
+  }
+
   /** Replaces the newest blocks, now and then, until `stopped`; some of what was dropped is sent again. */
   async reorganise(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
