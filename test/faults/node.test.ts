@@ -216,6 +216,18 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     await indexer.reaches(head)
   })
 
+  test('that cannot be reached is said so, again and again, and used once it is there', async ({expect, ...test}) => {
+    const world = await World.create(test)
+    const {indexer, node} = world
+    node.behave = call => (call.method === 'eth_chainId' ? faults.hang() : faults.drop())
+    indexer.start()
+    const late = 'the node did not answer in 10000 ms'
+    await until(async () => indexer.logs.some(({error}) => error === late), {timeoutMs: 60_000, what: late})
+    node.behave = undefined
+    await world.deposit()
+    expect(indexer.ends).toEqual([])
+  })
+
   test('of another network is refused: nothing is written before the first block, nor later', async ({
     expect,
     ...test
