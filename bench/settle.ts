@@ -1,6 +1,6 @@
-// Settling: deposits/s when transfers are inserted and everything else follows from them at COMMIT (deposit, event, delivery, job), over
-// the very same rows inserted by hand with the triggers switched off, and over COPY of the bare transfers. The last, for scale:
-// promotion of all of them to final.
+// Settling: deposits/s when a client inserts transfers and everything else follows from them at COMMIT (deposit, event, delivery, job),
+// over a client that inserts the very same rows by hand, all of them made up beforehand, with the triggers switched off; both by one
+// unnest statement per table. Then over COPY of the bare transfers. The last, for scale: promotion of all of them to final.
 import {randomBytes} from 'node:crypto'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -12,7 +12,7 @@ const transferColumns =
   'id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient'
 const depositColumns =
   'id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version, created_at'
-const eventColumns = 'id, txn, merchant_id, type, subject_id, version, payload, created_at'
+const eventColumns = 'id, merchant_id, type, subject_id, version, payload, created_at'
 const deliveryColumns = 'event_id, endpoint_id, status, next_attempt_at'
 
 /** `count` deposits, `perTransaction` of them in each transaction. */
@@ -45,50 +45,67 @@ interface Round {
 
 async function measure(client: pg.PoolClient, count: number, perTransaction: number): Promise<Round> {
   await empty(client)
-  const settled = await inTransactions(client, count, perTransaction, async (from, to) => {
-    await client.query(
-      `insert into chain.transfer (${transferColumns}) select ${transferColumns} from made where n between $1 and $2`,
-      [from, to],
-    )
-  })
+  const transfers = await rowsOf(client, 'chain.transfer', transferColumns, 'made', 'n', perTransaction)
+  const settled = await inTransactions(client, count / perTransaction, n => insert(client, transfers, n))
   const {rows} = await client.query<{n: string}>('select count(*) as n from app.delivery')
   if (Number(rows[0]!.n) !== count) throw new Error(`${rows[0]!.n} deliveries, expected ${count}`)
-  await remember(client)
-
-  const promoted = await time(() =>
-    client
-      .query('update chain.cursor set final_height = 1000000000')
-      .then(() => client.query(`insert into chain.touched_chain values (pg_current_xact_id(), 'ETH')`)),
-  )
+  const made = [
+    transfers,
+    await rowsOf(client, 'app.deposit', depositColumns, 'app.deposit', 'seq', perTransaction),
+    await rowsOf(client, 'app.event', eventColumns, 'app.event', 'position', perTransaction),
+    await rowsOf(client, 'app.delivery', deliveryColumns, 'app.delivery', 'id', perTransaction),
+  ]
+  const promoted = await time(() => client.query(`select chain.finalize('ETH', 1000000, '0xfinal')`))
 
   await empty(client)
   await client.query('set session_replication_role = replica') // no triggers
-  const byHand = await inTransactions(client, count, perTransaction, async (from, to) => {
-    const rows = [from, to]
-    await client.query(
-      `insert into chain.transfer (${transferColumns}) select ${transferColumns} from made where n between $1 and $2`,
-      rows,
-    )
-    await client.query(
-      `insert into app.deposit (${depositColumns}) select ${depositColumns} from kept_deposit where n between $1 and $2 order by n`,
-      rows,
-    )
-    await client.query(
-      `insert into app.event (${eventColumns}) select ${eventColumns} from kept_event where n between $1 and $2 order by n`,
-      rows,
-    )
-    await client.query(
-      `insert into app.delivery (${deliveryColumns}) select ${deliveryColumns} from kept_delivery where n between $1 and $2 order by n`,
-      rows,
-    )
+  const byHand = await inTransactions(client, count / perTransaction, async n => {
+    for (const rows of made) await insert(client, rows, n)
     await client.query(`select app.enqueue('deliver_webhooks')`)
   })
   await empty(client)
+  await client.query('set session_replication_role = replica')
   const file = path.join(tmpdir(), `sluice-bench-${randomBytes(4).toString('hex')}`)
   await client.query(`copy (select ${transferColumns} from made order by n) to '${file}'`)
   const copied = await time(() => client.query(`copy chain.transfer (${transferColumns}) from '${file}'`))
   await client.query('set session_replication_role = origin')
   return {settled, byHand, copied, promoted}
+}
+
+interface Rows {
+  statement: {name: string; text: string}
+  /** The columns' values, for each transaction. */
+  values: (string | null)[][][]
+}
+
+/** Rows as a client has them, ready to be inserted again. */
+async function rowsOf(
+  client: pg.PoolClient,
+  table: string,
+  columns: string,
+  source: string,
+  order: string,
+  size: number,
+): Promise<Rows> {
+  const names = columns.split(', ')
+  const {rows: types} = await client.query<{name: string; type: string}>(
+    `select attname as name, format_type(atttypid, null) as type from pg_attribute where attrelid = $1::regclass and attnum > 0`,
+    [table],
+  )
+  const arrays = names.map((name, i) => `$${i + 1}::${types.find(column => column.name === name)!.type}[]`)
+  const text = `insert into ${table} (${columns}) select * from unnest(${arrays.join(', ')})`
+  const {rows} = await client.query<(string | null)[]>({
+    text: `select ${names.map(name => `${name}::text`).join(', ')} from ${source} order by ${order}`,
+    rowMode: 'array',
+  })
+  const values = Array.from({length: rows.length / size}, (_, n) =>
+    names.map((_, i) => rows.slice(n * size, (n + 1) * size).map(row => row[i]!)),
+  )
+  return {statement: {name: table, text}, values}
+}
+
+function insert(client: pg.PoolClient, {statement, values}: Rows, n: number): Promise<unknown> {
+  return client.query({...statement, values: values[n]!})
 }
 
 function summarise(rounds: Round[], count: number): Result[] {
@@ -112,37 +129,29 @@ async function makeTransfers(pool: pg.Pool, count: number): Promise<void> {
   await pool.query('create unique index on made (n); analyze made')
 }
 
-/** Keeps what settling made, so that the same rows can be inserted by hand. */
-async function remember(client: pg.PoolClient): Promise<void> {
-  await client.query(`drop table if exists kept_deposit, kept_event, kept_delivery;
-    create unlogged table kept_deposit as select row_number() over (order by seq) as n, * from app.deposit;
-    create unlogged table kept_event as select row_number() over (order by position) as n, * from app.event;
-    create unlogged table kept_delivery as select row_number() over (order by id) as n, * from app.delivery;
-    create index on kept_deposit (n); create index on kept_event (n); create index on kept_delivery (n);
-    analyze kept_deposit, kept_event, kept_delivery`)
-}
-
 async function empty(client: pg.PoolClient): Promise<void> {
   await client.query('set session_replication_role = replica')
   await client.query(
     'truncate chain.transfer, app.deposit, app.event, app.delivery, app.balance_delta, graphile_worker._private_jobs cascade',
   )
+  await client.query(`delete from chain.block;
+    insert into chain.block (id, chain, height, hash, parent_hash, time)
+    values ('ETH:0', 'ETH', 0, '0x', '', now()), ('ETH:1000000', 'ETH', 1000000, '0xfinal', '', now());
+    update chain.cursor set final_height = 0, final_hash = '0x'`)
   await client.query('set session_replication_role = origin')
-  await client.query(`update chain.cursor set final_height = 0`)
   await client.query('checkpoint')
 }
 
-/** Seconds for all rows, `size` of them in each transaction. */
+/** Seconds for so many transactions. */
 async function inTransactions(
   client: pg.PoolClient,
   count: number,
-  size: number,
-  work: (from: number, to: number) => Promise<void>,
+  work: (n: number) => Promise<unknown>,
 ): Promise<number> {
   return time(async () => {
-    for (let from = 1; from <= count; from += size) {
+    for (let n = 0; n < count; n++) {
       await client.query('begin')
-      await work(from, from + size - 1)
+      await work(n)
       await client.query('commit')
     }
   })
