@@ -5,7 +5,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseArgs} from 'node:util'
 import pg from 'pg'
-import {newHome, removeHome} from '../support/processes.ts'
+import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
 import {Killer} from './killer.ts'
 import {Payer} from './payer.ts'
@@ -22,10 +22,26 @@ const {values} = parseArgs({options: {seed: {type: 'string'}, seconds: {type: 's
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 32))
 const seconds = Number(values.seconds)
 
-async function main(): Promise<boolean> {
+async function main(): Promise<void> {
   console.log(`torture: seed ${seed}, ${seconds} s (again: npm run torture -- --seed ${seed} --seconds ${seconds})`)
-  const random = new Random(seed)
   const home = newHome()
+  try {
+    const failed = await torture(home)
+    for (const what of failed) console.log(`WRONG ${what}`)
+    if (failed.length) throw new Error(`${failed.length} things are wrong`)
+    await removeHome(home)
+  } catch (error) {
+    for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
+    console.error(error)
+    console.error(`failed with seed ${seed}; data and logs are in ${home}`)
+    process.exit(1)
+  }
+  process.exit(0)
+}
+
+/** The whole run; resolves to what was wrong. */
+async function torture(home: string): Promise<string[]> {
+  const random = new Random(seed)
   const service = new Service(home)
   const receiver = new Receiver(random)
   const users = new Users(service, random)
@@ -46,10 +62,7 @@ async function main(): Promise<boolean> {
   const stoppedMs = await service.stop()
   receiver.close()
   if (stoppedMs > STOP_TIMEOUT_MS) failed.push(`the service took ${stoppedMs} ms to stop`)
-  for (const what of failed) console.log(`WRONG ${what}`)
-  if (failed.length) console.log(`\nfailed with seed ${seed}; data and logs are in ${home}`)
-  else await removeHome(home)
-  return failed.length === 0
+  return failed
 }
 
 type Actors = Omit<Run, 'db'>
@@ -164,11 +177,4 @@ async function histories(db: pg.Pool): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({history, count}) => [history, Number(count)]))
 }
 
-main().then(
-  ok => process.exit(ok ? 0 : 1),
-  error => {
-    console.error(error)
-    console.error(`failed with seed ${seed}`)
-    process.exit(1)
-  },
-)
+await main()
