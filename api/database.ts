@@ -1,6 +1,7 @@
 // Reading and changing through named prepared statements, each of which the server parses once per connection. Promises: identical reads
 // that are waiting for a connection are answered by one execution, which begins after all of them were asked for, so none of them is
-// older than its request (merchants poll: many ask for the same page at once); a refusal by the database costs no connection.
+// older than its request (merchants poll: many ask for the same page at once); a refusal by the database costs no connection; a database
+// that swallows what it is asked is an error within half a minute, not a silence.
 import pg from 'pg'
 import {openPool} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
@@ -19,49 +20,65 @@ type Value = string | number | boolean | null | string[]
 export class Database {
   readonly #pool: pg.Pool
   /** Reads that have not begun, by statement and values. */
-  readonly #waiting = new Map<string, Promise<unknown[] | undefined>>()
+  readonly #waiting = new Map<string, Promise<unknown[][]>>()
 
-  constructor(url: string, {max, log}: {max: number; log?: Logger}) {
-    this.#pool = openPool(url, {name: 'sluice-api', max, log})
+  /** Connections that are in use, by the time since when. */
+  readonly #inUse = new Map<pg.PoolClient, number>()
+  readonly #watch: NodeJS.Timeout
+
+  constructor(url: string, {max, log, timeoutMs = 25_000}: {max: number; log?: Logger; timeoutMs?: number}) {
+    this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0})
+    this.#watch = setInterval(() => this.#cutOlderThan(timeoutMs), timeoutMs / 5)
+    this.#watch.unref()
     this.#pool.on('connect', client => client.on('error', () => {})) // while in use: the statement that it fails tells
   }
 
   /** The first row, as an array of its columns; undefined if there is none. Must change nothing. */
-  read<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
+  async read<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
     const key = `${query.name} ${values.join(' ')}`
     let answer = this.#waiting.get(key)
     if (!answer) {
       answer = this.#run(query, values, () => this.#waiting.delete(key))
       this.#waiting.set(key, answer)
     }
-    return answer as Promise<Row | undefined>
+    return (await answer)[0] as Row | undefined
   }
 
   /** The first row of a statement that changes something. */
-  change<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
-    return this.#run(query, values) as Promise<Row | undefined>
+  async change<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
+    return (await this.#run(query, values))[0] as Row | undefined
   }
 
   /** Every row of a statement. */
-  async rows<Row extends unknown[]>({name, text}: Statement): Promise<Row[]> {
-    return (await this.#pool.query<Row>({name, text, rowMode: 'array'})).rows
+  rows<Row extends unknown[]>(query: Statement): Promise<Row[]> {
+    return this.#run(query, []) as Promise<Row[]>
   }
 
   close(): Promise<void> {
+    clearInterval(this.#watch)
     return this.#pool.end()
   }
 
-  async #run({name, text}: Statement, values: Value[], onBegin?: () => void): Promise<unknown[] | undefined> {
+  // One timer for all statements: one for each costs a twelfth of the throughput.
+  #cutOlderThan(timeoutMs: number): void {
+    for (const [client, since] of this.#inUse) {
+      if (performance.now() - since > timeoutMs) (client as pg.PoolClient & pg.Client).end() // fails the statement
+    }
+  }
+
+  async #run({name, text}: Statement, values: Value[], onBegin?: () => void): Promise<unknown[][]> {
     const client = await this.#pool.connect().finally(onBegin)
+    this.#inUse.set(client, performance.now())
+    let isBroken = false
     try {
-      const {rows} = await client.query<unknown[]>({name, text, values, rowMode: 'array'})
-      client.release()
-      return rows[0]
+      return (await client.query<unknown[]>({name, text, values, rowMode: 'array'})).rows
     } catch (error) {
-      // pool.query closes the connection after every error, a refusal by a function of ours included.
-      const isRefusal = error instanceof pg.DatabaseError && error.severity === 'ERROR'
-      client.release(!isRefusal)
+      // A refusal, by a function of ours too, leaves the connection as good as it was (pool.query closes it after any error).
+      isBroken = !(error instanceof pg.DatabaseError && error.severity === 'ERROR')
       throw error
+    } finally {
+      this.#inUse.delete(client)
+      client.release(isBroken)
     }
   }
 }

@@ -3,15 +3,23 @@
 import pg from 'pg'
 import type {Logger} from '../service/log.ts'
 
+interface PoolOptions {
+  name: string
+  max: number
+  log?: Logger
+  /** 0 where the caller sees to it: pg's own timer costs each statement some microseconds. */
+  queryTimeoutMs?: number
+}
+
 /** A pool of at most `max` connections. bigint and numeric columns arrive as strings: money never becomes a float. */
-export function openPool(url: string, {name, max, log}: {name: string; max: number; log?: Logger}): pg.Pool {
+export function openPool(url: string, {name, max, log, queryTimeoutMs = 30_000}: PoolOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
     application_name: name,
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
-    query_timeout: 30_000,
+    query_timeout: queryTimeoutMs,
   })
   pool.on('error', error =>
     log?.warn({error: error.message}, 'a database connection was lost; a new one is made when it is needed'),
