@@ -196,7 +196,13 @@ async function launch(server: Server, port: number): Promise<{exit: string | und
     state.exit = said = String(error)
   })
   child.once('exit', async (code, signal) => {
-    said = (await readFile(server.log)).subarray(size).toString().trim().split('\n').slice(-10).join('\n')
+    said = (await readFile(server.log).catch(() => Buffer.alloc(0)))
+      .subarray(size)
+      .toString()
+      .trim()
+      .split('\n')
+      .slice(-10)
+      .join('\n')
     state.exit = signal ?? `exit code ${code}`
   })
   await log.close()
