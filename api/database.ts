@@ -35,7 +35,7 @@ export class Database {
 
   /** The first row, as an array of its columns; undefined if there is none. Must change nothing. */
   async read<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
-    const key = `${query.name} ${values.join(' ')}`
+    const key = JSON.stringify([query.name, values]) // whose page it is stands in the values
     let answer = this.#waiting.get(key)
     if (!answer) {
       answer = this.#run(query, values, () => this.#waiting.delete(key))
