@@ -83,27 +83,18 @@ async function bareLoop(url: string, count: number): Promise<number> {
 
 /** The real process, with settling, blocks and finality switched on. */
 async function indexer({ownerUrl, pool}: Bench, url: string, upTo: number): Promise<{rate: number; memoryMb: number}> {
-  const child = spawn(
-    process.execPath,
-    [
-      ...(process.env.PROF ? ['--cpu-prof', '--cpu-prof-dir=/tmp/w/prof'] : []),
-      new URL('../indexers/main.ts', import.meta.url).pathname,
-      '--chain',
-      'ETH',
-    ],
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: {
-        ...process.env,
-        LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
-        DATABASE_URL: roleUrl(ownerUrl, 'sluice_indexer'),
-        ETH_RPC_URL: url,
-        ETH_CHAIN_ID: '1337',
-        ETH_USDC_ADDRESS: usdc,
-        ETH_START_HEIGHT: '1',
-      },
+  const child = spawn(process.execPath, [new URL('../indexers/main.ts', import.meta.url).pathname, '--chain', 'ETH'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      ...process.env,
+      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+      DATABASE_URL: roleUrl(ownerUrl, 'sluice_indexer'),
+      ETH_RPC_URL: url,
+      ETH_CHAIN_ID: '1337',
+      ETH_USDC_ADDRESS: usdc,
+      ETH_START_HEIGHT: '1',
     },
-  )
+  })
   const head = async () => {
     const {rows} = await pool.query<{height: number}>(
       `select head_height as height from chain.cursor where chain = 'ETH'`,
