@@ -35,9 +35,6 @@ const benches: Record<string, () => Promise<void>> = {
   async settle() {
     results.push(...(await benchSettle()))
   },
-  async api() {
-    results.push(...(await benchApi()))
-  },
   async webhooks() {
     const {results: rates, latencyMs} = await benchWebhooks()
     results.push(...rates)
@@ -49,6 +46,9 @@ const benches: Record<string, () => Promise<void>> = {
     const {p50, p95} = await benchLatency()
     facts.push(`Block announced by the node to webhook received: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms.`)
   },
+  async api() {
+    results.push(...(await benchApi()))
+  },
 }
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(benches)
@@ -57,30 +57,28 @@ for (const name of names) {
   if (!bench) throw new Error(`no bench ${name}; there are ${Object.keys(benches).join(', ')}`)
   console.error(`${name} ...`)
   await bench()
+  if (process.argv.length === 2) writeFileSync(new URL('RESULTS.md', import.meta.url), report())
 }
-
-const rows = results.map(result =>
-  [
-    result.what,
-    `${Math.round(result.value).toLocaleString('en')} ${result.unit}`,
-    Math.round(result.floor).toLocaleString('en'),
-    ratio(result),
-    result.target ?? '',
-  ].join(' | '),
-)
-const machine = `${cpus().length} × ${cpus()[0]!.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, PostgreSQL 18 with fsync on`
-const report = [
-  '# What was measured',
-  '',
-  `\`npm run bench${process.argv.length > 2 ? ` ${names.join(' ')}` : ''}\` on ${machine}, at ${execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()}. Floors are from the same run; what each bench does stands at the top of its file in \`bench/\`.`,
-  '',
-  '| what | rate | floor | ratio | aim |',
-  '|---|---|---|---|---|',
-  ...rows.map(row => `| ${row} |`),
-  '',
-  ...facts.map(fact => `- ${fact}`),
-  '',
-].join('\n')
-console.log(report)
-if (process.argv.length === 2) writeFileSync(new URL('RESULTS.md', import.meta.url), report)
+console.log(report())
 process.exit(0)
+
+function report(): string {
+  const number = (value: number) => value.toLocaleString('en', {maximumFractionDigits: value < 10 ? 2 : 0})
+  const rows = results.map(result => {
+    const {what, value, unit, floor, target = ''} = result
+    return `| ${what} | ${number(value)} ${unit} | ${number(floor)} | ${ratio(result)} | ${target} |`
+  })
+  const machine = `${cpus().length} × ${cpus()[0]!.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, PostgreSQL 18 with fsync on`
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()
+  return `# What was measured
+
+\`npm run bench\` on ${machine}, at ${commit}. Every ratio is to a floor of the same run; what each bench does stands at the top of its file in
+\`bench/\`.
+
+| what | rate | floor | ratio | aim |
+|---|---|---|---|---|
+${rows.join('\n')}
+
+${facts.map(fact => `- ${fact}`).join('\n')}
+`
+}
