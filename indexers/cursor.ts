@@ -12,7 +12,7 @@ export interface Cursor {
   rewindTo: number | null
 }
 
-export interface StoredBlock {
+export interface BlockRef {
   height: number
   hash: string
 }
@@ -56,7 +56,7 @@ export class ChainCursor {
     return rows[0]!.done
   }
 
-  async rewind(to: StoredBlock): Promise<void> {
+  async rewind(to: BlockRef): Promise<void> {
     await this.db.query('select chain.rewind($1, $2, $3)', [this.chain, to.height, to.hash])
   }
 
@@ -65,8 +65,8 @@ export class ChainCursor {
   }
 
   /** Our blocks at or above a height, the newest first. */
-  async blocksFrom(height: number): Promise<StoredBlock[]> {
-    const {rows} = await this.db.query<StoredBlock>(
+  async blocksFrom(height: number): Promise<BlockRef[]> {
+    const {rows} = await this.db.query<BlockRef>(
       'select height, hash from chain.block where chain = $1 and height >= $2 order by height desc',
       [this.chain, height],
     )
@@ -75,7 +75,7 @@ export class ChainCursor {
 
   /** The hash of one of our blocks. */
   async hashAt(height: number): Promise<string | undefined> {
-    const {rows} = await this.db.query<StoredBlock>('select hash from chain.block where chain = $1 and height = $2', [
+    const {rows} = await this.db.query<BlockRef>('select hash from chain.block where chain = $1 and height = $2', [
       this.chain,
       height,
     ])

@@ -1,17 +1,12 @@
 // Moves the final height of a chain. Promises: a block becomes final only when the node names its hash and we hold the same one; time
 // alone, or a height alone, never makes anything final; a fork below our final block is believed only after it was seen several times
 // in a row, because a lagging node behind a balancer looks the same once.
-import type {ChainCursor, Cursor} from './cursor.ts'
-
-export interface NodeBlock {
-  height: number
-  hash: string
-}
+import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 
 /** What a chain's node must be able to tell. */
 export interface FinalitySource {
   /** The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say. */
-  finalBlock(): Promise<NodeBlock | undefined>
+  finalBlock(): Promise<BlockRef | undefined>
   /** How many blocks of our own chain a final one must count, itself included; 1 where the node's word is enough. */
   confirmations: number
   /** The hash at a height; undefined where the node has no block. */

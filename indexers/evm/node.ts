@@ -4,6 +4,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../service/errors.ts'
+import type {BlockRef} from '../cursor.ts'
 
 const quantity = z
   .string()
@@ -11,9 +12,7 @@ const quantity = z
   .transform(hex => Number(BigInt(hex)))
 const Header = z.object({number: quantity, hash: z.string(), timestamp: quantity}).nullable()
 
-export interface BlockRef {
-  height: number
-  hash: string
+export interface NodeBlock extends BlockRef {
   time: Date
 }
 
@@ -32,7 +31,7 @@ export class Node {
   }
 
   /** The block at a height, or the one that the node calls latest or finalized; undefined where it has none. */
-  async block(at: number | 'latest' | 'finalized'): Promise<BlockRef | undefined> {
+  async block(at: number | 'latest' | 'finalized'): Promise<NodeBlock | undefined> {
     return toRef(await inTime(this.client.call('eth_getBlockByNumber', parameters(at))), at)
   }
 
@@ -41,10 +40,6 @@ export class Node {
     const calls = heights.map(height => ({method: 'eth_getBlockByNumber', params: parameters(height)}))
     const answers = await inTime(this.client.batchCall(calls))
     return answers.map((answer, i) => toRef(answer, heights[i]!)?.hash)
-  }
-
-  close(): void {
-    this.client.close()
   }
 }
 
@@ -61,7 +56,7 @@ function parameters(at: number | string): unknown[] {
   return [typeof at === 'number' ? `0x${at.toString(16)}` : at, false]
 }
 
-function toRef(answer: unknown, at: number | string): BlockRef | undefined {
+function toRef(answer: unknown, at: number | string): NodeBlock | undefined {
   const header = Header.parse(answer)
   if (!header) return
   if (typeof at === 'number' && header.number !== at) {

@@ -6,7 +6,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
 import type {ChainSettings} from '../../service/settings.ts'
-import type {ChainCursor, Cursor, StoredBlock} from '../cursor.ts'
+import type {BlockRef, ChainCursor, Cursor} from '../cursor.ts'
 import {patience} from '../finality.ts'
 import type {Node} from './node.ts'
 
@@ -38,7 +38,7 @@ export async function resume(node: Node, cursor: ChainCursor, settings: ChainSet
 type Verdict =
   | {kind: 'go'}
   | {kind: 'halted' | 'behind'; height: number; message: string}
-  | {kind: 'rewind' | 'rewind_asked'; height: number; message: string; to: StoredBlock}
+  | {kind: 'rewind' | 'rewind_asked'; height: number; message: string; to: BlockRef}
   | {kind: 'fork_below_final'; height: number; message: string; details: object}
 
 async function look(node: Node, cursor: ChainCursor, settings: ChainSettings): Promise<Verdict> {
@@ -106,7 +106,7 @@ async function compare(node: Node, cursor: ChainCursor, at: Cursor): Promise<Ver
 }
 
 /** The newest of our blocks that the node has too. */
-async function commonBlock(node: Node, ours: StoredBlock[]): Promise<StoredBlock | undefined> {
+async function commonBlock(node: Node, ours: BlockRef[]): Promise<BlockRef | undefined> {
   for (let from = 0; from < ours.length; from += 100) {
     const part = ours.slice(from, from + 100)
     const theirs = await node.hashes(part.map(block => block.height))
