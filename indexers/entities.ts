@@ -26,6 +26,19 @@ export class Transfer extends Row<Values<Transfer>> {
   declare recipient: string
 }
 
+export class Inclusion extends Row<Values<Inclusion>> {
+  declare id: string
+  declare chain: string
+  declare txid: string
+  declare blockHeight: number
+  declare blockHash: string
+  declare blockTime: Date
+  declare sender: string
+  declare nonce: number
+  declare success: boolean
+  declare fee: bigint
+}
+
 export class Block extends Row<Values<Block>> {
   declare id: string
   declare chain: string
@@ -35,7 +48,7 @@ export class Block extends Row<Values<Block>> {
   declare time: Date
 }
 
-const classes: Record<string, new () => object> = {Transfer, Block}
+const classes: Record<string, new () => object> = {Transfer, Inclusion, Block}
 
 const columnTypes: Record<string, Partial<EntitySchemaColumnOptions>> = {
   ID: {type: 'text', primary: true},

@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => database.disconnect())
 
 const blockAt = (height: number, candidates: Candidate[] = [], parent = `${height - 1}`): ReadBlock => {
-  return {height, hash: hashOf(`${height}`), parentHash: hashOf(parent), time: new Date(0), candidates}
+  return {height, hash: hashOf(`${height}`), parentHash: hashOf(parent), time: new Date(0), candidates, sent: []}
 }
 
 const paying = (address: string, txid = 'tx'): Candidate => {

@@ -1,10 +1,11 @@
-// Writes a batch of blocks and what they moved to addresses of ours. Promises: addresses are looked up in the transaction that writes
-// the blocks, so one that was handed out a moment before its first deposit is found; a block that does not link to the one below it
-// is refused, and nothing of its batch is written; what is not ours is never stored.
+// Writes a batch of blocks, what they moved to addresses of ours, and what addresses of ours sent. Promises: addresses are looked up in
+// the transaction that writes the blocks, so one that was handed out a moment before its first deposit is found; a block that does not
+// link to the one below it is refused, and nothing of its batch is written; what is not ours is never stored; a transaction of ours
+// succeeded only if it moved what it was signed for.
 import type {Store} from '@subsquid/typeorm-store'
 import type {EntityManager} from 'typeorm'
 import {RetryableError} from '../service/errors.ts'
-import {Block, Transfer} from './entities.ts'
+import {Block, Inclusion, Transfer} from './entities.ts'
 
 /** A block as every chain's reader hands it over. */
 export interface ReadBlock {
@@ -14,6 +15,8 @@ export interface ReadBlock {
   time: Date
   /** Every transfer in it that may be to us; which are is decided here. */
   candidates: Candidate[]
+  /** Every transaction in it; which are of addresses of ours is decided here. */
+  sent: SentTransaction[]
 }
 
 export interface Candidate {
@@ -28,6 +31,17 @@ export interface Candidate {
   recipientKey: string
 }
 
+export interface SentTransaction {
+  txid: string
+  /** The sender in the form of custody.address.match_key. */
+  senderKey: string
+  nonce: number
+  /** False if it was reverted. */
+  executed: boolean
+  /** What it cost, in base units of the native coin. */
+  fee: bigint
+}
+
 export interface WriteOptions {
   chain: string
   /** The form in which people see an address that came in the form of a match key. */
@@ -38,8 +52,7 @@ export interface WriteOptions {
 export async function writeBlocks(store: Store, blocks: ReadBlock[], {chain, display}: WriteOptions): Promise<void> {
   const first = blocks[0]
   if (!first) return
-  const keys = new Set(blocks.flatMap(block => block.candidates.map(candidate => candidate.recipientKey)))
-  const {parentHash, addresses} = await lookUp(store, chain, first.height - 1, [...keys])
+  const {parentHash, addresses, senders} = await lookUp(store, chain, blocks)
   assertLinked(blocks, parentHash)
 
   await store.insert(
@@ -53,26 +66,94 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], {chain, dis
         const recipient = addresses[recipientKey]
         if (!recipient) return []
         const id = `${chain}:${txid}:${outputIndex}`
-        const at = {blockHeight: block.height, blockHash: block.hash, blockTime: block.time}
-        return [new Transfer({id, chain, txid, outputIndex, ...at, token, amount, sender: display(sender), recipient})]
+        return [
+          new Transfer({id, chain, txid, outputIndex, ...at(block), token, amount, sender: display(sender), recipient}),
+        ]
       }),
     ),
   )
+  const ours = blocks.flatMap(block =>
+    block.sent.flatMap(transaction => {
+      const sender = senders[transaction.senderKey]
+      return sender ? [{block, transaction, sender}] : []
+    }),
+  )
+  if (!ours.length) return
+  const purposes = await purposesOf(
+    store,
+    chain,
+    ours.map(({transaction}) => transaction.txid),
+  )
+  await store.insert(
+    ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
+      const purpose = purposes.get(txid)
+      const success = executed && (!purpose || isFulfilled(purpose, block, display))
+      return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
+    }),
+  )
+}
+
+function at({height, hash, time}: ReadBlock) {
+  return {blockHeight: height, blockHash: hash, blockTime: time}
 }
 
 interface Found {
   parentHash: string | null
   addresses: Record<string, string>
+  senders: Record<string, string>
 }
 
-async function lookUp(store: Store, chain: string, parentHeight: number, keys: string[]): Promise<Found> {
-  const manager = (store as unknown as {em(): EntityManager}).em() // private; reading through it is all we do
-  const [row]: [Found] = await manager.query(
+async function lookUp(store: Store, chain: string, blocks: ReadBlock[]): Promise<Found> {
+  const recipientKeys = new Set(blocks.flatMap(block => block.candidates.map(candidate => candidate.recipientKey)))
+  const senderKeys = new Set(blocks.flatMap(block => block.sent.map(transaction => transaction.senderKey)))
+  const [row] = await query<Found>(
+    store,
     `select (select hash from chain.block where id = $1) as "parentHash",
-       coalesce((select json_object_agg(match_key, address) from app.address where chain = $2 and match_key = any($3)), '{}') as addresses`,
-    [`${chain}:${parentHeight}`, chain, keys],
+       coalesce((select json_object_agg(match_key, address) from app.address where chain = $2 and match_key = any($3)), '{}') as addresses,
+       coalesce((select json_object_agg(match_key, address) from custody.address where match_key = any($4)), '{}') as senders`,
+    [`${chain}:${blocks[0]!.height - 1}`, chain, [...recipientKeys], [...senderKeys]],
   )
-  return row
+  return row!
+}
+
+/** What a transaction of ours was signed for; an amount of 0 moves nothing. */
+export interface Purpose {
+  txid: string
+  token: string
+  source: string
+  recipient: string
+  /** In base units, decimal. */
+  amount: string
+}
+
+async function purposesOf(store: Store, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
+  const rows = await query<Purpose>(
+    store,
+    'select txid, token, source, recipient, amount from app.outbound_tx where chain = $1 and txid = any($2)',
+    [chain, txids],
+  )
+  return new Map(rows.map(row => [row.txid, row]))
+}
+
+/** Whether a block has exactly the transfer that a transaction in it was signed for. That it ran says nothing: a token need not revert. */
+export function isFulfilled(
+  {txid, token, source, recipient, amount}: Purpose,
+  {candidates}: Pick<ReadBlock, 'candidates'>,
+  display: WriteOptions['display'],
+): boolean {
+  if (amount === '0') return true
+  return candidates.some(
+    transfer =>
+      transfer.txid === txid &&
+      transfer.token === token &&
+      transfer.amount === BigInt(amount) &&
+      display(transfer.sender) === source &&
+      display(transfer.recipientKey) === recipient,
+  )
+}
+
+function query<T>(store: Store, sql: string, values: unknown[]): Promise<T[]> {
+  return (store as unknown as {em(): EntityManager}).em().query(sql, values) // private; reading through it is all we do
 }
 
 function assertLinked(blocks: ReadBlock[], parentHash: string | null): void {

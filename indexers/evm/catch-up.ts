@@ -81,13 +81,15 @@ interface RpcBlock {
   timestamp: string
   transactionsRoot: string
   logsBloom: string
-  transactions: {hash: string; from: string; to: string | null; value: string}[]
+  transactions: {hash: string; from: string; to: string | null; value: string; nonce: string}[]
 }
 
 interface RpcReceipt {
   blockHash: string
   transactionHash: string
   status: string
+  gasUsed: string
+  effectiveGasPrice: string
   logs: {address: string; topics: string[]; data: string}[]
 }
 
@@ -106,8 +108,19 @@ function assemble(height: number, block: RpcBlock | null, receipts: RpcReceipt[]
       throw new RetryableError(`the node gave receipts of another block for ${height}`)
     }
     for (const {address, topics, data} of receipt.logs) logs.push({transactionIndex, address, topics, data})
-    const {hash, from, to, value} = transaction
-    return {transactionIndex, hash, from, to, value: BigInt(value), status: Number(receipt.status)}
+    const {hash, from, to, value, nonce} = transaction
+    const {status, gasUsed, effectiveGasPrice} = receipt
+    return {
+      transactionIndex,
+      hash,
+      from,
+      to,
+      value: BigInt(value),
+      nonce: Number(nonce),
+      status: Number(status),
+      gasUsed: BigInt(gasUsed),
+      effectiveGasPrice: BigInt(effectiveGasPrice),
+    }
   })
   const {hash, parentHash, timestamp, transactionsRoot, logsBloom} = block
   const header = {height, hash, parentHash, timestamp: Number(timestamp) * 1000, transactionsRoot, logsBloom}

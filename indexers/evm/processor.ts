@@ -13,7 +13,7 @@ import type {ChainSettings} from '../../service/settings.ts'
 import {writeBlocks} from '../match.ts'
 import type {ChainDatabase} from '../store.ts'
 import {type FetchedBlock, fetchRange} from './catch-up.ts'
-import {transfersOf} from './transfers.ts'
+import {sentIn, transfersOf} from './transfers.ts'
 
 /** Root of the trie of no transactions. */
 const noTransactionsRoot = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
@@ -23,7 +23,16 @@ const nobody = `0x${'0'.repeat(40)}`
 
 const fields = {
   block: {timestamp: true, transactionsRoot: true, logsBloom: true},
-  transaction: {hash: true, from: true, to: true, value: true, status: true},
+  transaction: {
+    hash: true,
+    from: true,
+    to: true,
+    value: true,
+    nonce: true,
+    status: true,
+    gasUsed: true,
+    effectiveGasPrice: true,
+  },
   log: {address: true, topics: true, data: true},
   trace: {
     error: true,
@@ -69,7 +78,7 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
       assertWhole(block, traces !== 'off')
       const {height, hash, parentHash, timestamp} = block.header
       const candidates = transfersOf(block, chain.assets[0].token, tokens)
-      return {height, hash, parentHash, time: new Date(timestamp), candidates}
+      return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block)}
     })
     await writeBlocks(store, read, {chain: chain.code, display: getAddress})
   })

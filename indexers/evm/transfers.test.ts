@@ -33,7 +33,8 @@ interface Content {
 function blockOf(...contents: Content[]): EvmBlock {
   return {
     transactions: contents.map(({hash, transaction}, transactionIndex) => {
-      return {transactionIndex, hash, from: payer, to: contract, value: 0n, status: 1, ...transaction}
+      const receipt = {status: 1, gasUsed: 21_000n, effectiveGasPrice: 7n}
+      return {transactionIndex, hash, from: payer, to: contract, value: 0n, nonce: 0, ...receipt, ...transaction}
     }),
     logs: contents.flatMap(({logs = []}, transactionIndex) => logs.map(log => ({transactionIndex, ...log}))),
     traces: contents.flatMap(({frames = []}, transactionIndex) => frames.map(frame => ({transactionIndex, ...frame}))),

@@ -1,7 +1,7 @@
-// What in an EVM block is a transfer. Promises: value counts only if the transaction succeeded and, for internal calls, no call around
+// What in an EVM block is a transfer, and who sent what. Promises: value counts only if the transaction succeeded and, for internal calls, no call around
 // it was reverted; the output index depends on nothing but the position inside the transaction, so a transaction that is mined again
 // in another block keeps it; zero amounts, delegate calls and ERC-721 transfers are none.
-import type {Candidate} from '../match.ts'
+import type {Candidate, SentTransaction} from '../match.ts'
 
 /** topic0 of Transfer(address,address,uint256), ERC-20 (EIP-20). */
 export const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
@@ -12,7 +12,10 @@ export interface EvmTransaction {
   from: string
   to?: string | null
   value: bigint
+  nonce: number
   status?: number
+  gasUsed: bigint
+  effectiveGasPrice: bigint
 }
 
 export interface EvmLog {
@@ -72,6 +75,13 @@ export function transfersOf(block: EvmBlock, native: string, tokens: Map<string,
     if (moved) found.push({txid, outputIndex: firstInternal + position, token: native, ...moved})
   })
   return found
+}
+
+/** Every transaction of a block, as what its sender did with a nonce. */
+export function sentIn({transactions}: EvmBlock): SentTransaction[] {
+  return transactions.map(({hash: txid, from, nonce, status, gasUsed, effectiveGasPrice}) => {
+    return {txid, senderKey: from.toLowerCase(), nonce, executed: status === 1, fee: gasUsed * effectiveGasPrice}
+  })
 }
 
 /** Calls back for every item of a transaction that succeeded, with its position among the items of that transaction. */
