@@ -34,7 +34,7 @@ async function newMerchant(chains = ['ETH', 'POLYGON']): Promise<{id: string; cl
 
 const publicId = (prefix: string, uuid: string) => `${prefix}_${uuid.replaceAll('-', '')}`
 const takenAddresses = async () =>
-  (await db.rows<{n: number}>('select count(*)::int as n from app.pool_address where taken_at is not null'))[0]!.n
+  (await db.rows<{n: number}>('select count(*)::int as n from custody.address where taken_at is not null'))[0]!.n
 
 /** Opens all connections of the API's pool, so that requests that follow at once reach the database at once. */
 async function openConnections(client: Client): Promise<void> {
@@ -139,7 +139,7 @@ test('addresses that are added many times at once are one address', async () => 
 test('many users at once get an address each, the oldest of the pool', async () => {
   const {client} = await newMerchant()
   const [{next}] = (await db.rows<{next: number}>(
-    'select min(derivation_index)::int as next from app.pool_address where taken_at is null',
+    'select min(derivation_index)::int as next from custody.address where taken_at is null',
   )) as [{next: number}]
   await openConnections(client)
   const replies = await Promise.all(
@@ -147,7 +147,7 @@ test('many users at once get an address each, the oldest of the pool', async () 
   )
   const addresses = replies.map(({body}) => body.addresses[0].address)
   const taken = await db.rows<{address: string}>(
-    'select address from app.pool_address where derivation_index between $1 and $1 + 19 order by address',
+    'select address from custody.address where derivation_index between $1 and $1 + 19 order by address',
     [next],
   )
   expect(addresses.toSorted()).toEqual(taken.map(({address}) => address).toSorted())
@@ -539,7 +539,7 @@ test('PUT /v1/payout-address refuses what is no address of the chain with 400', 
 
 test('PUT /v1/payout-address refuses every address of the service itself with 422 unprocessable', async () => {
   const {id, client} = await newMerchant()
-  const [free] = await db.rows<{address: string}>('select address from app.pool_address where taken_at is null limit 1')
+  const [free] = await db.rows<{address: string}>('select address from custody.address where taken_at is null limit 1')
   const user = await makeUser(db, id)
   for (const address of [free!.address, free!.address.toLowerCase(), user.address]) {
     for (const chain of ['ETH', 'POLYGON']) {

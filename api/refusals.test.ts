@@ -36,9 +36,18 @@ const refusal = ({status, body}: Reply) => [status, body.error]
 
 /** Everything that a request could have changed, as text. */
 async function everything(): Promise<string> {
-  const tables = ['user', 'address', 'pool_address', 'payout_address', 'webhook_endpoint', 'delivery', 'event']
-  const counts = tables.map(
-    table => `(select md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from app.${table} t)`,
+  const ofApp = [
+    'user',
+    'address',
+    'payout_address',
+    'webhook_endpoint',
+    'delivery',
+    'event',
+    'payout',
+    'idempotency_key',
+  ]
+  const counts = [...ofApp.map(table => `app.${table}`), 'custody.address'].map(
+    table => `(select md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from ${table} t)`,
   )
   const [row] = await db.rows<{all: string}>(`select concat_ws(',', ${counts.join(', ')}) as all`)
   return row!.all

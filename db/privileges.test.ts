@@ -17,7 +17,7 @@ beforeAll(async () => {
   db = await testDatabase()
   const merchant = await makeMerchant(db)
   const {address} = await makeUser(db, merchant)
-  await db.rows(`insert into app.pool_address (address, family, derivation_index) values ('0xFree', 'evm', 0)`)
+  await db.rows(`insert into custody.address (address, family, derivation_index) values ('0xFree', 'evm', 0)`)
   await db.rows(`select app.create_webhook_endpoint($1, 'https://example.com/hook')`, [merchant])
   await db.rows(`select app.create_api_key($1, sha256('secret'))`, [merchant])
   const writer = await ChainWriter.open(db, 'ETH')
@@ -70,6 +70,10 @@ const may: Record<Role, string[]> = {
     `select chain.finalize('ETH', 1, '0x1')`,
     `select chain.halt('ETH', '{}')`,
     'select address from app.address',
+    'select address, match_key from custody.address',
+    'select txid, source, recipient, amount from app.outbound_tx',
+    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+       values ('ETH:three', 'ETH', 'three', 2, '0x2', now(), '0xA', 0, true, 1)`,
     'select head_height from chain.cursor',
   ],
   sluice_api: [
@@ -80,6 +84,11 @@ const may: Record<Role, string[]> = {
     `select app.provision_user((select id from app.merchant), 'a new user', array['ETH'])`,
     `select app.set_payout_address((select id from app.merchant), 'ETH', '0xElsewhere')`,
     `select app.create_webhook_endpoint((select id from app.merchant), 'https://example.com/other')`,
+    'select * from app.payout',
+    'select * from custody.address',
+    `select app.set_payout_address((select id from app.merchant), 'ETH', '0xElsewhere'),
+       app.create_payout((select id from app.merchant), 'ETH', 'USDC', false, 'a key', 'a request')`,
+    'select app.cancel_payout(merchant_id, id) from app.payout',
   ],
   sluice_jobs: [
     'select secret from app.webhook_endpoint',
@@ -87,11 +96,23 @@ const may: Record<Role, string[]> = {
     'select app.fold_balances()',
     'select app.sequence_events()',
     'select app.fail_undeliverable()',
+    'select * from app.payout, app.spend, app.outbound_tx, app.holding, app.treasury, app.treasury_share, chain.inclusion',
+    'select * from custody.address, custody.whitelist',
+    `select app.why_halted('ETH')`,
+    `select app.begin_sweeping(id), app.begin_payment(id, 1), app.wait_payout(id, 'sweeps', null, 1) from app.payout`,
+    `select app.begin_sweeps(null, 'ETH', 'USDC', '{}', '{}', '{}')`,
+    `select app.fail_payout(id, 'timed_out', 'too late') from app.payout`,
+    `select app.stamp_deposits(id, 'ETH', 'USDC', 10) from app.merchant`,
+    'select app.wake_due()',
     `select graphile_worker.add_job('deliver_webhooks')`,
   ],
   sluice_custody: [
-    `insert into app.pool_address (address, family, derivation_index) values ('0xNext', 'evm', 1)`,
-    'select max(derivation_index) from app.pool_address',
+    `insert into custody.address (address, family, derivation_index) values ('0xNext', 'evm', 1)`,
+    'select max(derivation_index) from custody.address',
+    `select custody.watch_treasury('evm')`,
+    `insert into custody.journal (stream, seq, kind, signed_at, hash) values ('pool:evm', 1, 'pool', now(), 'x')`,
+    `insert into custody.refusal (code, message, request) values ('not_ours', 'x', '{}')`,
+    'select * from custody.whitelist, app.payout, app.spend, app.asset, app.chain, chain.transfer, chain.inclusion, chain.cursor',
   ],
   sluice_analyst: [
     'select * from analytics.deposits',
@@ -126,8 +147,17 @@ const mayNot: Record<Role, string[]> = {
     'update app.api_key set revoked_at = null',
     'select secret from app.webhook_endpoint',
     'select previous_secret from app.webhook_endpoint',
-    'select * from app.pool_address',
-    'update app.pool_address set taken_at = null',
+    'select * from custody.journal',
+    'update custody.address set taken_at = null',
+    'update custody.address set merchant_id = null',
+    `insert into custody.whitelist (chain, address) values ('ETH', '0xMine')`,
+    `update app.payout set address = '0xMine'`,
+    `select app.fail_payout(id, 'cancelled', 'x') from app.payout`,
+    `select app.cancel_payout_by_operator(id) from app.payout`,
+    `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,
+    `select app.store_attempt('${someone}', 1, 'effect', 'x', 'x', 1, 1, 1, 1)`,
+    'select * from app.outbound_tx',
+    'select * from app.ledger_entry',
     `select app.create_api_key('${someone}', sha256('x'))`,
     `select app.create_merchant('x', 'xx', null, 0)`,
     `select app.resolve_incident(1, 'reorged')`,
@@ -146,19 +176,39 @@ const mayNot: Record<Role, string[]> = {
     `update app.webhook_endpoint set url = 'https://example.com/mine'`,
     `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
        values ('${someone}', '${someone}', 'x', '${someone}', 1, '{}', now())`,
-    'select * from app.pool_address',
-    `insert into app.pool_address (address, family, derivation_index) values ('0xMine', 'evm', 9)`,
+    'select * from custody.journal',
+    `insert into custody.address (address, family, derivation_index) values ('0xMine', 'evm', 9)`,
+    'update custody.address set merchant_id = null',
+    `insert into custody.whitelist (chain, address) values ('ETH', '0xMine')`,
+    `insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first)
+       values ('${someone}', 'ETH', 'ETH', 1, 0, 0, 1, '0xMine', false)`,
+    `update app.payout set status = 'failed'`,
+    `update app.spend set recipient = '0xMine'`,
+    'update app.treasury set balance = balance + 1',
+    'update app.sender set next_nonce = 0',
+    'delete from app.ledger_entry',
+    `select app.create_payout('${someone}', 'ETH', 'ETH', false, null, 'x')`,
+    `select app.release_payout('${someone}', 'x', 'x')`,
+    `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,
+    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+       values ('ETH:x', 'ETH', 'x', 1, '0x1', now(), '0xA', 0, true, 1)`,
     'delete from chain.transfer',
     'create table app.mine ()',
   ],
   sluice_custody: [
-    'update app.pool_address set taken_at = null',
-    'delete from app.pool_address',
+    'update custody.address set taken_at = null',
+    `update custody.address set merchant_id = '${someone}'`,
+    `insert into custody.address (address, family, derivation_index, merchant_id) values ('0xMine', 'evm', 9, '${someone}')`,
+    'delete from custody.address',
+    'delete from custody.journal',
+    `update custody.journal set hash = 'x'`,
+    `insert into custody.whitelist (chain, address) values ('ETH', '0xMine')`,
+    `update app.payout set address = '0xMine'`,
+    'delete from chain.inclusion',
     'select * from app.merchant',
     'select * from app.deposit',
     'select * from app.payout_address',
     'select * from app.api_key',
-    'select * from chain.transfer',
     `select app.set_payout_address('${someone}', 'ETH', '0xMine')`,
   ],
   sluice_analyst: [
@@ -166,7 +216,10 @@ const mayNot: Record<Role, string[]> = {
     'select * from app.deposit',
     'select * from app.api_key',
     'select * from app.merchant',
-    'select * from app.pool_address',
+    'select * from custody.address',
+    'select * from custody.journal',
+    'select * from app.payout',
+    'select * from app.ledger_entry',
     'select * from chain.transfer',
     'select * from chain.cursor',
     `select app.public_id('x', '${someone}')`,
@@ -205,19 +258,40 @@ async function granted(schema: string, privileges: string[]): Promise<string[]> 
 
 const writing = ['insert', 'update', 'delete', 'truncate']
 
-test('but for the address pool, which custody fills, no process writes a table of app itself', async () => {
-  expect(await granted('app', writing)).toEqual(['sluice_custody insert pool_address'])
+test('no process writes a table of app itself', async () => {
+  expect(await granted('app', writing)).toEqual([])
 })
 
-test('the indexers alone write what was seen on the chains, and of that only blocks and transfers', async () => {
-  expect(await granted('chain', writing)).toEqual([
-    'sluice_indexer delete block',
-    'sluice_indexer delete transfer',
-    'sluice_indexer insert block',
-    'sluice_indexer insert transfer',
-    'sluice_indexer update block',
-    'sluice_indexer update transfer',
+test('custody alone writes its addresses, its journal and its refusals; the whitelist is written by no process', async () => {
+  expect(await granted('custody', writing)).toEqual([
+    'sluice_custody insert address',
+    'sluice_custody insert journal',
+    'sluice_custody insert refusal',
+    'sluice_custody update address',
   ])
+})
+
+test('of an address custody writes what it derived, never whose it is', async () => {
+  const rows = await db.rows<{granted: string}>(
+    `select lower(p) || ' ' || a.attname as granted from pg_attribute a cross join unnest(array['insert', 'update']) p
+     where a.attrelid = 'custody.address'::regclass and a.attnum > 0 and not a.attisdropped
+       and has_column_privilege('sluice_custody', a.attrelid, a.attnum, p) order by 1`,
+  )
+  expect(rows.map(row => row.granted)).toEqual([
+    'insert address',
+    'insert derivation_index',
+    'insert family',
+    'insert purpose',
+    'insert retired_at',
+    'update retired_at',
+  ])
+})
+
+test('the indexers alone write what was seen on the chains: blocks, transfers and inclusions', async () => {
+  const tables = ['block', 'inclusion', 'transfer']
+  expect(await granted('chain', writing)).toEqual(
+    ['delete', 'insert', 'update'].flatMap(right => tables.map(table => `sluice_indexer ${right} ${table}`)),
+  )
 })
 
 test('an analyst reads every view of analytics and nothing else, and nobody writes there', async () => {
@@ -228,7 +302,7 @@ test('an analyst reads every view of analytics and nothing else, and nobody writ
     views.map(({name}) => `sluice_analyst select ${name}`),
   )
   const elsewhere = await Promise.all(
-    ['app', 'chain', 'public', 'graphile_worker', 'squid_eth'].map(s => granted(s, ['select', ...writing])),
+    ['app', 'chain', 'custody', 'public', 'graphile_worker', 'squid_eth'].map(s => granted(s, ['select', ...writing])),
   )
   expect(elsewhere.flat().filter(line => line.startsWith('sluice_analyst'))).toEqual([])
 })
@@ -256,7 +330,7 @@ test('secrets of webhooks are read by the worker alone, hashes of keys by the AP
 test('a role that is not named has nothing: neither a table, a function nor a schema of ours is public', async () => {
   expect(
     await db.rows(`
-      with ours as (select oid from pg_namespace where nspname in ('chain', 'app', 'analytics') or nspname ~ '^squid_')
+      with ours as (select oid from pg_namespace where nspname in ('chain', 'app', 'custody', 'analytics') or nspname ~ '^squid_')
       select object, privilege_type from (
         select nspname::text as object, acl.* from pg_namespace n, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) acl
         where n.oid in (select oid from ours)

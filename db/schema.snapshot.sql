@@ -233,14 +233,33 @@ create table app.address (
   chain text not null, -- Chain on which it is watched.
   match_key text not null, -- The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.
   address text not null, -- The address as people see it (EIP-55 on EVM chains).
-  user_id uuid not null, -- The user that it was handed out for.
-  merchant_id uuid not null, -- The user's merchant.
+  user_id uuid, -- The user that it was handed out for; null for a treasury.
+  merchant_id uuid, -- The user's merchant; null for a treasury.
   is_provisioned boolean not null, -- True if the merchant asked for this chain: deposits are credited. False if it is watched only because the same key controls it here: what arrives is unattributed.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was handed out on this chain.
   constraint address_pkey PRIMARY KEY (chain, match_key),
-  constraint address_user_id_fkey FOREIGN KEY (user_id) REFERENCES app."user"(id)
+  constraint address_user_id_fkey FOREIGN KEY (user_id) REFERENCES app."user"(id),
+  constraint user_and_merchant CHECK (((user_id IS NULL) = (merchant_id IS NULL)))
 );
 CREATE INDEX address_user ON app.address USING btree (user_id);
+
+-- Debts of merchants and what cancels them: a deposit that was lost after it was paid out. The next payout claims them with the deposits.
+create table app.adjustment (
+  id uuid not null default uuidv7(), -- Id.
+  merchant_id uuid not null, -- The merchant.
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  amount numeric(78,0) not null, -- What it changes the balance by: below zero for a debt.
+  deposit_id uuid, -- The deposit that was lost, or came back.
+  reason text not null, -- deposit_lost, deposit_back or payout_recovered.
+  settlement_id uuid, -- The payout that claimed it; null until then.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
+  constraint adjustment_pkey PRIMARY KEY (id),
+  constraint adjustment_amount_check CHECK ((amount <> (0)::numeric)),
+  constraint adjustment_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
+);
+CREATE INDEX adjustment_deposit ON app.adjustment USING btree (deposit_id);
+CREATE INDEX adjustment_unsettled ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
 
 -- API keys. The secret itself is shown once and never stored.
 create table app.api_key (
@@ -263,6 +282,7 @@ create table app.asset (
   name text not null, -- Name of the asset in payment requests.
   display_name text not null, -- Name for people.
   decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals.
+  min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -293,8 +313,33 @@ CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, c
 create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
+  native_token text not null, -- Token code of the native coin, in which network fees are paid.
   constraint chain_pkey PRIMARY KEY (chain)
 );
+
+-- Stamping that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.
+create table app.claim (
+  id bigint not null generated always as identity, -- Order in which the balance changed.
+  kind text not null, -- claim or release.
+  payout_id uuid not null, -- The payout.
+  merchant_id uuid not null, -- Its merchant.
+  chain text not null, -- Its chain.
+  token text not null, -- Its token.
+  cutoff bigint not null, -- Deposits that became final later than at this promotion number do not belong to it.
+  deposit_count bigint not null, -- How many deposits it is about.
+  amount numeric(78,0) not null, -- The sum of them, in base units.
+  done_count bigint not null default 0, -- How many are done.
+  done_amount numeric(78,0) not null default 0, -- The sum of those.
+  last_promotion bigint not null default '-1'::integer, -- Promotion number of the last one that was done.
+  last_seq bigint not null default '-1'::integer, -- seq of the last one that was done.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was asked for.
+  finished_at timestamp with time zone, -- When it was done.
+  constraint claim_pkey PRIMARY KEY (id),
+  constraint claim_kind_check CHECK ((kind = ANY (ARRAY['claim'::text, 'release'::text]))),
+  constraint claim_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
+  constraint claim_payout_id_kind_key UNIQUE (payout_id, kind)
+);
+CREATE INDEX claim_open ON app.claim USING btree (merchant_id, chain, token, id) WHERE (finished_at IS NULL);
 
 -- One event on its way to one endpoint.
 create table app.delivery (
@@ -330,8 +375,8 @@ CREATE INDEX delivery_attempt_delivery ON app.delivery_attempt USING btree (deli
 create table app.deposit (
   id uuid not null default uuidv7(), -- Id; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
-  merchant_id uuid not null, -- The merchant whose address it is.
-  user_id uuid not null, -- The user whose address it is.
+  merchant_id uuid, -- The merchant whose address it is; null for a treasury.
+  user_id uuid, -- The user whose address it is; null for a treasury.
   chain text not null, -- Chain code.
   token text not null, -- Token code; a contract address where the token is not supported.
   amount numeric(78,0) not null, -- Amount in base units.
@@ -347,16 +392,19 @@ create table app.deposit (
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final.
+  promotion bigint, -- Number, on its chain, of the time at which it became final; null before. A payout claims up to a number.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
-  constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token)
+  constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
+  constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL)))
 );
 CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE credited;
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE credited;
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
+CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status, seq DESC) WHERE (credited AND (status <> 'final'::text));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
-CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
+CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR (old.credited <> new.credited) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)))) EXECUTE FUNCTION app.refuse_change();
@@ -380,12 +428,35 @@ CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence D
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE (sequence IS NOT NULL);
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
+-- What a deposit address holds of final, credited money that no sweep has taken: the sum of its entries in the ledger.
+create table app.holding (
+  chain text not null, -- Chain code.
+  address text not null, -- The address.
+  token text not null, -- Token code.
+  merchant_id uuid not null, -- The merchant whose user's address it is.
+  amount numeric(78,0) not null, -- Amount in base units.
+  constraint holding_pkey PRIMARY KEY (chain, address, token)
+);
+CREATE INDEX holding_largest ON app.holding USING btree (merchant_id, chain, token, amount DESC) WHERE (amount > (0)::numeric);
+
+-- Idempotency keys of payouts that were accepted, for ever.
+create table app.idempotency_key (
+  merchant_id uuid not null, -- The merchant.
+  key text not null, -- The key.
+  request_hash bytea not null, -- SHA-256 of what was asked with it.
+  payout_id uuid, -- The payout that it made.
+  body text, -- The reply that was given, and is given again.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was used first.
+  constraint idempotency_key_pkey PRIMARY KEY (merchant_id, key),
+  constraint idempotency_key_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
+);
+
 -- What must never happen and did, for an operator to decide: sluice incident list.
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text not null, -- Chain code.
-  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced or fork_below_final.
-  subject text not null, -- The id of the deposit, or the chain.
+  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished or payment_of_failed_payout.
+  subject text not null, -- The id of the deposit or of the spend, <chain>:<txid>, or the chain.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -393,6 +464,29 @@ create table app.incident (
   constraint incident_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WHERE (resolved_at IS NULL);
+
+-- Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.
+create table app.ledger_entry (
+  id bigint not null generated always as identity, -- Order of insertion.
+  posting bigint not null, -- The movement that the entry is a part of.
+  kind text not null, -- deposit (deposits became final), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, network_fee.
+  reference text not null, -- What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.
+  account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/migrations/010_ledger.sql says what they are).
+  chain text not null, -- Chain code.
+  token text not null, -- Token code; a contract address where the token is not supported.
+  merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
+  address text, -- The address, for the account address.
+  amount numeric(78,0) not null, -- Debit (positive) or credit (negative), in base units.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
+  constraint ledger_entry_pkey PRIMARY KEY (id),
+  constraint ledger_entry_account_check CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text]))),
+  constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
+  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'network_fee'::text])))
+);
+CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
+CREATE INDEX ledger_entry_reference ON app.ledger_entry USING btree (reference);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON app.ledger_entry FOR EACH ROW EXECUTE FUNCTION app.refuse_entry_change();
+CREATE TRIGGER balanced AFTER INSERT ON app.ledger_entry REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.assert_balanced();
 
 -- A merchant account.
 create table app.merchant (
@@ -417,6 +511,67 @@ create table app.merchant_chain (
   constraint merchant_chain_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
+-- Signed transactions, stored before they are broadcast. Those of one spend exclude each other.
+create table app.outbound_tx (
+  chain text not null, -- Chain code.
+  txid text not null, -- Transaction id: the hash of raw.
+  spend_id uuid not null, -- The spend that it is an attempt of.
+  attempt integer not null, -- 1 for the first; each later one offers a higher fee.
+  kind text not null, -- effect: does what the spend is for. cancel: moves nothing.
+  raw text not null, -- The signed bytes, in hex.
+  token text not null, -- Token that it moves.
+  source text not null, -- Address that the amount is taken from.
+  recipient text not null, -- Address that it goes to.
+  amount numeric(78,0) not null, -- How much, in base units; 0 for a cancel.
+  max_fee_per_gas numeric(78,0) not null, -- Highest price per unit of gas, in wei.
+  max_priority_fee_per_gas numeric(78,0) not null, -- Highest tip per unit of gas, in wei.
+  gas_limit bigint not null, -- Most units of gas that it may use.
+  stored_at timestamp with time zone not null default clock_timestamp(), -- When it was stored.
+  broadcast_at timestamp with time zone, -- When it was last given to a node; null if never.
+  broadcast_error text, -- What the node answered then; it proves nothing.
+  constraint outbound_tx_pkey PRIMARY KEY (chain, txid),
+  constraint outbound_tx_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
+  constraint outbound_tx_spend_id_attempt_key UNIQUE (spend_id, attempt),
+  constraint outbound_tx_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id)
+);
+
+-- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
+create table app.payout (
+  id uuid not null default uuidv7(), -- Id; shown as pay_ and 32 hex digits.
+  seq bigint not null generated always as identity, -- Order of creation, for pages.
+  merchant_id uuid not null, -- The merchant.
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  status text not null default 'pending'::text, -- pending, sweeping, swept, paying, completed or failed.
+  gross numeric(78,0) not null, -- The balance that was claimed, in base units.
+  fee_bps integer not null, -- The merchant's fee rate at that moment.
+  fee numeric(78,0) not null, -- Service fee: gross * fee_bps / 10000, rounded down.
+  net numeric(78,0) not null, -- What is paid: gross - fee.
+  address text not null, -- Where it is paid to; a later change of the payout address does not change it.
+  sweep_first boolean not null, -- True if every claimed address that still holds funds is swept before anything is paid.
+  txid text, -- The transaction that paid it; null until that is final.
+  network_fee numeric(78,0) not null default 0, -- Network fees of the payment and of the sweeps made for it, in the native coin's base units. The operator bears them.
+  error_code text, -- Why it failed, for programs.
+  error_message text, -- Why it failed, for people.
+  waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
+  waiting_detail text, -- More about that, for the operator.
+  waiting_since timestamp with time zone, -- Since when it waits for that.
+  next_step_at timestamp with time zone default clock_timestamp(), -- When its next step is tried again, if nothing wakes it before; null while its payment goes on by itself, and once it is over.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was requested.
+  finished_at timestamp with time zone, -- When it was completed or failed.
+  constraint payout_pkey PRIMARY KEY (id),
+  constraint payout_check CHECK ((gross = (fee + net))),
+  constraint payout_fee_check CHECK ((fee >= (0)::numeric)),
+  constraint payout_gross_check CHECK ((gross > (0)::numeric)),
+  constraint payout_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint payout_net_check CHECK ((net > (0)::numeric)),
+  constraint payout_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sweeping'::text, 'swept'::text, 'paying'::text, 'completed'::text, 'failed'::text])))
+);
+CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
+CREATE INDEX payout_page ON app.payout USING btree (merchant_id, seq DESC);
+CREATE TRIGGER contract BEFORE UPDATE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.check_payout_change();
+CREATE TRIGGER never_deleted BEFORE DELETE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.refuse_payout_delete();
+
 -- Where a merchant wants payouts of a chain to go.
 create table app.payout_address (
   merchant_id uuid not null, -- The merchant.
@@ -427,17 +582,81 @@ create table app.payout_address (
   constraint payout_address_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
--- Every address that custody ever derived, in order; those that are not taken wait for a user.
-create table app.pool_address (
-  address text not null, -- The address as people see it.
-  family text not null, -- Family of chains on which the address is valid, such as evm.
-  derivation_index bigint not null, -- Index in the derivation path, so that the seed restores it.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it.
-  taken_at timestamp with time zone, -- When it was handed out; null while it waits. Never handed out twice.
-  constraint pool_address_pkey PRIMARY KEY (address),
-  constraint pool_address_family_derivation_index_key UNIQUE (family, derivation_index)
+-- The sweeps that a payout waits for, its own and others'.
+create table app.payout_sweep (
+  payout_id uuid not null, -- The payout.
+  spend_id uuid not null, -- The sweep.
+  constraint payout_sweep_pkey PRIMARY KEY (payout_id, spend_id),
+  constraint payout_sweep_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
+  constraint payout_sweep_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id)
 );
-CREATE INDEX pool_address_free ON app.pool_address USING btree (family, derivation_index) WHERE (taken_at IS NULL);
+CREATE INDEX payout_sweep_spend ON app.payout_sweep USING btree (spend_id);
+
+-- The next nonce of each address of ours that ever sent. Never taken from a node.
+create table app.sender (
+  chain text not null, -- Chain code.
+  address text not null, -- The address.
+  next_nonce integer not null default 0, -- The nonce that its next spend gets.
+  constraint sender_pkey PRIMARY KEY (chain, address)
+);
+
+-- The use of one nonce of an address of ours: a payout's payment, a sweep or a withdrawal.
+create table app.spend (
+  id uuid not null default uuidv7(), -- Id.
+  kind text not null, -- payout, sweep or withdrawal.
+  chain text not null, -- Chain code.
+  token text not null, -- Token that it moves.
+  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
+  source text not null, -- Address that the amount is taken from.
+  recipient text not null, -- Address that it goes to.
+  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source.
+  nonce integer not null, -- The nonce of the sender that it uses.
+  payout_id uuid, -- The payout that it pays, or that the sweep was made for.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept.
+  status text not null default 'allocated'::text, -- allocated, live or final.
+  cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
+  max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
+  txid text, -- The transaction that became final with its nonce.
+  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend).
+  fee_paid numeric(78,0), -- What it cost, in the native coin's base units.
+  waiting_reason text, -- What it waits for, if its next step could not be taken.
+  waiting_detail text, -- More about that, for the operator.
+  waiting_since timestamp with time zone, -- Since when.
+  next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
+  final_at timestamp with time zone, -- When it became final.
+  constraint spend_pkey PRIMARY KEY (id),
+  constraint spend_amount_check CHECK ((amount > (0)::numeric)),
+  constraint spend_chain_sender_nonce_key UNIQUE (chain, sender, nonce),
+  constraint spend_kind_check CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text]))),
+  constraint spend_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'displaced'::text]))),
+  constraint spend_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
+  constraint spend_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
+);
+CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
+CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text));
+CREATE INDEX spend_open ON app.spend USING btree (chain, next_step_at) WHERE (status <> 'final'::text);
+CREATE INDEX spend_payout ON app.spend USING btree (payout_id) WHERE (payout_id IS NOT NULL);
+
+-- What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.
+create table app.treasury (
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  balance numeric(78,0) not null default 0, -- Sum of the account treasury, in base units.
+  reserved numeric(78,0) not null default 0, -- Amounts and highest network fees of transactions under way.
+  constraint treasury_pkey PRIMARY KEY (chain, token)
+);
+
+-- Whose money the treasury holds. Nobody is paid from what belongs to another merchant.
+create table app.treasury_share (
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  merchant_id uuid not null, -- The merchant.
+  amount numeric(78,0) not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts. Below zero: the operator has advanced it.
+  reserved numeric(78,0) not null default 0, -- Gross of the payments under way.
+  constraint treasury_share_pkey PRIMARY KEY (chain, token, merchant_id),
+  constraint treasury_share_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
+);
 
 -- An end user of a merchant.
 create table app."user" (
@@ -482,14 +701,42 @@ create view app.balance_audit as
     COALESCE(kept.deposit_count, 0::bigint) AS kept_count,
     COALESCE(counted.deposit_count, 0::bigint) AS counted_count
    FROM app.balance_now kept
-     FULL JOIN ( SELECT deposit.merchant_id,
-            deposit.chain,
-            deposit.token,
-            sum(deposit.amount) AS amount,
-            count(*) AS deposit_count
-           FROM app.deposit
-          WHERE deposit.status = 'final'::text AND deposit.credited AND deposit.settlement_id IS NULL
-          GROUP BY deposit.merchant_id, deposit.chain, deposit.token) counted USING (merchant_id, chain, token)
+     FULL JOIN ( SELECT part.merchant_id,
+            part.chain,
+            part.token,
+            sum(part.amount) AS amount,
+            sum(part.deposit_count)::bigint AS deposit_count
+           FROM ( SELECT deposit.merchant_id,
+                    deposit.chain,
+                    deposit.token,
+                    sum(deposit.amount) AS amount,
+                    count(*) AS deposit_count
+                   FROM app.deposit
+                  WHERE deposit.status = 'final'::text AND deposit.credited AND deposit.settlement_id IS NULL
+                  GROUP BY deposit.merchant_id, deposit.chain, deposit.token
+                UNION ALL
+                 SELECT adjustment.merchant_id,
+                    adjustment.chain,
+                    adjustment.token,
+                    adjustment.amount,
+                    0
+                   FROM app.adjustment
+                  WHERE adjustment.settlement_id IS NULL
+                UNION ALL
+                 SELECT claim.merchant_id,
+                    claim.chain,
+                    claim.token,
+                        CASE claim.kind
+                            WHEN 'claim'::text THEN claim.done_amount - claim.amount
+                            ELSE claim.amount - claim.done_amount
+                        END AS "case",
+                        CASE claim.kind
+                            WHEN 'claim'::text THEN claim.done_count - claim.deposit_count
+                            ELSE claim.deposit_count - claim.done_count
+                        END AS "case"
+                   FROM app.claim
+                  WHERE claim.finished_at IS NULL) part
+          GROUP BY part.merchant_id, part.chain, part.token) counted USING (merchant_id, chain, token)
   WHERE COALESCE(kept.amount, 0::numeric) <> COALESCE(counted.amount, 0::numeric) OR COALESCE(kept.deposit_count, 0::bigint) <> COALESCE(counted.deposit_count, 0::bigint);
 --   merchant_id uuid: The merchant.
 --   chain text: Chain code.
@@ -548,7 +795,187 @@ create view app.chain_state with (security_barrier=true) as
 --   head_moved_seconds_ago numeric: How long ago a block was indexed.
 --   halted boolean: True while it stands still for an operator.
 
+-- What is kept beside the ledger and differs from it. Always empty; a row is a bug.
+create view app.ledger_audit as
+ WITH entry AS (
+         SELECT ledger_entry.account,
+            ledger_entry.kind,
+            ledger_entry.chain,
+            ledger_entry.token,
+            ledger_entry.merchant_id,
+            ledger_entry.address,
+            sum(ledger_entry.amount) AS amount
+           FROM app.ledger_entry
+          GROUP BY ledger_entry.account, ledger_entry.kind, ledger_entry.chain, ledger_entry.token, ledger_entry.merchant_id, ledger_entry.address
+        ), compared(what, chain, token, merchant_id, address, kept, posted) AS (
+         SELECT 'holding'::text AS "?column?",
+            h.chain,
+            h.token,
+            h.merchant_id,
+            h.address,
+            sum(h.kept) AS sum,
+            sum(h.posted) AS sum
+           FROM ( SELECT holding.chain,
+                    holding.token,
+                    holding.merchant_id,
+                    holding.address,
+                    holding.amount AS kept,
+                    0 AS posted
+                   FROM app.holding
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    entry.merchant_id,
+                    entry.address,
+                    0,
+                    entry.amount
+                   FROM entry
+                  WHERE entry.account = 'address'::text AND entry.merchant_id IS NOT NULL) h
+          GROUP BY h.chain, h.token, h.merchant_id, h.address
+        UNION ALL
+         SELECT 'treasury'::text,
+            t.chain,
+            t.token,
+            NULL::uuid,
+            NULL::text,
+            sum(t.kept) AS sum,
+            sum(t.posted) AS sum
+           FROM ( SELECT treasury.chain,
+                    treasury.token,
+                    treasury.balance AS kept,
+                    0 AS posted
+                   FROM app.treasury
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    0,
+                    entry.amount
+                   FROM entry
+                  WHERE entry.account = 'treasury'::text) t
+          GROUP BY t.chain, t.token
+        UNION ALL
+         SELECT 'treasury_share'::text,
+            s.chain,
+            s.token,
+            s.merchant_id,
+            NULL::text,
+            sum(s.kept) AS sum,
+            sum(s.posted) AS sum
+           FROM ( SELECT treasury_share.chain,
+                    treasury_share.token,
+                    treasury_share.merchant_id,
+                    treasury_share.amount AS kept,
+                    0 AS posted
+                   FROM app.treasury_share
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    entry.merchant_id,
+                    0,
+                        CASE
+                            WHEN entry.kind = 'sweep'::text THEN entry.amount
+                            ELSE - entry.amount
+                        END AS "case"
+                   FROM entry
+                  WHERE entry.kind = 'sweep'::text AND entry.account = 'treasury'::text OR entry.kind = 'network_fee'::text AND entry.account = 'address'::text OR entry.kind = 'payout'::text AND entry.account = 'payout'::text) s
+          GROUP BY s.chain, s.token, s.merchant_id
+        UNION ALL
+         SELECT 'treasury_reserved'::text,
+            r.chain,
+            r.token,
+            NULL::uuid,
+            NULL::text,
+            sum(r.kept) AS sum,
+            sum(r.posted) AS sum
+           FROM ( SELECT treasury.chain,
+                    treasury.token,
+                    treasury.reserved AS kept,
+                    0 AS posted
+                   FROM app.treasury
+                UNION ALL
+                 SELECT s.chain,
+                    s.token,
+                    0,
+                    s.amount
+                   FROM app.spend s
+                     LEFT JOIN app.payout p ON p.id = s.payout_id
+                  WHERE s.status <> 'final'::text AND (s.kind = 'withdrawal'::text OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
+                UNION ALL
+                 SELECT s.chain,
+                    app.native_token(s.chain) AS native_token,
+                    0,
+                    s.max_fee
+                   FROM app.spend s
+                  WHERE s.status <> 'final'::text AND s.sender = app.treasury_address(s.chain)) r
+          GROUP BY r.chain, r.token
+        UNION ALL
+         SELECT 'merchant'::text,
+            m.chain,
+            m.token,
+            m.merchant_id,
+            NULL::text,
+            sum(m.kept) AS sum,
+            sum(m.posted) AS sum
+           FROM ( SELECT balance_now.chain,
+                    balance_now.token,
+                    balance_now.merchant_id,
+                    balance_now.amount AS kept,
+                    0 AS posted
+                   FROM app.balance_now
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    entry.merchant_id,
+                    0,
+                    - entry.amount
+                   FROM entry
+                  WHERE entry.account = 'merchant'::text) m
+          GROUP BY m.chain, m.token, m.merchant_id
+        UNION ALL
+         SELECT 'payout'::text,
+            p.chain,
+            p.token,
+            p.merchant_id,
+            NULL::text,
+            sum(p.kept) AS sum,
+            sum(p.posted) AS sum
+           FROM ( SELECT payout.chain,
+                    payout.token,
+                    payout.merchant_id,
+                    payout.gross AS kept,
+                    0 AS posted
+                   FROM app.payout
+                  WHERE payout.status <> ALL (ARRAY['completed'::text, 'failed'::text])
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    entry.merchant_id,
+                    0,
+                    - entry.amount
+                   FROM entry
+                  WHERE entry.account = 'payout'::text) p
+          GROUP BY p.chain, p.token, p.merchant_id
+        )
+ SELECT what,
+    chain,
+    token,
+    merchant_id,
+    address,
+    kept,
+    posted
+   FROM compared
+  WHERE kept <> posted;
+--   what text: holding, treasury, treasury_share, treasury_reserved, merchant (the balance) or payout (claimed).
+--   chain text: Chain code.
+--   token text: Token code.
+--   merchant_id uuid: The merchant, where it is about one.
+--   address text: The address, where it is about one.
+--   kept numeric: As it is kept, in base units.
+--   posted numeric: As the ledger has it.
+
 create sequence app.event_sequence as bigint;
+
+create sequence app.ledger_posting as bigint;
 
 -- An amount in base units as an exact decimal string without trailing zeros.
 CREATE OR REPLACE FUNCTION app."decimal"(amount numeric, decimals integer)
@@ -580,6 +1007,23 @@ begin
   update app.address a set is_provisioned = true where a.user_id = of_user and a.chain = any(chains) and not a.is_provisioned;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.add_share(of_chain text, of_token text, of_merchant uuid, more numeric, more_reserved numeric)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.treasury_share as s (chain, token, merchant_id, amount, reserved) values (of_chain, of_token, of_merchant, more, more_reserved)
+  on conflict (chain, token, merchant_id) do update set amount = s.amount + excluded.amount, reserved = s.reserved + excluded.reserved
+$function$;
+
+CREATE OR REPLACE FUNCTION app.add_treasury(of_chain text, of_token text, more numeric, more_reserved numeric)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.treasury set balance = balance + more, reserved = reserved + more_reserved where chain = of_chain and token = of_token
+$function$;
+
 CREATE OR REPLACE FUNCTION app.addresses_of(of_user uuid)
  RETURNS json
  LANGUAGE sql
@@ -589,6 +1033,17 @@ AS $function$
   select coalesce(json_agg(a order by chain), '[]')
   from (select chain, address from app.address where user_id = of_user and is_provisioned) a
 $function$;
+
+CREATE OR REPLACE FUNCTION app.adjust(d app.deposit, more numeric, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.lock_pair(d.merchant_id, d.chain, d.token);
+  insert into app.adjustment (merchant_id, chain, token, amount, deposit_id, reason) values (d.merchant_id, d.chain, d.token, more, d.id, why);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, more, 0);
+end $function$;
 
 CREATE OR REPLACE FUNCTION app.announce_disabled()
  RETURNS trigger
@@ -610,6 +1065,216 @@ AS $function$
 begin
   perform pg_notify('api_key_revoked', encode(new.secret_hash, 'hex'));
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.assert_balanced()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from added group by posting, chain, token having sum(amount) <> 0;
+  if found then raise exception 'a posting does not add up to zero' using errcode = 'P0003'; end if;
+  return null;
+end $function$;
+
+-- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way.
+CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from app.payout p where p.id = of_payout for update;
+  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final') then
+    return;
+  end if;
+  update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
+end $function$;
+
+-- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short, or null. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  short text;
+  treasury text;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.status = 'swept' for update;
+  if p.id is null or exists (select from app.spend s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
+  perform app.lock_treasury(p.chain);
+  short := app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee);
+  if short is not null then return short; end if;
+  treasury := app.treasury_address(p.chain);
+  insert into app.treasury_share as s (chain, token, merchant_id, reserved) values (p.chain, p.token, p.merchant_id, p.gross)
+  on conflict (chain, token, merchant_id) do update set reserved = s.reserved + excluded.reserved;
+  perform app.reserve(p.chain, p.token, p.net);
+  perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
+  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, app.take_nonce(p.chain, treasury), p.id, p.merchant_id, network_fee);
+  perform app.wake_spends(p.chain);
+  return null;
+end $function$;
+
+-- Takes a payout from pending to sweeping. Does nothing in any other status.
+CREATE OR REPLACE FUNCTION app.begin_sweeping(of_payout uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.payout p set status = 'sweeping' where p.id = of_payout and p.status = 'pending';
+end $function$;
+
+-- Takes nonces for sweeps of addresses to the treasury, or finds those under way; returns what is short of network fees, or null. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fees numeric[])
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  native text := app.native_token(of_chain);
+  treasury text := app.treasury_address(of_chain);
+  item record;
+  held app.holding;
+  sweep uuid;
+  funds numeric;
+  short text;
+begin
+  if of_payout is not null then
+    perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
+    if not found then return null; end if;
+  end if;
+  perform app.lock_treasury(of_chain);
+  funds := app.operator_funds(of_chain, native);
+  for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
+    sweep := (select s.id from app.spend s
+      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final');
+    if sweep is null then
+      select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
+      continue when held.address is null or item.amount <= 0
+        or held.amount < item.amount + case when native = of_token then item.max_fee else 0 end;
+      if native <> of_token then
+        if funds < item.max_fee then
+          short := native || ' for sweeping short by ' || item.max_fee - funds || ' base units';
+          exit;
+        end if;
+        funds := funds - item.max_fee;
+        perform app.reserve(of_chain, native, item.max_fee);
+      end if;
+      insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+      select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
+        held.merchant_id, item.max_fee
+      from (select case when native = of_token then item.address else treasury end as by_whom) b
+      returning s.id into sweep;
+    end if;
+    if of_payout is not null then
+      insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep) on conflict do nothing;
+    end if;
+  end loop;
+  perform app.wake_spends(of_chain);
+  return short;
+end $function$;
+
+-- Takes a nonce for a withdrawal of the operator's own money; returns the id of the spend.
+CREATE OR REPLACE FUNCTION app.begin_withdrawal(of_chain text, of_token text, amount numeric, recipient text, network_fee numeric)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  treasury text := app.treasury_address(of_chain);
+  short text;
+  spend uuid;
+begin
+  perform app.lock_treasury(of_chain);
+  short := app.shortage(of_chain, of_token, null, amount, 0, network_fee);
+  if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
+  perform app.reserve(of_chain, of_token, amount);
+  perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
+  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values ('withdrawal', of_chain, of_token, begin_withdrawal.amount, treasury, begin_withdrawal.recipient, treasury,
+    app.take_nonce(of_chain, treasury), network_fee)
+  returning s.id into spend;
+  perform app.wake_spends(of_chain);
+  return spend;
+end $function$;
+
+-- A merchant's wish to cancel a payout, which is granted while it is pending.
+CREATE OR REPLACE FUNCTION app.cancel_payout(of_merchant uuid, of_payout uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.merchant_id = of_merchant for update;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  if p.status <> 'pending' then
+    raise exception 'the payout is % and can no longer be cancelled', p.status using errcode = 'SL422';
+  end if;
+  perform app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant');
+end $function$;
+
+-- An operator's decision to cancel a payout: at once before it pays, else by a transaction that uses up its nonce.
+CREATE OR REPLACE FUNCTION app.cancel_payout_by_operator(of_payout uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout for update;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  if p.status in ('completed', 'failed') then raise exception 'the payout is % already', p.status using errcode = 'SL422'; end if;
+  if app.fail_payout(p.id, 'cancelled', 'cancelled by the operator') then return 'failed'; end if;
+  update app.spend s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
+  perform app.wake_spends(p.chain);
+  return 'cancelling';
+end $function$;
+
+-- Gives up a sweep or a withdrawal: its nonce is used up by a transaction that moves nothing.
+CREATE OR REPLACE FUNCTION app.cancel_spend(of_spend uuid)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.spend s set cancelling = true, next_step_at = clock_timestamp()
+  where s.id = of_spend and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
+$function$;
+
+CREATE OR REPLACE FUNCTION app.check_payout_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if (new.id, new.merchant_id, new.chain, new.token, new.gross, new.fee, new.net, new.address)
+    is distinct from (old.id, old.merchant_id, old.chain, old.token, old.gross, old.fee, old.net, old.address)
+    or (old.status <> new.status and (old.status, new.status) not in (
+      ('pending', 'sweeping'), ('sweeping', 'swept'), ('swept', 'paying'), ('paying', 'completed'),
+      ('pending', 'failed'), ('sweeping', 'failed'), ('swept', 'failed'), ('paying', 'failed'))) then
+    raise exception 'payout %: % to % is not allowed', old.id, old.status, new.status using errcode = 'P0003';
+  end if;
+  if old.status <> new.status then
+    new.waiting_reason := null;
+    new.waiting_detail := null;
+    new.waiting_since := null;
+    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its spend goes on
+    new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.check_webhook(url text, event_types text[])
@@ -670,6 +1335,86 @@ begin
     perform app.set_merchant_chain(merchant, of_chain, true);
   end loop;
   return merchant;
+end $function$;
+
+-- Claims the balance of a merchant's chain and token for a payout; returns the reply. The same key gives the same reply.
+CREATE OR REPLACE FUNCTION app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text, of_request bytea)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  twin app.idempotency_key;
+  asset app.asset;
+  destination text;
+  rate int;
+  is_enabled boolean;
+  at record;
+  adjusted numeric;
+  p app.payout;
+  reply text;
+begin
+  if of_key is not null then
+    insert into app.idempotency_key (merchant_id, key, request_hash) values (of_merchant, of_key, of_request) on conflict do nothing;
+    if not found then
+      select * into twin from app.idempotency_key k where k.merchant_id = of_merchant and k.key = of_key;
+      if twin.request_hash <> of_request then
+        raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
+      end if;
+      return twin.body;
+    end if;
+  end if;
+  select m.enabled into is_enabled from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain;
+  select * into asset from app.asset a where a.chain = of_chain and a.token = of_token;
+  if asset.chain is null and exists (select from app.chain c where c.chain = of_chain) then
+    raise exception 'there is no % on %', of_token, of_chain using errcode = 'SLTOK';
+  end if;
+  if asset.chain is null or is_enabled is null then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
+  perform app.lock_pair(of_merchant, of_chain, of_token);
+
+  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.promotion as cutoff into at
+  from (select) one left join app.balance_now b on b.merchant_id = of_merchant and b.chain = of_chain and b.token = of_token
+  left join chain.cursor c on c.chain = of_chain;
+  if at.gross = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
+  perform app.refuse_payout('payouts of ' || of_chain || ' are stopped: ' || why) from app.why_halted(of_chain) why where why is not null;
+  select a.address into destination from app.payout_address a where a.merchant_id = of_merchant and a.chain = of_chain;
+  if destination is null then perform app.refuse_payout('no payout address is registered for ' || of_chain); end if;
+  perform app.refuse_payout('the payout address belongs to this service; register one of your own')
+  from custody.address o where o.match_key in (destination, lower(destination)) and o.address = destination;
+  if at.gross <= 0 then
+    perform app.refuse_payout(case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
+  end if;
+
+  select m.fee_bps into rate from app.merchant m where m.id = of_merchant;
+  if at.gross - div(at.gross * rate, 10000) < asset.min_payout then
+    perform app.refuse_payout('the balance is below the smallest payout (' || app.decimal(asset.min_payout, asset.decimals) || ' ' || of_token || ')');
+  end if;
+  insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first)
+  values (of_merchant, of_chain, of_token, at.gross, rate, div(at.gross * rate, 10000), at.gross - div(at.gross * rate, 10000), destination,
+    coalesce(of_sweep_first, false))
+  returning * into p;
+  with claimed as (
+    update app.adjustment a set settlement_id = p.id
+    where a.merchant_id = of_merchant and a.chain = of_chain and a.token = of_token and a.settlement_id is null returning a.amount
+  )
+  select coalesce(sum(amount), 0) into adjusted from claimed;
+  insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
+  values ('claim', p.id, of_merchant, of_chain, of_token, at.cutoff, at.deposit_count, at.gross - adjusted);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+  values (of_merchant, of_chain, of_token, -at.gross, -at.deposit_count);
+  perform app.post('claim', p.id::text, of_chain, jsonb_build_array(
+    jsonb_build_object('account', 'merchant', 'token', of_token, 'merchant_id', of_merchant, 'amount', p.gross),
+    jsonb_build_object('account', 'payout', 'token', of_token, 'merchant_id', of_merchant, 'amount', -p.gross)));
+  if app.stamp_deposits(of_merchant, of_chain, of_token, 500) then perform app.wake_stamping(p); end if;
+  perform app.wake_payout(p.id);
+
+  select row_to_json(r) into reply from (select app.public_id('pay', p.id) as id, p.status,
+    app.decimal(p.gross, asset.decimals) as gross, app.decimal(p.fee, asset.decimals) as fee, app.decimal(p.net, asset.decimals) as net,
+    p.txid) r;
+  update app.idempotency_key k set payout_id = p.id, body = reply where k.merchant_id = of_merchant and k.key = of_key;
+  return reply;
 end $function$;
 
 -- Makes a webhook endpoint; its secret is shown here and never again.
@@ -737,6 +1482,30 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.emit_payout_event(p app.payout, of_type text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  event uuid := uuidv7();
+  at timestamptz := clock_timestamp();
+begin
+  insert into app.event (id, merchant_id, type, subject_id, version, created_at, payload)
+  select event, p.merchant_id, of_type, p.id, 1, at, json_build_object(
+    'type', of_type, 'id', app.public_id('evt', event), 'payout_id', app.public_id('pay', p.id), 'chain', p.chain, 'token', p.token,
+    'gross', app.decimal(p.gross, a.decimals), 'fee', app.decimal(p.fee, a.decimals), 'net', app.decimal(p.net, a.decimals),
+    'address', p.address, 'txid', p.txid,
+    'error', case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end,
+    'created_at', app.iso(at))
+  from app.asset a where a.chain = p.chain and a.token = p.token;
+  insert into app.delivery (event_id, endpoint_id, status, next_attempt_at, finished_at)
+  select event, w.id, case when w.disabled_at is null then 'pending' else 'failed' end,
+    case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
+  from app.webhook_endpoint w where w.merchant_id = p.merchant_id and w.deleted_at is null and of_type = any(w.event_types);
+  perform app.enqueue('deliver_webhooks');
+end $function$;
+
 -- Adds a job for graphile-worker; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text)
  RETURNS void
@@ -755,6 +1524,29 @@ CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
+
+-- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.
+CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
+  if p.id is null then return false; end if;
+  update app.spend s set cancelling = true, next_step_at = clock_timestamp()
+  where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
+  if found then
+    update app.treasury_share s set reserved = s.reserved - p.gross
+    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id;
+    perform app.reserve(p.chain, p.token, -p.net);
+    perform app.wake_spends(p.chain);
+  end if;
+  perform app.release_payout(p.id, code, message);
+  return true;
+end $function$;
 
 -- Fails pending deliveries of endpoints that are disabled or deleted. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.fail_undeliverable(batch integer DEFAULT 2000)
@@ -777,6 +1569,74 @@ begin
   from undeliverable u where d.id = u.id;
   get diagnostics failed = row_count;
   return failed;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.finish_payment(s app.spend, outcome text, txid text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
+begin
+  if p.status <> 'paying' then -- it failed before anything was broadcast, and its reservation is given up
+    if outcome in ('done', 'displaced') then
+      insert into app.incident (chain, kind, subject, details)
+      values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
+      on conflict do nothing;
+    end if;
+    return;
+  end if;
+  perform app.add_treasury(p.chain, p.token, 0, -p.net);
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+  if outcome = 'done' then
+    perform app.add_treasury(p.chain, p.token, -p.net, 0);
+    perform app.add_share(p.chain, p.token, p.merchant_id, -p.gross, 0);
+    perform app.post('payout', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
+      jsonb_build_object('account', 'treasury', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net),
+      jsonb_build_object('account', 'fees', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.fee)));
+    update app.payout o set status = 'completed', txid = finish_payment.txid where o.id = p.id returning * into p;
+    perform app.emit_payout_event(p, 'payout.completed');
+  elsif outcome = 'reverted' then
+    perform app.release_payout(p.id, 'transaction_reverted', 'the payment was mined and reverted; nothing was paid');
+  elsif outcome = 'cancelled' then
+    perform app.release_payout(p.id, 'cancelled', 'cancelled; a transaction that moves nothing took the place of the payment');
+  else
+    perform app.release_payout(p.id, 'broadcast_rejected', 'another transaction took the place of the payment, which can never be mined');
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.finish_sweep(s app.spend, outcome text, moved numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if outcome = 'done' then
+    update app.holding h set amount = h.amount - moved where h.chain = s.chain and h.address = s.source and h.token = s.token;
+    perform app.add_treasury(s.chain, s.token, moved, 0);
+    perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
+    perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
+      jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
+  end if;
+  perform app.wake_payout(l.payout_id) from app.payout_sweep l join app.payout p on p.id = l.payout_id
+  where l.spend_id = s.id and p.status = 'sweeping';
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.spend, outcome text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.add_treasury(s.chain, s.token, 0, -s.amount);
+  if outcome = 'done' then
+    perform app.add_treasury(s.chain, s.token, -s.amount, 0);
+    perform app.post('withdrawal', s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', 'operator', 'token', s.token, 'amount', s.amount),
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  end if;
 end $function$;
 
 -- Adds balance deltas to balances; returns how many. Safe to run at any time and in several places.
@@ -820,6 +1680,24 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
 
+CREATE OR REPLACE FUNCTION app.lock_pair(of_merchant uuid, of_chain text, of_token text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select pg_advisory_xact_lock(hashtextextended('pair:' || of_merchant || ':' || of_chain || ':' || of_token, 0))
+$function$;
+
+CREATE OR REPLACE FUNCTION app.lock_treasury(of_chain text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.treasury (chain, token) select a.chain, a.token from app.asset a where a.chain = of_chain on conflict do nothing;
+  perform from app.treasury t where t.chain = of_chain order by t.token for update;
+end $function$;
+
 -- What /metrics says about the database, by Prometheus name.
 CREATE OR REPLACE FUNCTION app.metrics()
  RETURNS TABLE(metric text, chain text, value double precision)
@@ -848,6 +1726,15 @@ begin
     select 'sluice_webhook_endpoints_failing', null, count(*) from app.webhook_endpoint w where w.failing_since is not null and w.deleted_at is null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.native_token(of_chain text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select native_token from app.chain where chain = of_chain
+$function$;
+
 CREATE OR REPLACE FUNCTION app.new_webhook_secret()
  RETURNS text
  LANGUAGE sql
@@ -867,6 +1754,17 @@ begin
 end $function$;
 alter function app.oldest_due_job_age_seconds() owner to sluice_jobs;
 
+-- The operator's own money in the treasury, in base units, that is not promised to anything; below zero after unforeseen losses.
+CREATE OR REPLACE FUNCTION app.operator_funds(of_chain text, of_token text)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select balance - reserved from app.treasury where chain = of_chain and token = of_token), 0)
+    - coalesce((select sum(amount - reserved) from app.treasury_share where chain = of_chain and token = of_token and amount > reserved), 0)
+$function$;
+
 CREATE OR REPLACE FUNCTION app.own_webhook_endpoint(of_merchant uuid, endpoint uuid)
  RETURNS app.webhook_endpoint
  LANGUAGE plpgsql
@@ -880,6 +1778,86 @@ begin
     raise exception 'there is no webhook endpoint with this id' using errcode = 'SL404', detail = 'webhook_endpoint';
   end if;
   return own;
+end $function$;
+
+-- What the treasury lacks for paying a payout now, without anybody else's money; null if nothing.
+CREATE OR REPLACE FUNCTION app.payout_shortage(of_payout uuid, network_fee numeric)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee) from app.payout p where p.id = of_payout
+$function$;
+
+CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
+  select p.posting, of_kind, of_reference, e.account, of_chain, e.token, e.merchant_id, e.address, e.amount
+  from (select nextval('app.ledger_posting') as posting) p,
+    jsonb_to_recordset(entries) as e (account text, token text, amount numeric, merchant_id uuid, address text)
+  where e.amount <> 0
+$function$;
+
+CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_promotion bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+begin
+  with part as materialized (
+    select nextval_once.posting, d.merchant_id, d.user_id, d.credited, d.address, d.token, d.amount
+    from (select nextval('app.ledger_posting') as posting) nextval_once, unnest(ids) as i (id) join app.deposit d on d.id = i.id
+  ), held as (
+    insert into app.holding as h (chain, address, token, merchant_id, amount)
+    select of_chain, address, token, merchant_id, sum(amount) from part where credited
+    group by address, token, merchant_id order by address, token
+    on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
+  ), topped_up as (
+    insert into app.treasury as t (chain, token, balance)
+    select of_chain, token, sum(amount) from part where user_id is null group by token
+    on conflict (chain, token) do update set balance = t.balance + excluded.balance
+  )
+  insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
+  select posting, case when user_id is null then 'top_up' else 'deposit' end, 'promotion:' || of_chain || ':' || of_promotion,
+    case when user_id is null then 'treasury' else 'address' end, of_chain, token, case when credited then merchant_id end,
+    case when user_id is not null then address end, sum(amount)
+  from part group by posting, user_id is null, case when user_id is null then 'treasury' else 'address' end, token,
+    case when credited then merchant_id end, case when user_id is not null then address end,
+    case when user_id is null then 'top_up' else 'deposit' end
+  union all
+  select posting, case when user_id is null then 'top_up' else 'deposit' end, 'promotion:' || of_chain || ':' || of_promotion,
+    case when user_id is null then 'operator' when credited then 'merchant' else 'unattributed' end, of_chain, token,
+    case when credited then merchant_id end, null, -sum(amount)
+  from part group by posting, case when user_id is null then 'top_up' else 'deposit' end,
+    case when user_id is null then 'operator' when credited then 'merchant' else 'unattributed' end, token,
+    case when credited then merchant_id end;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.post_network_fee(s app.spend, fee numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  native text := app.native_token(s.chain);
+  by_treasury boolean := s.sender = app.treasury_address(s.chain);
+begin
+  if by_treasury then
+    perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
+  else
+    update app.holding h set amount = h.amount - fee where h.chain = s.chain and h.address = s.sender and h.token = native;
+    perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
+  end if;
+  perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
+    jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
+      'address', case when not by_treasury then s.sender end, 'amount', -fee)));
+  update app.payout p set network_fee = p.network_fee + fee where p.id = s.payout_id;
 end $function$;
 
 -- Gives a user an address on each chain where it has none yet.
@@ -982,6 +1960,21 @@ begin
   return reason;
 end $function$;
 
+-- Notes that a stored transaction was given to a node, what the node said, and when the spend is looked at again.
+CREATE OR REPLACE FUNCTION app.record_broadcast(of_chain text, of_txid text, error text, retry_ms integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with sent as (
+    update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
+    returning o.spend_id
+  )
+  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  from sent where s.id = sent.spend_id and s.status <> 'final'
+$function$;
+
 -- Makes the jobs of dead workers available again. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.recover_dead_pools(hung_after interval DEFAULT '00:00:30'::interval)
  RETURNS integer
@@ -1070,6 +2063,57 @@ begin
   end if;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.refuse_entry_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  raise exception 'ledger entries are never changed' using errcode = 'P0003';
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.refuse_payout(why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  raise exception '%', why using errcode = 'SLPAY';
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.refuse_payout_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  raise exception 'payouts are never deleted' using errcode = 'P0003';
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.release_payout(of_payout uuid, code text, message text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  claimed app.claim;
+begin
+  update app.payout o set status = 'failed', error_code = code, error_message = message where o.id = of_payout returning * into strict p;
+  perform app.lock_pair(p.merchant_id, p.chain, p.token);
+  select * into strict claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
+  update app.adjustment a set settlement_id = null where a.settlement_id = p.id;
+  insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
+  values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count, claimed.amount);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count);
+  perform app.post('release', p.id::text, p.chain, jsonb_build_array(
+    jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
+    jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
+  perform app.wake_stamping(p);
+  perform app.emit_payout_event(p, 'payout.failed');
+end $function$;
+
 -- An operator's decision that a chain is read again from a height; its indexer carries it out.
 CREATE OR REPLACE FUNCTION app.request_rewind(of_chain text, to_height integer)
  RETURNS void
@@ -1081,6 +2125,14 @@ begin
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.reserve(of_chain text, of_token text, more numeric)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.treasury set reserved = reserved + more where chain = of_chain and token = of_token
+$function$;
 
 -- An operator's decision about an incident: kept, or reorged to take a final deposit back.
 CREATE OR REPLACE FUNCTION app.resolve_incident(incident_id bigint, decision text)
@@ -1095,6 +2147,12 @@ declare
 begin
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
+  if incident.kind like 'final_deposit_%' then -- and its payout before it, as everybody locks them
+    select * into deposit from app.deposit d where d.id = incident.subject::uuid;
+    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    select * into deposit from app.deposit d where d.id = deposit.id;
+    perform from app.payout p where p.id = deposit.settlement_id for update;
+  end if;
   select * into incident from app.incident i where i.id = incident_id for update;
   if incident.id is null then raise exception 'no incident %', incident_id using errcode = 'P0002'; end if;
   if incident.resolved_at is not null then
@@ -1104,17 +2162,7 @@ begin
     if incident.kind not like 'final_deposit_%' then
       raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
     end if;
-    perform set_config('app.decided_by_operator', 'on', true);
-    update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null
-    where d.id = incident.subject::uuid and d.status = 'final' returning * into strict deposit;
-    perform set_config('app.decided_by_operator', '', true);
-    if deposit.credited then
-      if deposit.settlement_id is null then
-        insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-        values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
-      end if;
-      perform app.emit_deposit_events(array[deposit.id], array['deposit.reorged'], array[deposit.version], array[deposit.token], array[deposit.amount]);
-    end if;
+    perform app.take_back(deposit.id);
     -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
     insert into chain.touched select pg_current_xact_id(), t.chain, t.id from chain.transfer t
     where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index;
@@ -1138,6 +2186,25 @@ begin
   update chain.cursor c set halted_at = null where c.chain = of_chain;
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'resumed'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null;
+end $function$;
+
+-- Wakes a waiting payout and its transactions at once.
+CREATE OR REPLACE FUNCTION app.retry_payout(of_payout uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  update app.payout o set next_step_at = clock_timestamp() where o.id = of_payout and o.status not in ('completed', 'failed') returning * into p;
+  if p.id is null then
+    perform from app.payout o where o.id = of_payout;
+    if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+    raise exception 'the payout is over; request a new one' using errcode = 'SL422';
+  end if;
+  update app.spend s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
+  perform app.wake_payout(p.id), app.wake_spends(p.chain);
 end $function$;
 
 -- Ends a key, in every API process at once. Revoking it again changes nothing.
@@ -1222,14 +2289,204 @@ AS $function$
 begin
   perform from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled;
   if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
-  perform where exists (select from app.pool_address p where p.address = of_address)
-    or exists (select from app.address a where a.chain = of_chain and a.match_key in (of_address, lower(of_address)) and a.address = of_address);
+  perform from custody.address p where p.match_key in (of_address, lower(of_address)) and p.address = of_address;
   if found then
     raise exception 'this address belongs to this service; payouts go to an address of your own' using errcode = 'SL422';
   end if;
   insert into app.payout_address (merchant_id, chain, address) values (of_merchant, of_chain, of_address)
   on conflict (merchant_id, chain) do update set address = excluded.address, updated_at = clock_timestamp();
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.settle_spends(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  found_final record;
+  s app.spend;
+begin
+  perform from app.payout p where p.id in (
+    select x.payout_id from app.spend x join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    union all
+    select l.payout_id from app.spend x join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
+    join app.payout_sweep l on l.spend_id = x.id
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
+  order by p.id for update;
+  for found_final in
+    select x.id, i.txid, i.fee, o.amount as moved, case when o.txid is null then 'displaced' when o.kind = 'cancel' then 'cancelled'
+      when i.success then 'done' else 'reverted' end as outcome
+    from app.spend x
+    join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
+    left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    order by i.block_height, i.nonce
+  loop
+    perform app.lock_treasury(of_chain);
+    update app.spend x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
+      final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
+    where x.id = found_final.id returning * into s;
+    perform app.post_network_fee(s, found_final.fee);
+    if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);
+    elsif s.kind = 'sweep' then perform app.finish_sweep(s, s.outcome, found_final.moved);
+    else perform app.finish_withdrawal(s, s.outcome);
+    end if;
+  end loop;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with native as (select app.native_token(of_chain) as token),
+  share as (
+    select coalesce((select s.amount - s.reserved from app.treasury_share s
+      where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount
+  ),
+  after as ( -- the operator's own money, if this payment were made
+    select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
+      - case when native.token = of_token then network_fee else 0 end as funds, native.token as native_token
+    from share, native
+  )
+  select case
+    when funds < 0 then of_token || ' short by ' || -funds || ' base units'
+    when native_token <> of_token and app.operator_funds(of_chain, native_token) < network_fee
+      then native_token || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native_token) || ' base units'
+  end
+  from after
+$function$;
+
+CREATE OR REPLACE FUNCTION app.stamp_all_deposits(of_merchant uuid, of_chain text, of_token text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  while app.stamp_deposits(of_merchant, of_chain, of_token, 50000, true) loop null; end loop;
+end $function$;
+
+-- Carries out claims and releases of a merchant, chain and token in their order; true if there is more to do. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.stamp_deposits(of_merchant uuid, of_chain text, of_token text, batch integer, wait boolean DEFAULT false)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_sort TO 'on'
+AS $function$
+declare
+  lock bigint := hashtextextended('stamp:' || of_merchant || ':' || of_chain || ':' || of_token, 0);
+  op app.claim;
+  found_count bigint;
+  found_amount numeric;
+  at record;
+begin
+  if wait then perform pg_advisory_xact_lock(lock);
+  elsif not pg_try_advisory_xact_lock(lock) then return true;
+  end if;
+  select * into op from app.claim c
+  where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null order by c.id limit 1;
+  if op.id is null then return false; end if;
+
+  if op.kind = 'claim' then
+    with next as materialized (
+      select d.id, d.promotion, d.seq, d.amount from app.deposit d
+      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+        and d.settlement_id is null and d.promotion <= op.cutoff and (d.promotion, d.seq) > (op.last_promotion, op.last_seq)
+      order by d.promotion, d.seq limit batch
+    ), stamped as (
+      update app.deposit d set settlement_id = op.payout_id from next n where d.id = n.id
+    )
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[promotion, seq]) as last from next into at;
+  else
+    with next as materialized (
+      select d.id, d.promotion, d.seq, d.amount from app.deposit d
+      where d.settlement_id = op.payout_id and d.seq > op.last_seq order by d.seq limit batch
+    ), stamped as (
+      update app.deposit d set settlement_id = null from next n where d.id = n.id
+    )
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[0::bigint, seq]) as last from next into at;
+  end if;
+
+  update app.claim c set done_count = c.done_count + at.n, done_amount = c.done_amount + at.amount,
+    last_promotion = coalesce(at.last[1], c.last_promotion), last_seq = coalesce(at.last[2], c.last_seq),
+    finished_at = case when at.n < batch then clock_timestamp() end
+  where c.id = op.id returning c.done_count, c.done_amount into found_count, found_amount;
+  if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then
+    raise exception 'the % of payout % should be of % deposits (%), and % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
+      found_count, found_amount using errcode = 'P0003';
+  end if;
+  return at.n = batch or exists (select from app.claim c
+    where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
+end $function$;
+
+-- Stores a signed transaction as the next attempt of a spend, before it may be broadcast; false if it came too late. Safe to run again.
+CREATE OR REPLACE FUNCTION app.store_attempt(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, fee_per_gas numeric, priority_fee_per_gas numeric, gas bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  s app.spend;
+  native text;
+  more numeric;
+begin
+  select * into s from app.spend x where x.id = of_spend;
+  perform from app.payout p where p.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.spend x where x.id = of_spend for update;
+  if s.status = 'final' or (s.cancelling and of_kind = 'effect')
+    or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  native := app.native_token(s.chain);
+  more := fee_per_gas * gas - s.max_fee;
+  if more > 0 then
+    if s.sender = app.treasury_address(s.chain) then
+      if app.operator_funds(s.chain, native) < more then return false; end if;
+      perform app.reserve(s.chain, native, more);
+    end if;
+  else
+    more := 0;
+  end if;
+  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+    max_priority_fee_per_gas, gas_limit)
+  values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
+    case of_kind when 'cancel' then s.sender else s.source end, case of_kind when 'cancel' then s.sender else s.recipient end,
+    of_amount, fee_per_gas, priority_fee_per_gas, gas);
+  update app.spend x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
+    next_step_at = clock_timestamp()
+  where x.id = s.id;
+  if s.kind = 'payout' and of_kind = 'effect' then
+    update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept';
+  end if;
+  return true;
+end $function$;
+
+-- Addresses whose final money can be swept for a payout, the largest first.
+CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
+ RETURNS TABLE(address text, amount numeric)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare p app.payout := (select o from app.payout o where o.id = of_payout);
+begin
+  if p.sweep_first then
+    return query select h.address, h.amount from app.holding h
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+        and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
+      order by h.amount desc limit most;
+  else
+    return query select h.address, h.amount from app.holding h
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+      order by h.amount desc limit most;
+  end if;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.take_address(of_merchant uuid, of_user uuid, of_family text)
@@ -1241,9 +2498,10 @@ declare taken text;
 begin
   select a.address into taken from app.address a join app.chain c using (chain) where a.user_id = of_user and c.family = of_family limit 1;
   if taken is null then
-    update app.pool_address p set taken_at = clock_timestamp()
+    update custody.address p set taken_at = clock_timestamp(), merchant_id = of_merchant
     where p.address = (
-      select f.address from app.pool_address f where f.family = of_family and f.taken_at is null
+      select f.address from custody.address f
+      where f.family = of_family and f.purpose = 'deposit' and f.taken_at is null and f.retired_at is null
       order by f.derivation_index limit 1 for update skip locked)
     returning p.address into taken;
     if taken is null then raise exception 'no free % address in the pool', of_family using errcode = 'SL503'; end if;
@@ -1253,6 +2511,53 @@ begin
   from app.chain c where c.family = of_family
   on conflict do nothing;
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.take_back(of_deposit uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  deposit app.deposit;
+  account text;
+begin
+  select * into deposit from app.deposit d where d.id = of_deposit;
+  if app.fail_payout(deposit.settlement_id, 'deposit_reorged', 'a deposit that it claimed was lost in a reorganisation') then
+    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+  end if;
+  perform set_config('app.decided_by_operator', 'on', true);
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, promotion = null
+  where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
+  perform set_config('app.decided_by_operator', '', true);
+  account := case when deposit.user_id is null then 'operator' when deposit.credited then 'merchant' else 'unattributed' end;
+  perform app.post('reorg', deposit.id::text, deposit.chain, jsonb_build_array(
+    jsonb_build_object('account', case when account = 'operator' then 'treasury' else 'address' end, 'token', deposit.token,
+      'merchant_id', case when deposit.credited then deposit.merchant_id end,
+      'address', case when account <> 'operator' then deposit.address end, 'amount', -deposit.amount),
+    jsonb_build_object('account', account, 'token', deposit.token, 'merchant_id', case when deposit.credited then deposit.merchant_id end,
+      'amount', deposit.amount)));
+  if account = 'operator' then perform app.add_treasury(deposit.chain, deposit.token, -deposit.amount, 0); end if;
+  if not deposit.credited then return; end if;
+  update app.holding h set amount = h.amount - deposit.amount
+  where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
+  if deposit.settlement_id is null then
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+    values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
+  else
+    perform app.adjust(deposit, -deposit.amount, 'deposit_lost');
+  end if;
+  perform app.emit_deposit_events(array[deposit.id], array['deposit.reorged'], array[deposit.version], array[deposit.token], array[deposit.amount]);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.take_nonce(of_chain text, of_sender text)
+ RETURNS integer
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.sender as s (chain, address, next_nonce) values (of_chain, of_sender, 1)
+  on conflict (chain, address) do update set next_nonce = s.next_nonce + 1
+  returning next_nonce - 1
+$function$;
 
 -- Sends an event of type webhook.test to one endpoint; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid)
@@ -1278,6 +2583,15 @@ begin
   return delivery;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.treasury_address(of_chain text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select t.address from custody.address t join app.chain c using (family) where t.purpose = 'treasury' and c.chain = of_chain
+$function$;
+
 -- Changes the URL, the event types, or whether an endpoint is enabled.
 CREATE OR REPLACE FUNCTION app.update_webhook_endpoint(of_merchant uuid, endpoint uuid, url text, event_types text[], enable boolean)
  RETURNS void
@@ -1298,6 +2612,84 @@ begin
     perform app.give_up_deliveries(own.id);
   end if;
 end $function$;
+
+-- Notes what a payout waits for, and when its next step is tried again.
+CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.payout p set waiting_detail = detail, waiting_since = case when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
+    waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  where p.id = of_payout and p.status not in ('completed', 'failed')
+$function$;
+
+-- Notes what a spend waits for, and when it is looked at again.
+CREATE OR REPLACE FUNCTION app.wait_spend(of_spend uuid, reason text, detail text, retry_ms integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.spend s set waiting_detail = detail, waiting_since = case when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
+    waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  where s.id = of_spend and s.status <> 'final'
+$function$;
+
+-- Adds the jobs of every payout, spend and stamping that is due. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.wake_due()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.wake_payout(p.id) from app.payout p where p.status not in ('completed', 'failed') and p.next_step_at <= clock_timestamp();
+  perform app.wake_spends(d.chain) from (
+    select distinct s.chain from app.spend s where s.status <> 'final' and s.next_step_at <= clock_timestamp()) d;
+  perform app.enqueue('stamp_deposits', json_build_object('merchant_id', c.merchant_id, 'chain', c.chain, 'token', c.token),
+    'stamp:' || c.merchant_id || ':' || c.chain || ':' || c.token)
+  from (select distinct merchant_id, chain, token from app.claim where finished_at is null) c;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.wake_payout(payout uuid)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.enqueue('advance_payout', json_build_object('payout_id', payout), 'payout:' || payout)
+$function$;
+
+CREATE OR REPLACE FUNCTION app.wake_spends(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.enqueue('send_transactions', json_build_object('chain', of_chain), 'send:' || of_chain)
+$function$;
+
+CREATE OR REPLACE FUNCTION app.wake_stamping(p app.payout)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.enqueue('stamp_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
+    'stamp:' || p.merchant_id || ':' || p.chain || ':' || p.token)
+$function$;
+
+-- Why no payout of a chain goes on now: a halted chain or an open incident; null if nothing is wrong.
+CREATE OR REPLACE FUNCTION app.why_halted(of_chain text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and c.halted_at is not null),
+    (select 'incident ' || min(i.id) || ' (' || (array_agg(i.kind order by i.id))[1] || ') waits for the operator'
+      from app.incident i where i.chain = of_chain and i.resolved_at is null having count(*) > 0))
+$function$;
 
 -- What the indexers saw on the chains. Written by the indexers only; every row is undone when its block leaves the chain.
 create schema chain;
@@ -1332,6 +2724,7 @@ create table chain.cursor (
   halted_at timestamp with time zone, -- Set while the chain stands still for an operator, after a reorganisation below the final block.
   rewind_to integer, -- Height that an operator asked the indexer to go back to; cleared when that is done.
   tracer text, -- Which of the node's tracers numbers internal calls on this chain (debug or trace); never changes once it is set.
+  promotion bigint not null default 0, -- How often deposits of the chain became final so far; each gets the number of its time.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
 
@@ -1343,6 +2736,25 @@ create unlogged table chain.dropped_block (
   hash text not null -- Hash of the block.
 );
 CREATE INDEX dropped_block_txn ON chain.dropped_block USING btree (txn);
+
+-- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now. A row disappears when its block leaves the chain.
+create table chain.inclusion (
+  id text not null, -- <chain>:<txid>.
+  chain text not null, -- Chain code.
+  txid text not null, -- Transaction id.
+  block_height integer not null, -- Height of the block that holds the transaction.
+  block_hash text not null, -- Hash of that block.
+  block_time timestamp with time zone not null, -- Timestamp of that block.
+  sender text not null, -- Our address that sent it.
+  nonce integer not null, -- Its nonce.
+  success boolean not null, -- True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.
+  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units.
+  constraint inclusion_pkey PRIMARY KEY (id),
+  constraint inclusion_check CHECK ((id = ((chain || ':'::text) || txid)))
+);
+CREATE INDEX inclusion_block ON chain.inclusion USING btree (chain, block_height);
+CREATE INDEX inclusion_nonce ON chain.inclusion USING btree (chain, sender, nonce);
+CREATE TRIGGER note_insert AFTER INSERT ON chain.inclusion REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION chain.note_inclusions();
 
 -- Transfers that a running transaction inserted, changed or deleted. Empty between transactions.
 create unlogged table chain.touched (
@@ -1378,6 +2790,7 @@ create table chain.transfer (
   constraint transfer_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
 );
 CREATE INDEX transfer_block ON chain.transfer USING btree (chain, block_height);
+CREATE INDEX transfer_recipient ON chain.transfer USING btree (recipient, chain, token) INCLUDE (block_height, amount);
 CREATE TRIGGER note_delete AFTER DELETE ON chain.transfer REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 CREATE TRIGGER note_insert AFTER INSERT ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 CREATE TRIGGER note_update AFTER UPDATE ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
@@ -1463,6 +2876,24 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION chain.note_inclusions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.incident (chain, kind, subject, details)
+  select i.chain, 'unknown_transaction', i.id, jsonb_build_object('sender', i.sender, 'nonce', i.nonce, 'block_height', i.block_height)
+  from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
+    and not exists (select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id)
+  on conflict do nothing;
+  update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
+  from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION chain.note_status()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1513,21 +2944,32 @@ declare
   versions int[];
   tokens text[];
   amounts numeric[];
+  everything uuid[];
+  back app.deposit;
+  number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
 begin
+  perform app.settle_spends(of_chain, final_height);
   with promoted as (
-    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp()
+    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number
     where chain = of_chain and status = 'pending' and block_height <= final_height
     returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
   ), counted as (
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
     select merchant_id, of_chain, token, sum(amount), count(*) from promoted
-    where credited and settlement_id is null -- one that was lost after a payout collected it is not counted again
+    where credited and settlement_id is null
     group by merchant_id, token
   ), ordered as (
-    select *, row_number() over (order by block_height, txid, output_index) as n from promoted where credited
+    select *, row_number() over (order by block_height, txid, output_index) as n from promoted
   )
-  select array_agg(id order by n), array_agg(version order by n), array_agg(token order by n), array_agg(amount order by n)
-  into ids, versions, tokens, amounts from ordered;
+  select array_agg(id order by n) filter (where credited), array_agg(version order by n) filter (where credited),
+    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited), array_agg(id)
+  into ids, versions, tokens, amounts, everything from ordered;
+  if everything is null then return; end if;
+  update chain.cursor c set promotion = number where c.chain = of_chain;
+  for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
+    perform app.adjust(back, back.amount, 'deposit_back');
+  end loop;
+  perform app.post_final_deposits(of_chain, everything, number);
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $function$;
 
@@ -1545,6 +2987,12 @@ begin
     raise exception '%: % is below the final height %, and no operator asked for it (sluice chain rewind)', of_chain, to_height, at.final_height;
   end if;
   delete from chain.transfer t where t.chain = of_chain and t.block_height > to_height;
+  insert into app.incident (chain, kind, subject, details)
+  select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', s.txid, 'kind', s.kind, 'block_height', i.block_height)
+  from chain.inclusion i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
+  on conflict do nothing;
+  delete from chain.inclusion i where i.chain = of_chain and i.block_height > to_height;
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())
@@ -1649,6 +3097,7 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
+      and not (a.user_id is null and exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps
@@ -1692,6 +3141,123 @@ begin
   into ids, types, versions, tokens, amounts from emitted;
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $function$;
+
+-- What custody holds: addresses and whose they are, the journal of what it signed, and the whitelist of destinations.
+create schema custody;
+
+-- Every address that custody ever derived, in order, and the merchant that it was handed to; those that are not taken wait for a user.
+create table custody.address (
+  address text not null, -- The address as people see it.
+  family text not null, -- Family of chains on which the address is valid, such as evm.
+  derivation_index bigint not null, -- Index in the derivation path, so that the seed restores it.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it.
+  taken_at timestamp with time zone, -- When it was handed out; null while it waits. Never handed out twice.
+  purpose text not null default 'deposit'::text, -- deposit: for a user. treasury: where sweeps go, and payouts come from.
+  merchant_id uuid, -- The merchant whose user it was handed to. Written once, by the function that hands it out; what custody signs rests on it.
+  retired_at timestamp with time zone, -- When it was given up unused, because an older copy of the database would have handed it out a second time; else null.
+  match_key text not null generated always as (
+CASE family
+    WHEN 'evm'::text THEN lower(address)
+    ELSE address
+END) stored, -- The address as indexers look it up.
+  constraint address_pkey PRIMARY KEY (address),
+  constraint address_path UNIQUE (family, purpose, derivation_index),
+  constraint address_purpose_check CHECK ((purpose = ANY (ARRAY['deposit'::text, 'treasury'::text]))),
+  constraint handed_to_a_merchant CHECK (((merchant_id IS NULL) OR (taken_at IS NOT NULL)))
+);
+CREATE INDEX address_free ON custody.address USING btree (family, derivation_index) WHERE ((taken_at IS NULL) AND (retired_at IS NULL) AND (purpose = 'deposit'::text));
+CREATE UNIQUE INDEX address_match ON custody.address USING btree (match_key);
+CREATE INDEX address_merchant ON custody.address USING btree (merchant_id) WHERE (merchant_id IS NOT NULL);
+CREATE TRIGGER handed_out_once BEFORE UPDATE ON custody.address FOR EACH ROW WHEN (((old.address <> new.address) OR (old.family <> new.family) OR (old.purpose <> new.purpose) OR (old.derivation_index <> new.derivation_index) OR ((old.taken_at IS NOT NULL) AND ((new.taken_at IS DISTINCT FROM old.taken_at) OR (new.merchant_id IS DISTINCT FROM old.merchant_id))) OR ((old.retired_at IS NOT NULL) AND (new.retired_at IS DISTINCT FROM old.retired_at)))) EXECUTE FUNCTION custody.refuse_change();
+CREATE TRIGGER never_deleted BEFORE DELETE ON custody.address FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
+
+-- Everything that custody signed, written before the signature left it, here and in a file outside the database. Append-only.
+create table custody.journal (
+  stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
+  seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
+  kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.
+  subject_id uuid, -- The payout, the sweep or the withdrawal (app.spend) that it is for.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept.
+  token text, -- Token code.
+  amount numeric(78,0), -- What it moves, in base units.
+  destination text, -- Where it moves it to.
+  source text, -- The address that it is taken from.
+  sender text, -- The address that sends the transaction, and whose nonce it uses; not the source where the treasury relays an authorisation.
+  nonce bigint, -- The nonce.
+  max_fee numeric(78,0), -- The most that the transaction can cost, in the native coin's base units.
+  txid text, -- Id of the signed transaction.
+  raw text, -- The signed transaction.
+  details jsonb not null default '{}'::jsonb, -- What else belongs to the entry: fees; gross and fee of the payout; the highest index of a pool entry.
+  signed_at timestamp with time zone not null, -- When it was signed.
+  hash text not null, -- SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.
+  constraint journal_pkey PRIMARY KEY (stream, seq),
+  constraint journal_kind_check CHECK ((kind = ANY (ARRAY['pay'::text, 'sweep'::text, 'withdraw'::text, 'cancel'::text, 'pool'::text]))),
+  constraint journal_seq_check CHECK ((seq > 0))
+);
+CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
+CREATE INDEX journal_nonce ON custody.journal USING btree (stream, sender, nonce) WHERE (nonce IS NOT NULL);
+CREATE INDEX journal_paid ON custody.journal USING btree (merchant_id, stream, token) WHERE (kind = 'pay'::text);
+CREATE INDEX journal_subject ON custody.journal USING btree (subject_id) WHERE (subject_id IS NOT NULL);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
+
+-- What custody was asked to sign and did not.
+create table custody.refusal (
+  id bigint not null generated always as identity, -- Number of the refusal.
+  code text not null, -- Why, for programs.
+  message text not null, -- Why, for people.
+  request jsonb not null, -- What was asked; never a secret.
+  refused_at timestamp with time zone not null default clock_timestamp(), -- When.
+  constraint refusal_pkey PRIMARY KEY (id)
+);
+
+-- Where money may go: per merchant and chain; without a merchant, where the operator's own may go.
+create table custody.whitelist (
+  id bigint not null generated always as identity, -- Number of the entry.
+  merchant_id uuid, -- The merchant whose payouts may go there; null for withdrawals by the operator.
+  chain text not null, -- Chain code.
+  address text not null, -- The address, as people see it (EIP-55 on EVM chains).
+  added_at timestamp with time zone not null default clock_timestamp(), -- When it was added.
+  active_at timestamp with time zone not null default clock_timestamp(), -- From when on it counts.
+  removed_at timestamp with time zone, -- When it was removed: nothing new is signed to it. Null while it is on the list.
+  constraint whitelist_pkey PRIMARY KEY (id),
+  constraint whitelist_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
+);
+CREATE UNIQUE INDEX whitelist_entry ON custody.whitelist USING btree (merchant_id, chain, address) NULLS NOT DISTINCT WHERE (removed_at IS NULL);
+CREATE TRIGGER announce_entry AFTER INSERT ON custody.whitelist FOR EACH ROW EXECUTE FUNCTION custody.announce_entry();
+
+CREATE OR REPLACE FUNCTION custody.announce_entry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.wake_payout(p.id) from app.payout p
+  where p.merchant_id = new.merchant_id and p.chain = new.chain and p.address = new.address and p.status in ('pending', 'swept');
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION custody.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  raise exception 'custody: % of % is not allowed', lower(tg_op), tg_table_name using errcode = 'P0003';
+end $function$;
+
+-- Has the treasury of a family watched on each of its chains. Safe to run again.
+CREATE OR REPLACE FUNCTION custody.watch_treasury(of_family text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.address (chain, match_key, address, is_provisioned)
+  select c.chain, t.match_key, t.address, false from custody.address t join app.chain c using (family)
+  where t.purpose = 'treasury' and t.family = of_family
+  on conflict do nothing
+$function$;
 
 -- standard public schema
 create schema public;
@@ -1800,6 +3366,8 @@ alter role sluice_api set jit = 'off';
 alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
+grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
+grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
@@ -1827,18 +3395,38 @@ grant select on app.deposit to sluice_api;
 grant select on app.event to sluice_api;
 grant select on app.merchant to sluice_api;
 grant select on app.merchant_chain to sluice_api;
+grant select on app.payout to sluice_api;
 grant select on app.payout_address to sluice_api;
 grant select on app.webhook_endpoint (id, merchant_id, url, event_types, previous_secret_expires_at, disabled_at, disabled_reason, failing_since, created_at, deleted_at) to sluice_api;
 grant select on chain.cursor to sluice_api;
+grant select on custody.address to sluice_api;
+grant select on custody.whitelist to sluice_api;
 grant usage on schema app to sluice_api;
 grant usage on schema chain to sluice_api;
+grant usage on schema custody to sluice_api;
 
 -- sluice_custody
-grant insert, select on app.pool_address to sluice_custody;
+grant execute on function custody.watch_treasury(text) to sluice_custody;
+grant insert on custody.address (address, family, derivation_index, purpose, retired_at) to sluice_custody;
+grant insert, select on custody.journal to sluice_custody;
+grant insert, select on custody.refusal to sluice_custody;
+grant select on app.asset to sluice_custody;
+grant select on app.chain to sluice_custody;
+grant select on app.payout to sluice_custody;
+grant select on app.spend to sluice_custody;
+grant select on chain.cursor to sluice_custody;
+grant select on chain.inclusion to sluice_custody;
+grant select on chain.transfer to sluice_custody;
+grant select on custody.address to sluice_custody;
+grant select on custody.whitelist to sluice_custody;
+grant update on custody.address (retired_at) to sluice_custody;
 grant usage on schema app to sluice_custody;
+grant usage on schema chain to sluice_custody;
+grant usage on schema custody to sluice_custody;
 
 -- sluice_indexer
 grant delete, insert, select, update on chain.block to sluice_indexer;
+grant delete, insert, select, update on chain.inclusion to sluice_indexer;
 grant delete, insert, select, update on chain.transfer to sluice_indexer;
 grant delete, insert, select, update on squid_eth.hot_block to sluice_indexer;
 grant delete, insert, select, update on squid_eth.hot_change_log to sluice_indexer;
@@ -1854,34 +3442,66 @@ grant execute on function chain.halt(text,jsonb) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant select on app.address to sluice_indexer;
+grant select on app.outbound_tx to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
+grant select on custody.address (address, match_key) to sluice_indexer;
 grant usage on schema app to sluice_indexer;
 grant usage on schema chain to sluice_indexer;
+grant usage on schema custody to sluice_indexer;
 grant usage on schema squid_eth to sluice_indexer;
 grant usage on schema squid_polygon to sluice_indexer;
 
 -- sluice_jobs
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
+grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
+grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
+grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
+grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[]) to sluice_jobs;
+grant execute on function app.cancel_spend(uuid) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
+grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
+grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.public_id(text,uuid) to sluice_jobs;
 grant execute on function app.record_attempts(uuid,uuid[],integer[],integer[],integer[],integer[],text[],bigint[]) to sluice_jobs;
+grant execute on function app.record_broadcast(text,text,text,integer) to sluice_jobs;
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
+grant execute on function app.stamp_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
+grant execute on function app.store_attempt(uuid,integer,text,text,text,numeric,numeric,numeric,bigint) to sluice_jobs;
+grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
+grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
+grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
+grant execute on function app.wake_due() to sluice_jobs;
+grant execute on function app.why_halted(text) to sluice_jobs;
 grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
+grant select on app.adjustment to sluice_jobs;
 grant select on app.asset to sluice_jobs;
 grant select on app.chain to sluice_jobs;
+grant select on app.claim to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
 grant select on app.event to sluice_jobs;
+grant select on app.holding to sluice_jobs;
 grant select on app.incident to sluice_jobs;
 grant select on app.merchant to sluice_jobs;
 grant select on app.merchant_chain to sluice_jobs;
+grant select on app.outbound_tx to sluice_jobs;
+grant select on app.payout to sluice_jobs;
+grant select on app.payout_address to sluice_jobs;
+grant select on app.payout_sweep to sluice_jobs;
+grant select on app.spend to sluice_jobs;
+grant select on app.treasury to sluice_jobs;
+grant select on app.treasury_share to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;
 grant select on chain.cursor to sluice_jobs;
+grant select on chain.inclusion to sluice_jobs;
+grant select on custody.address to sluice_jobs;
+grant select on custody.whitelist to sluice_jobs;
 grant usage on app.event_sequence to sluice_jobs;
 grant usage on schema app to sluice_jobs;
 grant usage on schema chain to sluice_jobs;
+grant usage on schema custody to sluice_jobs;

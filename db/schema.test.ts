@@ -23,7 +23,7 @@ test('db/schema.snapshot.sql is the schema of a freshly migrated database', asyn
   ).toBe(readFileSync(snapshotFile, 'utf8'))
 })
 
-test('every table, view and column of the schemas chain, app and analytics says what it is', async () => {
+test('every table, view and column of the schemas chain, app, custody and analytics says what it is', async () => {
   expect(
     await db.rows(`
       select n.nspname || '.' || c.relname || coalesce('.' || a.attname, '') as without_comment
@@ -32,7 +32,7 @@ test('every table, view and column of the schemas chain, app and analytics says 
         select attname, attnum from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
         union all select null, 0
       ) a on true
-      where n.nspname in ('chain', 'app', 'analytics') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
+      where n.nspname in ('chain', 'app', 'custody', 'analytics') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
         and coalesce(col_description(c.oid, a.attnum), case a.attnum when 0 then obj_description(c.oid, 'pg_class') end, '') = ''
       order by 1`),
   ).toEqual([])
@@ -42,7 +42,7 @@ test('every function that a role other than its owner may call says what it does
   expect(
     await db.rows(`
       select p.oid::regprocedure::text as without_comment from pg_proc p
-      where p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'analytics'::regnamespace)
+      where p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'custody'::regnamespace, 'analytics'::regnamespace)
         and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) where grantee <> p.proowner)
         and coalesce(obj_description(p.oid, 'pg_proc'), '') = ''
       order by 1`),
@@ -53,7 +53,7 @@ test('no function that runs with the rights of its owner takes a name from the s
   expect(
     await db.rows(`
       select p.oid::regprocedure::text as unsafe from pg_proc p
-      where p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'analytics'::regnamespace) and p.prosecdef
+      where p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'custody'::regnamespace, 'analytics'::regnamespace) and p.prosecdef
         and 'search_path=pg_catalog' <> all (coalesce(p.proconfig, '{}'))`),
   ).toEqual([])
 })

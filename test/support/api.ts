@@ -47,7 +47,7 @@ let filled = 0
 export async function fillPool(db: TestDatabase, count: number): Promise<void> {
   const addresses = Array.from({length: count}, () => getAddress(`0x${randomBytes(20).toString('hex')}`))
   await db.rows(
-    `insert into app.pool_address (address, family, derivation_index)
+    `insert into custody.address (address, family, derivation_index)
      select address, 'evm', $2::int + n from unnest($1::text[]) with ordinality as a (address, n)`,
     [addresses, filled],
   )
