@@ -67,13 +67,13 @@ const useSeed = (phrase: string) => writeFileSync(path.join(home, 'seed'), phras
 const pool = async () =>
   (
     await db.rows<{address: string; derivation_index: string; family: string; taken_at: Date | null}>(
-      'select * from app.pool_address order by derivation_index',
+      'select * from custody.address order by derivation_index',
     )
   ).map(row => ({...row, derivation_index: Number(row.derivation_index)}))
 const take = (count: number) =>
   db.pool.query(
-    `update app.pool_address set taken_at = now() where address in (
-       select address from app.pool_address where taken_at is null order by derivation_index limit $1)`,
+    `update custody.address set taken_at = now() where address in (
+       select address from custody.address where taken_at is null order by derivation_index limit $1)`,
     [count],
   )
 const filledTo = (count: number) =>

@@ -1,4 +1,4 @@
-// The pool of addresses that wait for a user. The interface to the rest is the table app.pool_address and the channel address_pool_low,
+// The pool of addresses that wait for a user. The interface to the rest is the table custody.address and the channel address_pool_low,
 // nothing else; whoever provides addresses later takes this place. Promises: indexes follow each other without a gap, each address is what
 // this seed derives at its index, and one process fills at a time (it holds the advisory lock `sluice.custody` as long as it lives).
 import type pg from 'pg'
@@ -22,16 +22,16 @@ export async function tryLockPool(client: pg.Client): Promise<boolean> {
 }
 
 export async function hasAddresses(client: pg.Client): Promise<boolean> {
-  const {rowCount} = await client.query('select from app.pool_address where family = $1 limit 1', [family])
+  const {rowCount} = await client.query('select from custody.address where family = $1 limit 1', [family])
   return rowCount !== 0
 }
 
 /** Throws PermanentError if the pool holds an address of another seed at its lowest or its highest index. */
 export async function checkPool(client: pg.Client, derive: Derive): Promise<void> {
   const {rows} = await client.query<{address: string; index: string}>(
-    `select address, derivation_index as index from app.pool_address p
+    `select address, derivation_index as index from custody.address p
      where family = $1 and derivation_index in (
-       select unnest(array[min(derivation_index), max(derivation_index)]) from app.pool_address where family = $1)
+       select unnest(array[min(derivation_index), max(derivation_index)]) from custody.address where family = $1)
      order by derivation_index`,
     [family],
   )
@@ -48,8 +48,8 @@ export async function checkPool(client: pg.Client, derive: Derive): Promise<void
 export async function fillPool(client: pg.Client, derive: Derive, size: number): Promise<number> {
   const {rows} = await client.query<{free: string; next: string}>({
     name: 'count_free_addresses',
-    text: `select (select count(*) from (select from app.pool_address where family = $1 and taken_at is null limit $2) f) as free,
-      (select coalesce(max(derivation_index) + 1, 0) from app.pool_address where family = $1) as next`,
+    text: `select (select count(*) from (select from custody.address where family = $1 and taken_at is null limit $2) f) as free,
+      (select coalesce(max(derivation_index) + 1, 0) from custody.address where family = $1) as next`,
     values: [family, size],
   })
   const missing = size - Number(rows[0]!.free)
@@ -57,7 +57,7 @@ export async function fillPool(client: pg.Client, derive: Derive, size: number):
   for (let added = 0; added < missing; added += batch) {
     const indexes = Array.from({length: Math.min(batch, missing - added)}, (_, i) => next + added + i)
     await client.query(
-      `insert into app.pool_address (address, family, derivation_index) select address, $1, index from unnest($2::text[], $3::bigint[]) as a (address, index)`,
+      `insert into custody.address (address, family, derivation_index) select address, $1, index from unnest($2::text[], $3::bigint[]) as a (address, index)`,
       [family, indexes.map(derive), indexes],
     )
   }

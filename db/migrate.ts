@@ -115,9 +115,10 @@ async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
 async function syncRegistry(client: pg.Client): Promise<void> {
   for (const chain of chains) {
     await client.query('select chain.install($1)', [chain.code])
-    await client.query('insert into app.chain (chain, family) values ($1, $2) on conflict do nothing', [
+    await client.query('insert into app.chain (chain, family, native_token) values ($1, $2, $3) on conflict do nothing', [
       chain.code,
       chain.family,
+      chain.assets[0].token,
     ])
     for (const asset of chain.assets) {
       const {rowCount} = await client.query(

@@ -112,3 +112,9 @@ export function writeWhole(file: string, text: string): void {
   writeFileSync(temporary, text, {mode: 0o600})
   renameSync(temporary, file)
 }
+
+/** Where custody listens (a unix socket), and the token that it wants to see. Whoever may ask custody shares this directory with it. */
+export function custodyDoor(home: string): {socket: string; tokenFile: string} {
+  const directory = path.join(path.resolve(home), 'run')
+  return {socket: path.join(directory, 'custody.sock'), tokenFile: path.join(directory, 'custody.token')}
+}

@@ -28,6 +28,12 @@ function url(...schemes: string[]) {
   })
 }
 
+/** Amounts by token, such as ETH:5,USDC:10000, in whole coins; kept as text until the chain's decimals are known. */
+const amounts = z
+  .string()
+  .regex(/^[A-Z]+:\d+(\.\d+)?(,[A-Z]+:\d+(\.\d+)?)*$/, 'must be amounts by token, such as ETH:5,USDC:10000')
+  .optional()
+
 const general = z.object({
   SLUICE_HOME: z.string().min(1).default('.sluice'),
   SLUICE_DEVNET: choice(['on', 'off']).default('on'),
@@ -37,6 +43,10 @@ const general = z.object({
   RATE_LIMIT_PER_MINUTE: positive.default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
   ADDRESS_POOL_SIZE: positive.default(200),
+  CUSTODY_PASSPHRASE: z.string().min(8, 'must have at least 8 characters').optional(),
+  CUSTODY_PASSPHRASE_FILE: z.string().optional(),
+  PAYOUT_TIMEOUT_MS: positive.default(86_400_000),
+  REPLACE_AFTER_MS: positive.default(120_000),
   LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
@@ -55,6 +65,13 @@ const perChain = z.object({
     .string()
     .regex(/^0x[0-9a-fA-F]{40}$/, 'must be a contract address: 0x and 40 hex digits')
     .optional(),
+  USDC_DOMAIN_NAME: z.string().default('USDC'),
+  USDC_DOMAIN_VERSION: z.string().default('2'),
+  MAX_FEE_GWEI: positive.default(500),
+  PAYOUT_LIMIT: amounts,
+  DAILY_LIMIT: amounts,
+  COLLECT_ABOVE: amounts,
+  SWEEP_MIN: amounts,
 })
 
 export interface ChainSettings {
@@ -71,6 +88,17 @@ export interface ChainSettings {
   stallTimeoutMs: number
   /** Token code by contract address, in lower case. */
   tokens: Map<string, string>
+  /** The EIP-712 domain by which USDC signs authorisations (EIP-3009). */
+  usdcDomain: {name: string; version: string}
+  /** No transaction of ours offers more per unit of gas, in wei. */
+  maxFeePerGas: bigint
+  /** By token, in base units; what is absent has no limit, or is not done. */
+  payoutLimit: Map<string, bigint>
+  dailyLimit: Map<string, bigint>
+  /** Addresses that hold at least this are swept without a payout. */
+  collectAbove: Map<string, bigint>
+  /** Addresses that hold less are not worth sweeping. (For the native coin the network fee decides.) */
+  sweepMin: Map<string, bigint>
 }
 
 export interface Settings {
@@ -82,6 +110,12 @@ export interface Settings {
   rateLimitPerMinute: number
   webhookAllowPrivate: boolean
   addressPoolSize: number
+  custodyPassphrase?: string
+  custodyPassphraseFile?: string
+  /** How long a payout waits for the whitelist, or for a refusal of custody to be lifted, before it fails. */
+  payoutTimeoutMs: number
+  /** How long a transaction may stay unmined before it is replaced by one with a higher fee. */
+  replaceAfterMs: number
   chains: Map<ChainCode, ChainSettings>
 }
 
@@ -91,7 +125,7 @@ type Environment = Record<string, string | undefined>
 export function settingNames(): string[] {
   const ofChains = chains.flatMap(({code, assets}) =>
     Object.keys(perChain.shape)
-      .filter(name => name !== 'USDC_ADDRESS' || assets.some(({token}) => token === 'USDC'))
+      .filter(name => !name.startsWith('USDC_') || assets.some(({token}) => token === 'USDC'))
       .map(name => `${code}_${name}`),
   )
   return [...Object.keys(general.shape), ...ofChains]
@@ -120,6 +154,13 @@ export function readSettings(environment: Environment = process.env): Settings {
 
   const all = read(general)
   const byChain = chains.map(chain => ({chain, ...read(perChain, `${chain.code}_`)}))
+  for (const {chain, ...given} of byChain) {
+    for (const name of ['PAYOUT_LIMIT', 'DAILY_LIMIT', 'COLLECT_ABOVE', 'SWEEP_MIN'] as const) {
+      for (const [token, amount] of tokenAmounts(given[name]))
+        if (!baseUnits(chain, token, amount))
+          problems.push(`  ${chain.code}_${name}: ${token}:${amount} is no amount of a token of ${chain.code}`)
+    }
+  }
   if (problems.length) throw new PermanentError(`settings that cannot be used:\n${problems.join('\n')}`)
 
   return {
@@ -131,8 +172,25 @@ export function readSettings(environment: Environment = process.env): Settings {
     rateLimitPerMinute: all.RATE_LIMIT_PER_MINUTE,
     webhookAllowPrivate: all.WEBHOOK_ALLOW_PRIVATE,
     addressPoolSize: all.ADDRESS_POOL_SIZE,
+    custodyPassphrase: all.CUSTODY_PASSPHRASE,
+    custodyPassphraseFile: all.CUSTODY_PASSPHRASE_FILE,
+    payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
+    replaceAfterMs: all.REPLACE_AFTER_MS,
     chains: new Map(byChain.map(chain => [chain.chain.code, chainSettings(chain)])),
   }
+}
+
+function tokenAmounts(text?: string): [token: string, amount: string][] {
+  if (!text) return []
+  return text.split(',').map(part => part.split(':') as [string, string])
+}
+
+/** Whole coins in base units; undefined where the chain has no such token, or it has fewer decimals. */
+function baseUnits(chain: Chain, token: string, amount: string): bigint | undefined {
+  const decimals = chain.assets.find(asset => asset.token === token)?.decimals
+  const [whole = '', fraction = ''] = amount.split('.')
+  if (decimals === undefined || fraction.length > decimals) return
+  return BigInt(whole + fraction.padEnd(decimals, '0'))
 }
 
 function chainSettings({chain, ...read}: {chain: Chain} & z.infer<typeof perChain>): ChainSettings {
@@ -140,6 +198,8 @@ function chainSettings({chain, ...read}: {chain: Chain} & z.infer<typeof perChai
     const contract = (asset.token === 'USDC' && read.USDC_ADDRESS) || asset.contract
     return contract ? ([[contract.toLowerCase(), asset.token]] as const) : []
   })
+  const inBaseUnits = (text?: string) =>
+    new Map(tokenAmounts(text).map(([token, amount]) => [token, baseUnits(chain, token, amount)!]))
   return {
     chain,
     rpcUrl: read.RPC_URL,
@@ -149,6 +209,12 @@ function chainSettings({chain, ...read}: {chain: Chain} & z.infer<typeof perChai
     startHeight: read.START_HEIGHT,
     stallTimeoutMs: read.STALL_TIMEOUT_MS ?? chain.stallTimeoutMs,
     tokens: new Map(contracts),
+    usdcDomain: {name: read.USDC_DOMAIN_NAME, version: read.USDC_DOMAIN_VERSION},
+    maxFeePerGas: BigInt(read.MAX_FEE_GWEI) * 10n ** 9n,
+    payoutLimit: inBaseUnits(read.PAYOUT_LIMIT),
+    dailyLimit: inBaseUnits(read.DAILY_LIMIT),
+    collectAbove: inBaseUnits(read.COLLECT_ABOVE),
+    sweepMin: inBaseUnits(read.SWEEP_MIN ?? (chain.assets.some(({token}) => token === 'USDC') ? 'USDC:1' : '')),
   }
 }
 

@@ -27,6 +27,11 @@ export async function makeMerchant(db: TestDatabase, chains = ['ETH', 'POLYGON']
 /** A user with one EVM address, watched on both EVM chains and provisioned on those that are given. */
 export async function makeUser(db: TestDatabase, merchantId: string, chains = ['ETH', 'POLYGON']): Promise<TestUser> {
   const address = getAddress(`0x${randomBytes(20).toString('hex')}`)
+  await db.rows(
+    `insert into custody.address (address, family, derivation_index, taken_at, merchant_id)
+     values ($1, 'evm', 1000000 + floor(random() * 1e12)::bigint, now(), $2)`,
+    [address, merchantId],
+  )
   const [user] = await db.rows<{id: string}>(
     'insert into app.user (merchant_id, external_ref) values ($1, $2) returning id',
     [merchantId, randomBytes(4).toString('hex')],
