@@ -206,26 +206,24 @@ begin
 end $$;
 comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way.';
 
--- What is short for paying `amount` of a token, with this network fee, to a merchant whose claim is `gross`; null if nothing is. The
--- caller holds the treasury's locks where the answer must stay true.
+-- The operator's own money that would be left after paying `amount` of a token, with this network fee, to a merchant whose claim is `gross`.
+create function app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric) returns numeric
+language sql stable set search_path = pg_catalog as $$
+  select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
+    - case when app.native_token(of_chain) = of_token then network_fee else 0 end
+  from (select coalesce((select s.amount - s.reserved from app.treasury_share s
+    where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount) share
+$$;
+
+-- What is short for that; null if nothing is. The caller holds the treasury's locks where the answer must stay true.
 create function app.shortage(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric) returns text
 language sql stable set search_path = pg_catalog as $$
-  with native as (select app.native_token(of_chain) as token),
-  share as (
-    select coalesce((select s.amount - s.reserved from app.treasury_share s
-      where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount
-  ),
-  after as ( -- the operator's own money, if this payment were made
-    select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
-      - case when native.token = of_token then network_fee else 0 end as funds, native.token as native_token
-    from share, native
-  )
   select case
     when funds < 0 then of_token || ' short by ' || -funds || ' base units'
-    when native_token <> of_token and app.operator_funds(of_chain, native_token) < network_fee
-      then native_token || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native_token) || ' base units'
+    when native <> of_token and app.operator_funds(of_chain, native) < network_fee
+      then native || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native) || ' base units'
   end
-  from after
+  from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $$;
 
 create function app.payout_shortage(of_payout uuid, network_fee numeric) returns text
@@ -233,6 +231,12 @@ language sql stable security definer set search_path = pg_catalog as $$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee) from app.payout p where p.id = of_payout
 $$;
 comment on function app.payout_shortage is 'What the treasury lacks for paying a payout now, without anybody else''s money; null if nothing.';
+
+create function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
+language sql stable security definer set search_path = pg_catalog as $$
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee), 0) from app.payout p where p.id = of_payout
+$$;
+comment on function app.payout_shortfall is 'How much of a payout''s token the treasury lacks for paying it now, in base units: what sweeps of the merchant''s addresses can bring.';
 
 -- Takes the nonce for a payout's payment, and reserves its value and highest network fee, both or neither. Returns what is short, or null
 -- when the spend is there (made now or before).
@@ -330,11 +334,12 @@ comment on function app.sweepable is 'Addresses whose final money can be swept f
 
 create function app.wait_payout(of_payout uuid, reason text, detail text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
-  update app.payout p set waiting_detail = detail, waiting_since = case when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
+  update app.payout p set waiting_detail = detail, waiting_since = case
+      when reason is null then null when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   where p.id = of_payout and p.status not in ('completed', 'failed')
 $$;
-comment on function app.wait_payout is 'Notes what a payout waits for, and when its next step is tried again.';
+comment on function app.wait_payout is 'Notes what a payout waits for (null: nothing), and when its next step is tried again.';
 
 -- Fails a payout that has not begun to pay. Nothing of it was broadcast: if a nonce was taken for it, that is used up by a cancel.
 create function app.fail_payout(of_payout uuid, code text, message text) returns boolean
@@ -471,18 +476,20 @@ language sql security definer set search_path = pg_catalog as $$
     update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
     returning o.spend_id
   )
-  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  update app.spend s set waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
+    next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   from sent where s.id = sent.spend_id and s.status <> 'final'
 $$;
 comment on function app.record_broadcast is 'Notes that a stored transaction was given to a node, what the node said, and when the spend is looked at again.';
 
 create function app.wait_spend(of_spend uuid, reason text, detail text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
-  update app.spend s set waiting_detail = detail, waiting_since = case when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
+  update app.spend s set waiting_detail = detail, waiting_since = case
+      when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   where s.id = of_spend and s.status <> 'final'
 $$;
-comment on function app.wait_spend is 'Notes what a spend waits for, and when it is looked at again.';
+comment on function app.wait_spend is 'Notes what a spend waits for (null: nothing), and when it is looked at again.';
 
 -- A sweep whose address cannot fund it any more, or which nobody wants, is given up: a cancel uses up its nonce.
 create function app.cancel_spend(of_spend uuid) returns void
@@ -499,6 +506,7 @@ comment on function app.cancel_spend is 'Gives up a sweep or a withdrawal: its n
 create function chain.note_inclusions() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
+  perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents, as everybody locks them
   insert into app.incident (chain, kind, subject, details)
   select i.chain, 'unknown_transaction', i.id, jsonb_build_object('sender', i.sender, 'nonce', i.nonce, 'block_height', i.block_height)
   from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
@@ -542,14 +550,14 @@ begin
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
     jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
       'address', case when not by_treasury then s.sender end, 'amount', -fee)));
-  update app.payout p set network_fee = p.network_fee + fee where p.id = s.payout_id;
+  update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $$;
 
 create function app.finish_payment(s app.spend, outcome text, txid text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
-  if p.status <> 'paying' then -- it failed before anything was broadcast, and its reservation is given up
+  if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
     if outcome in ('done', 'displaced') then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
@@ -829,6 +837,12 @@ begin
     perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
+    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
+    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
+    if found then
+      raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
+    end if;
   end if;
   select * into incident from app.incident i where i.id = incident_id for update;
   if incident.id is null then raise exception 'no incident %', incident_id using errcode = 'P0002'; end if;
@@ -965,6 +979,13 @@ with entry as (
     where s.status <> 'final' and s.sender = app.treasury_address(s.chain)
   ) r group by chain, token
   union all
+  select 'share_reserved', chain, token, merchant_id, null, sum(kept), sum(posted) from (
+    select chain, token, merchant_id, reserved as kept, 0 as posted from app.treasury_share
+    union all
+    select p.chain, p.token, p.merchant_id, 0, p.gross from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'
+    where p.status in ('swept', 'paying')
+  ) r group by chain, token, merchant_id
+  union all
   select 'merchant', chain, token, merchant_id, null, sum(kept), sum(posted) from (
     select chain, token, merchant_id, amount as kept, 0 as posted from app.balance_now
     union all select chain, token, merchant_id, 0, -amount from entry where account = 'merchant'
@@ -977,7 +998,7 @@ with entry as (
 )
 select what, chain, token, merchant_id, address, kept, posted from compared where kept <> posted;
 comment on view app.ledger_audit is 'What is kept beside the ledger and differs from it. Always empty; a row is a bug.';
-comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, merchant (the balance) or payout (claimed).';
+comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance) or payout (claimed).';
 comment on column app.ledger_audit.chain is 'Chain code.';
 comment on column app.ledger_audit.token is 'Token code.';
 comment on column app.ledger_audit.merchant_id is 'The merchant, where it is about one.';
@@ -994,6 +1015,6 @@ grant select on app.payout, app.payout_address, app.claim, app.adjustment, app.s
 grant select on app.payout to sluice_api;
 grant select on app.payout, app.spend, app.asset, app.chain, chain.transfer, chain.inclusion, chain.cursor to sluice_custody;
 grant execute on function app.create_payout, app.cancel_payout to sluice_api;
-grant execute on function app.stamp_deposits, app.why_halted, app.begin_sweeping, app.begin_paying_from_treasury, app.payout_shortage,
+grant execute on function app.stamp_deposits, app.why_halted, app.begin_sweeping, app.begin_paying_from_treasury, app.payout_shortage, app.payout_shortfall,
   app.begin_payment, app.begin_sweeps, app.sweepable, app.wait_payout, app.fail_payout, app.store_attempt, app.record_broadcast, app.wait_spend,
   app.cancel_spend, app.wake_due to sluice_jobs;
