@@ -63,6 +63,9 @@ export function toApiError(error: unknown): ApiError {
   const {code = '', message = '', detail, statusCode} = error as Partial<pg.DatabaseError & FastifyError>
   if (code === 'SL404') return new ApiError(404, `${detail}_not_found`, message)
   if (code === 'SL422') return new ApiError(422, 'unprocessable', message)
+  if (code === 'SLPAY') return new ApiError(422, 'payout_failed', message)
+  if (code === 'SLTOK') return new ApiError(422, 'unsupported_token', message)
+  if (code === 'SLIDK') return new ApiError(422, 'idempotency_key_reused', message)
   if (code === 'SLCHN') return new ApiError(422, 'chain_not_enabled', message)
   if (code === 'SL503') return unavailable('no address is free at the moment; ask again')
   if (isDatabaseGone(code, message)) return unavailable('the service cannot answer at the moment; ask again', error)

@@ -26,7 +26,7 @@ const tags = [
     description: 'What arrived: `pending` in a block, then `final`; or `reorged`, when its block left the chain.',
   },
   {name: 'Balances', description: 'What can be paid out.'},
-  {name: 'Payouts', description: 'Where payouts go.'},
+  {name: 'Payouts', description: 'Where payouts go, and what became of them.'},
   {name: 'Events', description: 'What happened, to be read again.'},
   {name: 'Webhook endpoints', description: 'Where events are posted to, signed as Standard Webhooks says.'},
   {name: 'Operations', description: 'For operators; no key is needed.'},
@@ -103,17 +103,17 @@ function finished(document: OpenApi): OpenApi {
       if (status >= '400') response.content['application/json']!.schema = {$ref: '#/components/schemas/Error'}
     }
   }
-  document.webhooks = Object.fromEntries([...eventTypes, 'webhook.test'].flatMap(webhook))
+  document.webhooks = Object.fromEntries([...eventTypes, 'webhook.test'].map(webhook))
   return withoutNoise(document) as OpenApi
 }
 
-// What Sluice sends by itself. (Payouts are not made yet.)
-function webhook(type: string): [string, {post: Operation}][] {
-  if (type.startsWith('payout.')) return []
-  const schema = {$ref: `#/components/schemas/${type === 'webhook.test' ? 'TestEvent' : 'DepositEvent'}`}
+// What Sluice sends by itself.
+function webhook(type: string): [string, {post: Operation}] {
+  const subject = {deposit: 'DepositEvent', payout: 'PayoutEvent', webhook: 'TestEvent'}[type.split('.')[0]!]
+  const schema = {$ref: `#/components/schemas/${subject}`}
   const content = {'application/json': {schema}}
   const responses = {'2XX': {description: 'Received. Any other answer, and none within 15 s, is tried again.'}}
-  return [[type, {post: {summary: type, security: [], requestBody: {content}, responses}}]]
+  return [type, {post: {summary: type, security: [], requestBody: {content}, responses}}]
 }
 
 // zod closes every object, and bounds every integer by what a double holds; a client that took the first at its word would break when a

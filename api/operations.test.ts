@@ -177,12 +177,16 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, whose references 
     'GET /v1/deposits',
     'GET /v1/deposits/{id}',
     'GET /v1/events',
+    'GET /v1/payouts',
+    'GET /v1/payouts/{id}',
     'GET /v1/users',
     'GET /v1/users/{id}',
     'GET /v1/webhook-endpoints',
     'GET /v1/webhook-endpoints/{id}',
     'GET /v1/webhook-endpoints/{id}/deliveries',
     'PATCH /v1/webhook-endpoints/{id}',
+    'POST /v1/payouts',
+    'POST /v1/payouts/{id}/cancel',
     'POST /v1/users',
     'POST /v1/users/{id}/addresses',
     'POST /v1/webhook-endpoints',
@@ -212,8 +216,15 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, whose references 
 })
 
 test('the examples of the document are accepted by the API', async () => {
-  const {client} = await newClient()
-  await fillPool(db, 2)
+  const own = await testDatabase()
+  const ownApi = await startApi(own)
+  const merchantId = await makeMerchant(own)
+  const client = new Client(ownApi, (await makeKey(own, merchantId)).secret)
+  await fillPool(own, 2)
+  const eth = await ChainWriter.open(own, 'ETH')
+  await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: (await makeUser(own, merchantId)).address}]]})
+  await eth.finalize(1)
+  await eth.close()
   const {body: user} = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
   const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
   const document = (await getJson('/openapi.json')) as OpenApi
@@ -227,6 +238,8 @@ test('the examples of the document are accepted by the API', async () => {
       expect(status, `${method} ${path}: ${JSON.stringify(body)}`).toBeLessThan(300)
     }
   }
+  await ownApi.close()
+  await own.drop()
 })
 
 test('/docs is one page with every route, which asks nobody else for anything', async () => {

@@ -111,7 +111,7 @@ const conditions = {
     {error: 'unsupported_media_type', message: 'send the body as application/json'},
   ],
   422: [
-    '`unprocessable` or `chain_not_enabled`: valid, and refused',
+    '`unprocessable`, or a code that says more: valid, and refused',
     {error: 'chain_not_enabled', message: 'not enabled for this account: BTC'},
   ],
   429: [

@@ -18,6 +18,7 @@ import {deposits} from './routes/deposits.ts'
 import {events} from './routes/events.ts'
 import {health} from './routes/health.ts'
 import {payoutAddress} from './routes/payout-address.ts'
+import {payouts} from './routes/payouts.ts'
 import {users} from './routes/users.ts'
 import {webhookEndpoints} from './routes/webhook-endpoints.ts'
 
@@ -79,7 +80,8 @@ export async function buildServer({
   await documentRoutes(app)
 
   const refuseOtherMethods = methodsOf(app)
-  for (const routes of [users, deposits, balances, payoutAddress, events, webhookEndpoints]) routes(app, context)
+  for (const routes of [users, deposits, balances, payoutAddress, payouts, events, webhookEndpoints])
+    routes(app, context)
   health(app, context, metrics)
   docs(app)
   refuseOtherMethods()

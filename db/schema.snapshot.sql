@@ -251,7 +251,7 @@ create table app.adjustment (
   token text not null, -- Token code.
   amount numeric(78,0) not null, -- What it changes the balance by: below zero for a debt.
   deposit_id uuid, -- The deposit that was lost, or came back.
-  reason text not null, -- deposit_lost, deposit_back or payout_recovered.
+  reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back.
   settlement_id uuid, -- The payout that claimed it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
   constraint adjustment_pkey PRIMARY KEY (id),
@@ -1664,6 +1664,18 @@ begin
   return folded;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
+    - case when app.native_token(of_chain) = of_token then network_fee else 0 end
+  from (select coalesce((select s.amount - s.reserved from app.treasury_share s
+    where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount) share
+$function$;
+
 CREATE OR REPLACE FUNCTION app.give_up_deliveries(endpoint uuid)
  RETURNS void
  LANGUAGE sql
@@ -1790,6 +1802,16 @@ AS $function$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee) from app.payout p where p.id = of_payout
 $function$;
 
+-- How much of a payout's token the treasury lacks for paying it now, in base units: what sweeps of the merchant's addresses can bring.
+CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee), 0) from app.payout p where p.id = of_payout
+$function$;
+
 CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb)
  RETURNS void
  LANGUAGE sql
@@ -1808,34 +1830,30 @@ CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
+declare posting bigint := nextval('app.ledger_posting');
 begin
   with part as materialized (
-    select nextval_once.posting, d.merchant_id, d.user_id, d.credited, d.address, d.token, d.amount
-    from (select nextval('app.ledger_posting') as posting) nextval_once, unnest(ids) as i (id) join app.deposit d on d.id = i.id
+    select case when d.user_id is null then 'top_up' else 'deposit' end as kind,
+      case when d.user_id is null then 'treasury' else 'address' end as debited,
+      case when d.user_id is null then 'operator' when d.credited then 'merchant' else 'unattributed' end as owed_to,
+      case when d.credited then d.merchant_id end as merchant_id, case when d.user_id is not null then d.address end as address, d.token,
+      sum(d.amount) as amount
+    from unnest(ids) as i (id) join app.deposit d on d.id = i.id
+    group by 1, 2, 3, 4, 5, 6
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)
-    select of_chain, address, token, merchant_id, sum(amount) from part where credited
-    group by address, token, merchant_id order by address, token
+    select of_chain, address, token, merchant_id, amount from part where owed_to = 'merchant' order by address, token
     on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
   ), topped_up as (
     insert into app.treasury as t (chain, token, balance)
-    select of_chain, token, sum(amount) from part where user_id is null group by token
+    select of_chain, token, amount from part where owed_to = 'operator' order by token
     on conflict (chain, token) do update set balance = t.balance + excluded.balance
   )
   insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-  select posting, case when user_id is null then 'top_up' else 'deposit' end, 'promotion:' || of_chain || ':' || of_promotion,
-    case when user_id is null then 'treasury' else 'address' end, of_chain, token, case when credited then merchant_id end,
-    case when user_id is not null then address end, sum(amount)
-  from part group by posting, user_id is null, case when user_id is null then 'treasury' else 'address' end, token,
-    case when credited then merchant_id end, case when user_id is not null then address end,
-    case when user_id is null then 'top_up' else 'deposit' end
+  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, debited, of_chain, token, merchant_id, address, amount from part
   union all
-  select posting, case when user_id is null then 'top_up' else 'deposit' end, 'promotion:' || of_chain || ':' || of_promotion,
-    case when user_id is null then 'operator' when credited then 'merchant' else 'unattributed' end, of_chain, token,
-    case when credited then merchant_id end, null, -sum(amount)
-  from part group by posting, case when user_id is null then 'top_up' else 'deposit' end,
-    case when user_id is null then 'operator' when credited then 'merchant' else 'unattributed' end, token,
-    case when credited then merchant_id end;
+  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, owed_to, of_chain, token, merchant_id, null, -sum(amount)
+  from part group by kind, owed_to, token, merchant_id;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.post_network_fee(s app.spend, fee numeric)
@@ -1857,7 +1875,7 @@ begin
     jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
     jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
       'address', case when not by_treasury then s.sender end, 'amount', -fee)));
-  update app.payout p set network_fee = p.network_fee + fee where p.id = s.payout_id;
+  update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $function$;
 
 -- Gives a user an address on each chain where it has none yet.
@@ -1971,7 +1989,8 @@ AS $function$
     update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
     returning o.spend_id
   )
-  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  update app.spend s set waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
+    next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   from sent where s.id = sent.spend_id and s.status <> 'final'
 $function$;
 
@@ -2098,15 +2117,29 @@ AS $function$
 declare
   p app.payout;
   claimed app.claim;
+  lost record;
+  adjusted numeric := 0;
+  found_final int := 0;
 begin
   update app.payout o set status = 'failed', error_code = code, error_message = message where o.id = of_payout returning * into strict p;
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
   select * into strict claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
   update app.adjustment a set settlement_id = null where a.settlement_id = p.id;
+  for lost in
+    select d, (select sum(a.amount) from app.adjustment a where a.deposit_id = d.id) as debt, case d.status when 'final' then 1 else 0 end as final
+    from app.deposit d where d.settlement_id = p.id and d.id in (select a.deposit_id from app.adjustment a where a.merchant_id = p.merchant_id)
+  loop
+    update app.deposit d set settlement_id = null where d.id = (lost.d).id;
+    perform app.adjust(lost.d, -lost.debt, 'payout_failed');
+    adjusted := adjusted - lost.debt;
+    claimed.deposit_count := claimed.deposit_count - 1;
+    claimed.amount := claimed.amount - ((lost.d).amount * lost.final - lost.debt);
+    found_final := found_final + lost.final;
+  end loop;
   insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
   values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count, claimed.amount);
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count);
+  values (p.merchant_id, p.chain, p.token, p.gross - adjusted, claimed.deposit_count + found_final);
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
@@ -2343,22 +2376,12 @@ CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchan
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  with native as (select app.native_token(of_chain) as token),
-  share as (
-    select coalesce((select s.amount - s.reserved from app.treasury_share s
-      where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount
-  ),
-  after as ( -- the operator's own money, if this payment were made
-    select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
-      - case when native.token = of_token then network_fee else 0 end as funds, native.token as native_token
-    from share, native
-  )
   select case
     when funds < 0 then of_token || ' short by ' || -funds || ' base units'
-    when native_token <> of_token and app.operator_funds(of_chain, native_token) < network_fee
-      then native_token || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native_token) || ' base units'
+    when native <> of_token and app.operator_funds(of_chain, native) < network_fee
+      then native || ' for the network fee short by ' || network_fee - app.operator_funds(of_chain, native) || ' base units'
   end
-  from after
+  from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $function$;
 
 CREATE OR REPLACE FUNCTION app.stamp_all_deposits(of_merchant uuid, of_chain text, of_token text)
@@ -2613,26 +2636,28 @@ begin
   end if;
 end $function$;
 
--- Notes what a payout waits for, and when its next step is tried again.
+-- Notes what a payout waits for (null: nothing), and when its next step is tried again.
 CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.payout p set waiting_detail = detail, waiting_since = case when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
+  update app.payout p set waiting_detail = detail, waiting_since = case
+      when reason is null then null when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   where p.id = of_payout and p.status not in ('completed', 'failed')
 $function$;
 
--- Notes what a spend waits for, and when it is looked at again.
+-- Notes what a spend waits for (null: nothing), and when it is looked at again.
 CREATE OR REPLACE FUNCTION app.wait_spend(of_spend uuid, reason text, detail text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.spend s set waiting_detail = detail, waiting_since = case when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
+  update app.spend s set waiting_detail = detail, waiting_since = case
+      when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   where s.id = of_spend and s.status <> 'final'
 $function$;
@@ -3464,6 +3489,7 @@ grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
+grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
 grant execute on function app.public_id(text,uuid) to sluice_jobs;
 grant execute on function app.record_attempts(uuid,uuid[],integer[],integer[],integer[],integer[],text[],bigint[]) to sluice_jobs;
 grant execute on function app.record_broadcast(text,text,text,integer) to sluice_jobs;

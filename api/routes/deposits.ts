@@ -47,9 +47,13 @@ function listName(byUser: boolean, byChain: boolean, status?: Status): string {
 }
 
 const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
+const settlement = `(select row_to_json(s) from (
+    select app.public_id('pay', o.id) as id, o.status, o.txid as payout_txid from app.payout o
+    where o.id = p.settlement_id and o.status = 'completed'
+  ) s)`
 const findDeposit = statement(
   'find_deposit',
-  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement: 'null::json'})}
+  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement})}
   from app.deposit p ${depositJoins} where p.id = $1 and p.merchant_id = $2 and p.credited`,
 )
 

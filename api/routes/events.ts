@@ -5,6 +5,7 @@ import {type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {page, pageStatement} from '../page.ts'
 import {
+  address,
   amount,
   chainCode,
   errors,
@@ -65,7 +66,22 @@ export const DepositEvent = z
 export const TestEvent = z
   .object({type: z.literal('webhook.test'), ...common, webhook_endpoint_id: id('whe')})
   .meta({id: 'TestEvent'})
-const Event = z.union([DepositEvent, TestEvent])
+export const PayoutEvent = z
+  .object({
+    type: z.enum(['payout.completed', 'payout.failed']),
+    ...common,
+    payout_id: id('pay'),
+    chain: chainCode,
+    token,
+    gross: amount,
+    fee: amount,
+    net: amount,
+    address,
+    txid: txid.nullable().describe('The transaction that paid it; null if it failed.'),
+    error: z.object({code: z.string(), message: z.string()}).nullable().describe('Why it failed; else null.'),
+  })
+  .meta({id: 'PayoutEvent'})
+const Event = z.union([DepositEvent, PayoutEvent, TestEvent])
 
 export function events(app: App, {db}: Context): void {
   app.get(

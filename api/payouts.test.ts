@@ -1,0 +1,379 @@
+// The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's part is played by its own
+// functions (test/support/payouts.ts).
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/payouts.ts'
+import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+
+const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
+const elsewhere = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+const usdc = {chain: 'ETH', token: 'USDC'}
+
+let db: TestDatabase
+let api: Api
+let eth: ChainWriter
+let treasury: string
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = await startApi(db)
+  await fillPool(db, 3)
+  eth = await ChainWriter.open(db, 'ETH')
+  await (await ChainWriter.open(db, 'POLYGON')).close()
+  treasury = await makeTreasury(db)
+  await topUp(eth, treasury, 'ETH', 10n ** 20n)
+  await topUp(eth, treasury, 'USDC', 10n ** 12n)
+})
+afterAll(async () => {
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  expect(await db.rows('select * from app.ledger_audit')).toEqual([])
+  await eth.close()
+  await api.close()
+  await db.drop()
+})
+
+interface Merchant {
+  id: string
+  client: Client
+  user: TestUser
+}
+
+async function newMerchant(chains = ['ETH', 'POLYGON']): Promise<Merchant> {
+  const id = await makeMerchant(db, chains)
+  return {id, client: new Client(api, (await makeKey(db, id)).secret), user: await makeUser(db, id)}
+}
+
+let txids = 0
+async function deposit({user}: Merchant, amount: bigint, token = 'USDC'): Promise<void> {
+  await eth.write({add: [[{txid: `0xtx${++txids}`, amount, token, recipient: user.address}]]})
+  await eth.finalize(eth.head.height)
+}
+
+/** A merchant with a payout address and this much USDC. */
+async function richMerchant(amount = 250_000_000n): Promise<Merchant> {
+  const merchant = await newMerchant()
+  await merchant.client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  await deposit(merchant, amount)
+  return merchant
+}
+
+const uuid = (publicId: string) => publicId.slice(4)
+const refusal = ({status, body}: Reply) => [status, body.error]
+const withKey = (client: Client, key: string, body: unknown = usdc) =>
+  client.call('POST', '/v1/payouts', body, {'idempotency-key': key})
+const payoutsOf = async (client: Client) => (await client.get('/v1/payouts')).body.payouts
+
+/** Carries out what is asked of the worker for a payout that was accepted, up to its final block. */
+async function finish(payout: string, success = true): Promise<string> {
+  const txid = await beginToPay(db, uuid(payout))
+  await includeFinally(db, eth, txid, success)
+  return txid
+}
+
+test('POST /v1/payouts collects the whole balance and answers 202 with gross, fee and net', async () => {
+  const merchant = await richMerchant()
+  const {client} = merchant
+  const {body: before} = await client.get('/v1/balances')
+  const created = await client.post('/v1/payouts', usdc)
+  expect(created.status).toBe(202)
+  expect(Object.keys(created.body)).toEqual(['id', 'status', 'gross', 'fee', 'net', 'txid'])
+  expect(created.body).toEqual({
+    id: expect.stringMatching(/^pay_[0-9a-f]{32}$/),
+    status: 'pending',
+    gross: '250',
+    fee: '2.5',
+    net: '247.5',
+    txid: null,
+  })
+  expect(before.balances).toMatchObject([{gross: '250', fee: '2.5', net: '247.5'}])
+  expect((await client.get('/v1/balances')).body.balances).toEqual([])
+  const {id} = created.body
+  const {body: payout} = await client.get(`/v1/payouts/${id}`)
+  const {gross, fee, net} = created.body
+  const shown = {id, status: 'pending', ...usdc, gross, fee, net, txid: null, error: null, address: destination}
+  expect(payout).toEqual(shown)
+  expect(Object.keys(payout)).toEqual(Object.keys(shown))
+  const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  expect(await payoutsOf(client)).toEqual([{...shown, created_at}])
+})
+
+test('a payout that was paid is completed, with its txid; its deposits show the settlement, and the merchant is told', async () => {
+  const merchant = await richMerchant()
+  const {client} = merchant
+  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
+  const {body: payout} = await client.post('/v1/payouts', usdc)
+  const [deposit] = (await client.get('/v1/deposits')).body.deposits
+  expect(deposit.settlement_id).toBe(payout.id)
+  expect((await client.get(`/v1/deposits/${deposit.id}`)).body).toMatchObject({
+    settlement_id: payout.id,
+    settlement: null,
+  })
+
+  const txid = await beginToPay(db, uuid(payout.id))
+  expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({status: 'paying', txid: null})
+  await includeFinally(db, eth, txid)
+  expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({status: 'completed', txid, error: null})
+  expect((await client.get(`/v1/deposits/${deposit.id}`)).body).toMatchObject({
+    settlement_id: payout.id,
+    settlement: {id: payout.id, status: 'completed', payout_txid: txid},
+  })
+
+  await db.rows('select app.sequence_events()')
+  const {body} = await client.get('/v1/events?type=payout.completed')
+  const {gross, fee, net} = payout
+  expect(body.events).toEqual([
+    {
+      type: 'payout.completed',
+      id: expect.stringMatching(/^evt_/),
+      payout_id: payout.id,
+      ...usdc,
+      gross,
+      fee,
+      net,
+      address: destination,
+      txid,
+      error: null,
+      created_at: expect.any(String),
+      sequence: expect.any(Number),
+    },
+  ])
+  const {deliveries} = (await client.get(`/v1/webhook-endpoints/${endpoint.id}/deliveries`)).body
+  expect(deliveries).toMatchObject([{event_id: body.events[0].id, event_type: 'payout.completed'}])
+})
+
+test('a payout that failed says why, and its deposits are in the balance again', async () => {
+  const {client} = await richMerchant()
+  const {body: payout} = await client.post('/v1/payouts', usdc)
+  await finish(payout.id, false)
+  const error = {code: 'transaction_reverted', message: expect.stringMatching(/reverted/)}
+  expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({status: 'failed', txid: null, error})
+  expect((await client.get('/v1/balances')).body.balances).toMatchObject([{gross: '250', depositCount: 1}])
+  await db.rows('select app.sequence_events()')
+  const {events} = (await client.get('/v1/events?type=payout.failed')).body
+  expect(events).toMatchObject([{payout_id: payout.id, txid: null, error}])
+  expect((await client.get('/v1/events?type=payout.completed')).body.events).toEqual([])
+  expect((await client.post('/v1/payouts', usdc)).body).toMatchObject({gross: '250'})
+})
+
+test('of many requests at once one is accepted, and the others are 422 payout_failed', async () => {
+  const {client} = await richMerchant()
+  await Promise.all(Array.from({length: 20}, (_, n) => client.get(`/v1/users?limit=${n + 1}`))) // opens connections
+  const replies = await Promise.all(Array.from({length: 20}, () => client.post('/v1/payouts', usdc)))
+  expect(replies.map(reply => reply.status).sort()).toEqual([202, ...Array(19).fill(422)])
+  for (const reply of replies) if (reply.status === 422) expect(reply.body.error).toBe('payout_failed')
+  expect(await payoutsOf(client)).toHaveLength(1)
+})
+
+test('a payout is listed newest first, page by page, to its merchant alone', async () => {
+  const merchant = await richMerchant()
+  const {client} = merchant
+  const ids: string[] = []
+  for (let n = 0; n < 5; n++) {
+    if (n > 0) await deposit(merchant, 1_000_000n)
+    ids.unshift((await client.post('/v1/payouts', usdc)).body.id)
+  }
+  const listed = await client.all('/v1/payouts', 'payouts', 2)
+  expect(listed.map(({id}) => id)).toEqual(ids)
+  const stranger = await newMerchant()
+  expect(await payoutsOf(stranger.client)).toEqual([])
+  for (const path of [`/v1/payouts/${ids[0]}`, `/v1/payouts/pay_${'0'.repeat(32)}`, '/v1/payouts/x']) {
+    expect(refusal(await stranger.client.get(path)), path).toEqual([404, 'payout_not_found'])
+    expect(refusal(await stranger.client.post(`${path}/cancel`)), path).toEqual([404, 'payout_not_found'])
+  }
+  expect((await client.get(`/v1/payouts/${ids[0]}`)).body.status).toBe('pending')
+})
+
+test('POST /v1/payouts/:id/cancel fails a pending payout at once, and no other', async () => {
+  const {client} = await richMerchant()
+  const {body: payout} = await client.post('/v1/payouts', usdc)
+  const cancelled = await client.post(`/v1/payouts/${payout.id}/cancel`)
+  expect(cancelled.status).toBe(200)
+  expect(cancelled.body).toMatchObject({id: payout.id, status: 'failed', error: {code: 'cancelled'}})
+  expect((await client.get('/v1/balances')).body.balances).toMatchObject([{gross: '250'}])
+  expect(refusal(await client.post(`/v1/payouts/${payout.id}/cancel`))).toEqual([422, 'unprocessable'])
+
+  const {body: second} = await client.post('/v1/payouts', usdc)
+  for (const step of ['app.begin_sweeping', 'app.begin_paying_from_treasury']) {
+    await db.rows(`select ${step}($1)`, [uuid(second.id)])
+    const reply = await client.post(`/v1/payouts/${second.id}/cancel`)
+    expect(refusal(reply)).toEqual([422, 'unprocessable'])
+    expect(reply.body.message).toMatch(/can no longer be cancelled/)
+  }
+  await finish(second.id)
+  expect(refusal(await client.post(`/v1/payouts/${second.id}/cancel`))).toEqual([422, 'unprocessable'])
+})
+
+test('what cannot be paid out is 422 with the code and the reason, and changes nothing', async () => {
+  const merchant = await newMerchant(['ETH'])
+  const {client} = merchant
+  const post = async (body: unknown) => {
+    const reply = await client.post('/v1/payouts', body)
+    return [...refusal(reply), reply.body.message]
+  }
+  expect(await post({chain: 'ETH', token: 'DOGE'})).toEqual([422, 'unsupported_token', 'there is no DOGE on ETH'])
+  expect(await post({chain: 'ETH', token: 'usdc'})).toEqual([422, 'unsupported_token', expect.any(String)])
+  expect(await post({chain: 'POLYGON', token: 'USDC'})).toEqual([422, 'unsupported_token', expect.any(String)])
+  expect(await post({chain: 'POLYGON', token: 'POL'})).toEqual([422, 'chain_not_enabled', expect.any(String)])
+  expect(await post({chain: 'BTC', token: 'BTC'})).toEqual([422, 'chain_not_enabled', expect.any(String)])
+  await deposit(merchant, 5n)
+  expect(await post(usdc)).toEqual([422, 'payout_failed', 'no payout address is registered for ETH'])
+  await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  expect(await post({chain: 'ETH', token: 'ETH'})).toEqual([422, 'payout_failed', 'there is nothing to pay out'])
+  await db.rows(`update app.asset set min_payout = 1000000 where chain = 'ETH' and token = 'USDC'`)
+  expect(await post(usdc)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (1 USDC)'])
+  await db.rows(`update app.asset set min_payout = 1 where chain = 'ETH' and token = 'USDC'`)
+  await db.rows(
+    `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'ETH:x', '{}')`,
+  )
+  expect(await post(usdc)).toEqual([
+    422,
+    'payout_failed',
+    expect.stringMatching(/^payouts of ETH are stopped: incident \d+/),
+  ])
+  await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`)
+  // A balance that is there already can be paid out, though its chain was disabled.
+  await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [merchant.id])
+  expect(await post({chain: 'ETH', token: 'ETH'})).toEqual([422, 'chain_not_enabled', expect.any(String)])
+  expect(await payoutsOf(client)).toEqual([])
+  expect((await client.post('/v1/payouts', usdc)).status).toBe(202)
+})
+
+test('a balance below zero is 422 payout_failed', async () => {
+  const {id, client} = await newMerchant()
+  await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  await db.rows(
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values ($1, 'ETH', 'USDC', -5, 0)`,
+    [id],
+  )
+  const reply = await client.post('/v1/payouts', usdc)
+  expect([...refusal(reply), reply.body.message]).toEqual([422, 'payout_failed', 'the balance is below zero'])
+  await db.rows('delete from app.balance_delta where merchant_id = $1', [id])
+})
+
+test('no payout goes to an address of the service: a user’s, a free one of the pool, or the treasury', async () => {
+  const merchant = await newMerchant()
+  const {client, user} = merchant
+  const [free] = await db.rows<{address: string}>(
+    `select address from custody.address where taken_at is null and purpose = 'deposit' limit 1`,
+  )
+  for (const address of [user.address, free!.address, treasury, treasury.toLowerCase()]) {
+    const reply = await client.put('/v1/payout-address', {chain: 'ETH', address})
+    expect(refusal(reply), address).toEqual([422, 'unprocessable'])
+  }
+  // One that became an address of the service only after it was registered.
+  await client.put('/v1/payout-address', {chain: 'ETH', address: elsewhere})
+  await db.rows(`insert into custody.address (address, family, derivation_index) values ($1, 'evm', 999)`, [elsewhere])
+  await deposit(merchant, 5_000_000n)
+  const reply = await client.post('/v1/payouts', usdc)
+  expect(refusal(reply)).toEqual([422, 'payout_failed'])
+  expect(reply.body.message).toMatch(/belongs to this service/)
+})
+
+test('a later change of the payout address does not change a payout under way', async () => {
+  const {client} = await richMerchant()
+  const {body: payout} = await client.post('/v1/payouts', usdc)
+  await client.put('/v1/payout-address', {chain: 'ETH', address: '0xde709f2102306220921060314715629080e2fb77'})
+  expect((await client.get(`/v1/payouts/${payout.id}`)).body.address).toBe(destination)
+})
+
+// --- Idempotency-Key ---
+
+test('the same Idempotency-Key gives the first reply again, quoted or bare, and makes one payout', async () => {
+  const merchant = await richMerchant()
+  const {client} = merchant
+  const first = await withKey(client, '"key-1"')
+  expect(first.status).toBe(202)
+  await finish(first.body.id)
+  await deposit(merchant, 1_000_000n)
+  for (const [key, body] of [
+    ['"key-1"', usdc],
+    ['key-1', usdc],
+    ['key-1', {token: 'USDC', chain: 'ETH', sweep_first: false, note: 'unknown fields do not count'}],
+  ] as const) {
+    const again = await withKey(client, key, body)
+    expect([again.status, again.body]).toEqual([202, first.body])
+  }
+  expect(await payoutsOf(client)).toHaveLength(1)
+  for (const body of [
+    {...usdc, sweep_first: true},
+    {chain: 'ETH', token: 'ETH'},
+    {chain: 'POLYGON', token: 'POL'},
+  ])
+    expect(refusal(await withKey(client, 'key-1', body))).toEqual([422, 'idempotency_key_reused'])
+  expect((await withKey(client, 'key-2')).body.id).not.toBe(first.body.id)
+  // A key is its merchant's own.
+  expect((await withKey((await richMerchant()).client, 'key-1')).body.id).not.toBe(first.body.id)
+})
+
+test('twins that come at once with one key get the same reply', async () => {
+  const {client} = await richMerchant()
+  const replies = await Promise.all(Array.from({length: 20}, () => withKey(client, 'twin')))
+  for (const reply of replies) expect([reply.status, reply.body]).toEqual([202, replies[0]!.body])
+  expect(await payoutsOf(client)).toHaveLength(1)
+})
+
+test('a refused request does not use its key up', async () => {
+  const merchant = await newMerchant()
+  const {client} = merchant
+  await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  expect(refusal(await withKey(client, 'again'))).toEqual([422, 'payout_failed'])
+  await deposit(merchant, 5_000_000n)
+  expect((await withKey(client, 'again')).status).toBe(202)
+})
+
+test('a key is 1 to 255 visible characters; what is none is 400, and makes no payout', async () => {
+  const {client} = await richMerchant()
+  for (const key of [
+    '',
+    '""',
+    '"',
+    '"open',
+    'open" quote',
+    '"a"b',
+    '"a", "b"',
+    '"a";x=1',
+    '"\\x"',
+    'two words',
+    'x'.repeat(256),
+    `"${'x'.repeat(256)}"`,
+    'ä',
+    '"ä"',
+  ]) {
+    const reply = await withKey(client, key)
+    expect(refusal(reply), key).toEqual([400, 'invalid_request'])
+    expect(reply.body.details).toMatchObject([{path: 'idempotency-key'}])
+  }
+  expect(await payoutsOf(client)).toEqual([])
+  const longest = await withKey(client, 'x'.repeat(255))
+  expect(longest.status).toBe(202)
+  expect((await withKey(client, `"${'x'.repeat(255)}"`)).body).toEqual(longest.body)
+})
+
+test('a body that is none of the contract is 400, and makes no payout', async () => {
+  const {client} = await richMerchant()
+  for (const [body, path] of [
+    [undefined, ''],
+    [[], ''],
+    ['{', ''],
+    [{}, 'chain'],
+    [{chain: 'ETH'}, 'token'],
+    [{token: 'USDC'}, 'chain'],
+    [{chain: 'eth', token: 'USDC'}, 'chain'],
+    [{chain: 'DOGE', token: 'DOGE'}, 'chain'],
+    [{chain: ['ETH'], token: 'USDC'}, 'chain'],
+    [{chain: 'ETH', token: ''}, 'token'],
+    [{chain: 'ETH', token: 7}, 'token'],
+    [{chain: 'ETH', token: 'x'.repeat(65)}, 'token'],
+    [{chain: 'ETH', token: 'US\0DC'}, 'token'],
+    [{chain: 'ETH', token: 'USDC', sweep_first: 'yes'}, 'sweep_first'],
+    [{chain: 'ETH', token: 'USDC', sweep_first: null}, 'sweep_first'],
+    [{chain: 'ETH', token: 'USDC', sweep_first: 1}, 'sweep_first'],
+  ] as const) {
+    const reply = await client.post('/v1/payouts', body)
+    expect(refusal(reply), JSON.stringify(body)).toEqual([400, 'invalid_request'])
+    if (path) expect(reply.body.details[0]).toMatchObject({path})
+  }
+  expect(await payoutsOf(client)).toEqual([])
+})

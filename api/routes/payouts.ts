@@ -1,0 +1,192 @@
+// Payouts.
+import {hash} from 'node:crypto'
+import {z} from 'zod'
+import type {App, Context} from '../app.ts'
+import {type Database, statement, value} from '../database.ts'
+import {notFound} from '../errors.ts'
+import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
+import {
+  address,
+  amount,
+  chainCode,
+  changeErrors,
+  errors,
+  id,
+  pageOf,
+  pageQuery,
+  text,
+  timestamp,
+  token,
+  txid,
+  uuidOf,
+} from '../schemas.ts'
+
+const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'] as const
+const errorCodes = [
+  'address_not_whitelisted',
+  'custody_rejected',
+  'insufficient_treasury_funds',
+  'transaction_reverted',
+  'transaction_expired',
+  'broadcast_rejected',
+  'deposit_reorged',
+  'cancelled',
+  'timed_out',
+] as const
+
+const fields: Fields = {
+  id: {plain: `app.public_id('pay', p.id)`},
+  status: {plain: 'p.status'},
+  chain: {plain: 'p.chain'},
+  token: {plain: 'p.token'},
+  gross: {plain: 'app.decimal(p.gross, a.decimals)'},
+  fee: {plain: 'app.decimal(p.fee, a.decimals)'},
+  net: {plain: 'app.decimal(p.net, a.decimals)'},
+  txid: 'p.txid',
+  error: `(select row_to_json(e) from (select p.error_code as code, p.error_message as message) e where p.error_code is not null)`,
+  address: {plain: 'p.address'},
+}
+const joins = 'join app.asset a on a.chain = p.chain and a.token = p.token'
+
+const createPayout = statement('create_payout', `select app.create_payout($1, $2, $3, $4, $5, decode($6, 'hex'))`)
+const cancelPayout = statement('cancel_payout', 'select app.cancel_payout($1, $2)')
+const findPayout = statement(
+  'find_payout',
+  `select ${jsonOf(fields)} from app.payout p ${joins} where p.id = $1 and p.merchant_id = $2`,
+)
+const listPayouts = pageStatement({
+  name: 'list_payouts',
+  rows: 'select * from app.payout where merchant_id = $1',
+  position: 'seq',
+  item: jsonOf({...fields, created_at: {plain: 'app.iso(p.created_at)'}}),
+  joins,
+})
+
+// A string as RFC 9651 writes it, in quotes, or the same without them.
+const idempotencyKey = z
+  .string()
+  .regex(
+    /^([!\x23-\x7e][\x21-\x7e]{0,254}|"([\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,255}")$/,
+    'must be 1 to 255 visible characters, in quotes or bare',
+  )
+  .meta({
+    description:
+      'A key of your own choice, 1 to 255 visible characters, in quotes or bare. The same key with the same body gives the first ' +
+      'reply again and makes no second payout, for ever; with another body it is 422 `idempotency_key_reused`. A refused request ' +
+      'does not use it up.',
+    examples: ['"payout-2026-01-31"'],
+  })
+
+const shape = {
+  id: id('pay'),
+  status: z.enum(statuses),
+  chain: chainCode,
+  token,
+  gross: amount.describe('The balance that it collected.'),
+  fee: amount.describe('Service fee: gross × fee_bps / 10000, rounded down in base units.'),
+  net: amount.describe('What is paid: gross − fee.'),
+  txid: txid.nullable().describe('The transaction that paid it; null until it is completed.'),
+  error: z
+    .object({code: z.enum(errorCodes), message: z.string()})
+    .nullable()
+    .describe('Why it failed; null unless it did. Its deposits are in the balance again.'),
+  address: address.describe('Where it is paid to. A later change of the payout address does not change it.'),
+}
+const {gross, fee, net} = shape
+const NewPayout = z
+  .object({id: shape.id, status: shape.status, gross, fee, net, txid: shape.txid})
+  .meta({id: 'NewPayout'})
+const Payout = z.object(shape).meta({id: 'Payout'})
+const PayoutItem = z.object({...shape, created_at: timestamp}).meta({id: 'PayoutItem'})
+
+export function payouts(app: App, {db}: Context): void {
+  app.post(
+    '/v1/payouts',
+    {
+      schema: {
+        tags: ['Payouts'],
+        summary: 'Pay out a balance',
+        description:
+          'Collects the whole balance of a chain and token and pays its net to the payout address of the chain, step by step; ' +
+          '`payout.completed` or `payout.failed` tells how it ended. 422 is `payout_failed` where there is nothing to pay out, no ' +
+          'payout address, or the chain is stopped; `unsupported_token` for a pair that does not exist; `chain_not_enabled`; ' +
+          '`idempotency_key_reused`.',
+        headers: z.object({'idempotency-key': idempotencyKey.optional()}),
+        body: z
+          .object({
+            chain: chainCode,
+            token: text(64).meta({description: token.description, examples: token.meta()?.examples as string[]}),
+            sweep_first: z
+              .boolean()
+              .default(false)
+              .describe('True: every address of the balance is swept before anything is paid.'),
+          })
+          .meta({examples: [{chain: 'ETH', token: 'USDC'}]}),
+        response: {202: NewPayout.describe('Accepted.'), ...changeErrors(422)},
+      },
+    },
+    async ({merchantId, headers, body}, reply) => {
+      const {chain, token, sweep_first} = body
+      const request = hash('sha256', JSON.stringify([chain, token, sweep_first]))
+      const values = [merchantId, chain, token, sweep_first, keyOf(headers['idempotency-key']), request]
+      return reply.code(202).send(await value(db.change<[string]>(createPayout, values)))
+    },
+  )
+
+  app.get(
+    '/v1/payouts',
+    {
+      schema: {
+        tags: ['Payouts'],
+        summary: 'List payouts',
+        querystring: z.object(pageQuery),
+        response: {200: pageOf('payouts', PayoutItem), ...errors()},
+      },
+    },
+    ({merchantId, query}) => page(db, {key: 'payouts', statement: listPayouts, owner: merchantId, query}),
+  )
+
+  app.get(
+    '/v1/payouts/:id',
+    {
+      schema: {
+        tags: ['Payouts'],
+        summary: 'Get a payout',
+        params: z.object({id: id('pay')}),
+        response: {200: Payout, ...errors(404)},
+      },
+    },
+    ({merchantId, params}) => payoutOf(db, merchantId, uuidOf('pay', params.id)),
+  )
+
+  app.post(
+    '/v1/payouts/:id/cancel',
+    {
+      schema: {
+        tags: ['Payouts'],
+        summary: 'Cancel a payout',
+        description:
+          'While it is pending; 422 `unprocessable` afterwards. Its deposits are in the balance again at once.',
+        params: z.object({id: id('pay')}),
+        response: {200: Payout.describe('Cancelled: it is failed.'), ...changeErrors(404, 422)},
+      },
+    },
+    async ({merchantId, params}) => {
+      const payout = uuidOf('pay', params.id)
+      if (!payout) throw notFound('payout')
+      await db.change(cancelPayout, [merchantId, payout])
+      return payoutOf(db, merchantId, payout)
+    },
+  )
+}
+
+async function payoutOf(db: Database, merchantId: string, payout?: string): Promise<string> {
+  const found = payout && (await db.read<[string]>(findPayout, [payout, merchantId]))
+  if (!found) throw notFound('payout')
+  return found[0]
+}
+
+function keyOf(header?: string): string | null {
+  if (header === undefined) return null
+  return header.startsWith('"') ? header.slice(1, -1).replace(/\\(.)/g, '$1') : header
+}

@@ -1,0 +1,65 @@
+// Payouts without a node: a treasury with money, and a payment that goes through the worker's own functions up to its final block, which a
+// ChainWriter writes. For tests of what others see of payouts; how they are made is tested on a real chain (test/faults/payouts.test.ts).
+import {randomBytes} from 'node:crypto'
+import {getAddress} from 'viem'
+import type {ChainWriter} from './chain-writer.ts'
+import {hashOf} from './chain-writer.ts'
+import type {TestDatabase} from './database.ts'
+
+const GAS = 21_000n
+const GAS_PRICE = 10n ** 9n
+export const networkFee = GAS * GAS_PRICE
+
+/** The treasury of the EVM chains; watched. */
+export async function makeTreasury(db: TestDatabase): Promise<string> {
+  const address = getAddress(`0x${randomBytes(20).toString('hex')}`)
+  await db.rows(
+    `insert into custody.address (address, family, derivation_index, purpose) values ($1, 'evm', 0, 'treasury')`,
+    [address],
+  )
+  await db.rows(`select custody.watch_treasury('evm')`)
+  return address
+}
+
+/** A final top-up of the treasury, as an operator makes it. */
+export async function topUp(writer: ChainWriter, treasury: string, token: string, amount: bigint): Promise<void> {
+  const txid = hashOf(`top-up ${randomBytes(8).toString('hex')}`)
+  await writer.write({add: [[{txid, amount, token, recipient: treasury}]]})
+  await writer.finalize(writer.head.height)
+}
+
+/** Takes a pending payout to paying, from the treasury alone; returns the transaction that pays it. */
+export async function beginToPay(db: TestDatabase, payout: string): Promise<string> {
+  const txid = hashOf(`payment ${payout}`)
+  await db.rows('select app.begin_sweeping($1)', [payout])
+  await db.rows('select app.begin_paying_from_treasury($1)', [payout])
+  const [begun] = await db.rows<{short: string | null}>('select app.begin_payment($1, $2) as short', [
+    payout,
+    networkFee.toString(),
+  ])
+  if (begun!.short) throw new Error(`the treasury cannot pay: ${begun!.short}`)
+  await db.rows(
+    `select app.store_attempt(s.id, 1, 'effect', $2, '0x02', s.amount, $3, $3, $4) from app.spend s
+     where s.payout_id = $1 and s.kind = 'payout'`,
+    [payout, txid, GAS_PRICE.toString(), GAS.toString()],
+  )
+  return txid
+}
+
+/** A final block holds the transaction, with or without its effect; it cost the highest fee. */
+export async function includeFinally(
+  db: TestDatabase,
+  writer: ChainWriter,
+  txid: string,
+  success = true,
+): Promise<void> {
+  await writer.write({add: [[]]})
+  const {height, hash} = writer.head
+  await db.rows(
+    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+     select s.chain || ':' || $1, s.chain, $1, $2, $3, now(), s.sender, s.nonce, $4, s.max_fee
+     from app.outbound_tx o join app.spend s on s.id = o.spend_id where o.txid = $1`,
+    [txid, height, hash, success],
+  )
+  await writer.finalize(height)
+}
