@@ -167,7 +167,7 @@ comment on column app.adjustment.chain is 'Chain code.';
 comment on column app.adjustment.token is 'Token code.';
 comment on column app.adjustment.amount is 'What it changes the balance by: below zero for a debt.';
 comment on column app.adjustment.deposit_id is 'The deposit that was lost, or came back.';
-comment on column app.adjustment.reason is 'deposit_lost, deposit_back or payout_recovered.';
+comment on column app.adjustment.reason is 'deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back.';
 comment on column app.adjustment.settlement_id is 'The payout that claimed it; null until then.';
 comment on column app.adjustment.created_at is 'When it was made.';
 
@@ -182,34 +182,34 @@ language sql set search_path = pg_catalog as $$
   where e.amount <> 0
 $$;
 
+-- Deposits that have become final, as one posting.
 create function app.post_final_deposits(of_chain text, ids uuid[], of_promotion bigint) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare posting bigint := nextval('app.ledger_posting');
 begin
   with part as materialized (
-    select nextval_once.posting, d.merchant_id, d.user_id, d.credited, d.address, d.token, d.amount
-    from (select nextval('app.ledger_posting') as posting) nextval_once, unnest(ids) as i (id) join app.deposit d on d.id = i.id
+    select case when d.user_id is null then 'top_up' else 'deposit' end as kind,
+      case when d.user_id is null then 'treasury' else 'address' end as debited,
+      case when d.user_id is null then 'operator' when d.credited then 'merchant' else 'unattributed' end as owed_to,
+      case when d.credited then d.merchant_id end as merchant_id, case when d.user_id is not null then d.address end as address, d.token,
+      sum(d.amount) as amount
+    from unnest(ids) as i (id) join app.deposit d on d.id = i.id
+    group by 1, 2, 3, 4, 5, 6
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)
-    select of_chain, address, token, merchant_id, sum(amount) from part where credited
-    group by address, token, merchant_id order by address, token
+    select of_chain, address, token, merchant_id, amount from part where owed_to = 'merchant' order by address, token
     on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
   ), topped_up as (
     insert into app.treasury as t (chain, token, balance)
-    select of_chain, token, sum(amount) from part where user_id is null group by token
+    select of_chain, token, amount from part where owed_to = 'operator' order by token
     on conflict (chain, token) do update set balance = t.balance + excluded.balance
   )
   insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-  select posting, case when user_id is null then 'top_up' else 'deposit' end, 'promotion:' || of_chain || ':' || of_promotion,
-    case when user_id is null then 'treasury' else 'address' end, of_chain, token, case when credited then merchant_id end,
-    case when user_id is not null then address end, sum(amount)
-  from part group by posting, user_id is null, case when user_id is null then 'treasury' else 'address' end, token,
-    case when credited then merchant_id end, case when user_id is not null then address end,
-    case when user_id is null then 'top_up' else 'deposit' end
+  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, debited, of_chain, token, merchant_id, address, amount from part
   union all
-  select posting, case when user_id is null then 'top_up' else 'deposit' end, 'promotion:' || of_chain || ':' || of_promotion,
-    case when user_id is null then 'operator' when credited then 'merchant' else 'unattributed' end, of_chain, token,
-    case when credited then merchant_id end, null, -sum(amount)
-  from part group by posting, case when user_id is null then 'top_up' else 'deposit' end,
-    case when user_id is null then 'operator' when credited then 'merchant' else 'unattributed' end, token,
-    case when credited then merchant_id end;
+  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, owed_to, of_chain, token, merchant_id, null, -sum(amount)
+  from part group by kind, owed_to, token, merchant_id;
 end $$;
+
+-- What was final before there was a ledger.
+select app.post_final_deposits(chain, array_agg(id), 0) from app.deposit where status = 'final' group by chain;

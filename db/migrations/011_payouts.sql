@@ -334,21 +334,41 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $$;
 
+-- Deposits that a payout claimed and that were lost afterwards, and the debts that stand for them: of a failed payout neither is left. Returns
+-- how many there are, what they were in its claim, and how many of them are final again.
+create function app.release_lost(p app.payout, out claimed_count bigint, out claimed_amount numeric, out final_count bigint)
+language sql set search_path = pg_catalog as $$
+  with lost as (
+    update app.deposit d set settlement_id = null
+    from (select a.deposit_id, sum(a.amount) as debt from app.adjustment a
+      where a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token group by a.deposit_id) a
+    where d.id = a.deposit_id and d.settlement_id = p.id
+    returning d.id, d.status = 'final' as is_final, d.amount, a.debt
+  ), cancelled as (
+    insert into app.adjustment (merchant_id, chain, token, amount, deposit_id, reason)
+    select p.merchant_id, p.chain, p.token, -debt, id, 'payout_failed' from lost where debt <> 0
+  )
+  select count(*), coalesce(sum(case when is_final then amount else 0 end - debt), 0), count(*) filter (where is_final) from lost
+$$;
+
 -- The payout, whose row the caller has locked, has failed: the balance has its gross again at once, its deposits follow.
 create function app.release_payout(of_payout uuid, code text, message text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
   p app.payout;
   claimed app.claim;
+  lost record;
 begin
   update app.payout o set status = 'failed', error_code = code, error_message = message where o.id = of_payout returning * into strict p;
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
   select * into strict claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
   update app.adjustment a set settlement_id = null where a.settlement_id = p.id;
+  select * into strict lost from app.release_lost(p);
   insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
-  values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count, claimed.amount);
+  values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count - lost.claimed_count,
+    claimed.amount - lost.claimed_amount);
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count);
+  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count);
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
