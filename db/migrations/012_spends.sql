@@ -476,8 +476,10 @@ language sql security definer set search_path = pg_catalog as $$
     update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
     returning o.spend_id
   )
-  update app.spend s set waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
-    next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
+    waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
+    waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
+    waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
   from sent where s.id = sent.spend_id and s.status <> 'final'
 $$;
 comment on function app.record_broadcast is 'Notes that a stored transaction was given to a node, what the node said, and when the spend is looked at again.';
@@ -1015,6 +1017,6 @@ grant select on app.payout, app.payout_address, app.claim, app.adjustment, app.s
 grant select on app.payout to sluice_api;
 grant select on app.payout, app.spend, app.asset, app.chain, chain.transfer, chain.inclusion, chain.cursor to sluice_custody;
 grant execute on function app.create_payout, app.cancel_payout to sluice_api;
-grant execute on function app.stamp_deposits, app.why_halted, app.begin_sweeping, app.begin_paying_from_treasury, app.payout_shortage, app.payout_shortfall,
-  app.begin_payment, app.begin_sweeps, app.sweepable, app.wait_payout, app.fail_payout, app.store_attempt, app.record_broadcast, app.wait_spend,
+grant execute on function app.stamp_deposits, app.why_halted, app.begin_sweeping, app.begin_paying_from_treasury, app.payout_shortage,
+  app.payout_shortfall, app.begin_payment, app.begin_sweeps, app.sweepable, app.wait_payout, app.fail_payout, app.store_attempt, app.record_broadcast, app.wait_spend,
   app.cancel_spend, app.wake_due to sluice_jobs;

@@ -1,0 +1,54 @@
+import {expect, test} from 'vitest'
+import {isWorthSweeping, nativeSweep, offer, outbid, withRoom} from './fees.ts'
+
+const gwei = 10n ** 9n
+
+test('an offer covers twice the base fee and the tip, and never passes the cap', () => {
+  const market = {baseFee: 30n * gwei, priorityFee: 2n * gwei}
+  expect(offer(market, 500n * gwei)).toEqual({maxFeePerGas: 62n * gwei, maxPriorityFeePerGas: 2n * gwei})
+  expect(offer(market, 40n * gwei)).toEqual({maxFeePerGas: 40n * gwei, maxPriorityFeePerGas: 2n * gwei})
+  expect(offer(market, 32n * gwei)).toEqual({maxFeePerGas: 32n * gwei, maxPriorityFeePerGas: 2n * gwei})
+})
+
+test('there is no offer while the chain asks for more than the cap', () => {
+  expect(offer({baseFee: 31n * gwei, priorityFee: 2n * gwei}, 32n * gwei)).toBeUndefined()
+})
+
+test('a replacement offers at least 12.5 % more of both, rounded up, so that nodes take it', () => {
+  const earlier = {maxFeePerGas: 1001n, maxPriorityFeePerGas: 3n}
+  expect(outbid(earlier, undefined, 10_000n)).toEqual({maxFeePerGas: 1127n, maxPriorityFeePerGas: 4n})
+  for (const value of [1n, 7n, 8n, 9n, 999_999_999n, 10n ** 18n + 1n]) {
+    const {maxFeePerGas} = outbid({maxFeePerGas: value, maxPriorityFeePerGas: 0n}, undefined, 10n ** 20n)!
+    expect(maxFeePerGas * 1000n).toBeGreaterThanOrEqual(value * 1125n)
+  }
+})
+
+test('a replacement offers what the chain asks for now where that is more, and never passes the cap', () => {
+  const earlier = {maxFeePerGas: 1000n, maxPriorityFeePerGas: 80n}
+  const now = {maxFeePerGas: 3000n, maxPriorityFeePerGas: 40n}
+  expect(outbid(earlier, now, 3000n)).toEqual({maxFeePerGas: 3000n, maxPriorityFeePerGas: 90n})
+  expect(outbid(earlier, undefined, 1125n)).toBeDefined()
+  expect(outbid(earlier, undefined, 1124n)).toBeUndefined()
+})
+
+test('a tip is never above the whole', () => {
+  expect(outbid({maxFeePerGas: 8n, maxPriorityFeePerGas: 8n}, {maxFeePerGas: 8n, maxPriorityFeePerGas: 20n}, 10n)).toEqual({
+    maxFeePerGas: 9n,
+    maxPriorityFeePerGas: 9n,
+  })
+})
+
+test('a sweep moves what is final and there, less its fee, and never below nothing', () => {
+  expect(nativeSweep({balance: 100n, holding: 80n, fee: 30n})).toBe(50n)
+  expect(nativeSweep({balance: 70n, holding: 80n, fee: 30n})).toBe(40n)
+  expect(nativeSweep({balance: 100n, holding: 20n, fee: 30n})).toBe(0n)
+})
+
+test('what is not more than twice the cost of moving it is left alone', () => {
+  expect(isWorthSweeping(61n, 30n)).toBe(true)
+  expect(isWorthSweeping(60n, 30n)).toBe(false)
+})
+
+test('an estimate gets room', () => {
+  expect(withRoom(21_000n, 20n)).toBe(25_200n)
+})

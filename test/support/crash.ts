@@ -1,0 +1,23 @@
+// Ends a process at a step, for tests of what a crash leaves behind. Preloaded into a process of the service by
+// NODE_OPTIONS=--import=<this file>. Promises: the process that comes first to the step SLUICE_CRASH_AT is killed there as by kill -9; the
+// file SLUICE_CRASH_MARK then exists, and with it nobody is killed any more.
+import {subscribe} from 'node:diagnostics_channel'
+import {closeSync, openSync} from 'node:fs'
+
+const {SLUICE_CRASH_AT: label, SLUICE_CRASH_MARK: mark} = process.env
+
+if (label && mark) {
+  subscribe('sluice:step', message => {
+    if (message !== label || !isFirst(mark)) return
+    process.kill(process.pid, 'SIGKILL')
+  })
+}
+
+function isFirst(file: string): boolean {
+  try {
+    closeSync(openSync(file, 'wx'))
+    return true
+  } catch {
+    return false
+  }
+}
