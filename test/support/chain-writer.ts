@@ -12,11 +12,26 @@ export interface TestTransfer {
   recipient: string
 }
 
+/** A transaction that an address of ours sent. */
+export interface TestInclusion {
+  txid: string
+  sender: string
+  nonce: number
+  success?: boolean
+  fee?: bigint
+}
+
+interface Contents {
+  transfers?: TestTransfer[]
+  inclusions?: TestInclusion[]
+}
+
 export interface TestBlock {
   height: number
   hash: string
   parentHash: string
   transfers: TestTransfer[]
+  inclusions: TestInclusion[]
 }
 
 export class ChainWriter {
@@ -35,7 +50,7 @@ export class ChainWriter {
     const client = new pg.Client({connectionString: db.url('sluice_indexer')})
     await client.connect()
     const writer = new ChainWriter(client, chain)
-    const anchor = {height: 0, hash: hashOf('anchor'), parentHash: '', transfers: []}
+    const anchor = {height: 0, hash: hashOf('anchor'), parentHash: '', transfers: [], inclusions: []}
     await client.query('select chain.anchor($1, $2, 0, $3, now())', [chain, 'test', anchor.hash])
     writer.blocks.push(anchor)
     return writer
@@ -46,17 +61,19 @@ export class ChainWriter {
   }
 
   /** One transaction: the newest `drop` blocks leave, one block for each list of transfers comes. Rows that stay may be written again. */
-  async write({drop = 0, add = []}: {drop?: number; add?: TestTransfer[][]}): Promise<void> {
+  async write({drop = 0, add = []}: {drop?: number; add?: (TestTransfer[] | Contents)[]}): Promise<void> {
     const from = this.blocks.length - drop
     const dropped = this.blocks.splice(from)
-    for (const transfers of add) {
+    for (const contents of add) {
       const {height, hash} = this.head
+      const {transfers = [], inclusions = []} = Array.isArray(contents) ? {transfers: contents} : contents
       this.branches += 1
       this.blocks.push({
         height: height + 1,
         hash: hashOf(`${height + 1} ${this.branches}`),
         parentHash: hash,
         transfers,
+        inclusions,
       })
     }
     await this.client.query('begin')
@@ -96,14 +113,17 @@ export class ChainWriter {
     return this.client.end()
   }
 
-  private async remove({height, transfers}: TestBlock): Promise<void> {
+  private async remove({height, transfers, inclusions}: TestBlock): Promise<void> {
+    for (const {txid} of inclusions) {
+      await this.client.query('delete from chain.inclusion where id = $1', [`${this.chain}:${txid}`])
+    }
     for (const {txid, outputIndex = 0} of transfers) {
       await this.client.query('delete from chain.transfer where id = $1', [`${this.chain}:${txid}:${outputIndex}`])
     }
     await this.client.query('delete from chain.block where id = $1', [`${this.chain}:${height}`])
   }
 
-  private async insert({height, hash, parentHash, transfers}: TestBlock): Promise<void> {
+  private async insert({height, hash, parentHash, transfers, inclusions}: TestBlock): Promise<void> {
     const {chain} = this
     await this.client.query(
       'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, now())',
@@ -124,6 +144,13 @@ export class ChainWriter {
           amount.toString(),
           recipient,
         ],
+      )
+    }
+    for (const {txid, sender, nonce, success = true, fee = 0n} of inclusions) {
+      await this.client.query(
+        `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+         values ($1, $2, $3, $4, $5, now(), $6, $7, $8, $9)`,
+        [`${chain}:${txid}`, chain, txid, height, hash, sender, nonce, success, fee.toString()],
       )
     }
   }

@@ -1,0 +1,88 @@
+// What must hold of money after every commit, whatever happened, asked of the tables themselves: each statement finds what breaks a rule.
+// Promises: it rests on no sum that the database keeps for itself, but for those that it compares.
+import {expect} from 'vitest'
+import type {TestDatabase} from './database.ts'
+
+const rules: Record<string, string> = {
+  'a balance is the sum of what is unsettled': 'select * from app.balance_audit',
+  'what is kept beside the ledger agrees with it': 'select * from app.ledger_audit',
+  'the entries of a posting add up to zero':
+    'select posting, chain, token from app.ledger_entry group by posting, chain, token having sum(amount) <> 0',
+  'what a merchant received is what it can be paid, is being paid and was paid': `
+    select chain, token, merchant_id, sum(amount) from (
+      select chain, token, merchant_id, amount from app.deposit where status = 'final' and credited
+      union all select chain, token, merchant_id, -amount from app.balance_now
+      union all select chain, token, merchant_id, -gross from app.payout where status <> 'failed'
+    ) part group by chain, token, merchant_id having sum(amount) <> 0`,
+  'gross is the sum of what a payout claimed': `
+    with debt as (select deposit_id, sum(amount) as amount from app.adjustment group by deposit_id)
+    select p.id, p.gross from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim' and c.finished_at is not null
+    where p.status <> 'failed' and p.gross <>
+      coalesce((select sum(case when b.amount is null or d.status = 'final' then d.amount else 0 end - coalesce(b.amount, 0))
+        from app.deposit d left join debt b on b.deposit_id = d.id where d.settlement_id = p.id), 0)
+      + coalesce((select sum(a.amount) from app.adjustment a where a.settlement_id = p.id), 0)`,
+  'nothing stays claimed by a payout that failed and was released': `
+    select p.id from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'release' and c.finished_at is not null
+    where exists (select from app.deposit d where d.settlement_id = p.id) or exists (select from app.adjustment a where a.settlement_id = p.id)`,
+  'a payout that failed is released, and no other': `
+    select p.id, p.status from app.payout p left join app.claim c on c.payout_id = p.id and c.kind = 'release'
+    where (p.status = 'failed') <> (c.id is not null)`,
+  'a payout that is over has one event, and no other has any': `
+    select p.id, p.status from app.payout p left join app.event e on e.subject_id = p.id
+    group by p.id having array_remove(array_agg(e.type), null)
+      <> case when p.status in ('completed', 'failed') then array['payout.' || p.status] else '{}' end`,
+  'a completed payout was paid by the transaction that it names, and a failed one by none': `
+    select p.id, p.status from app.payout p left join app.spend s on s.payout_id = p.id and s.kind = 'payout'
+    where (p.status = 'completed') <> coalesce(s.outcome = 'done' and s.txid = p.txid and s.amount = p.net and s.recipient = p.address, false)`,
+  'a payout pays if and only if a signed payment of it is stored': `
+    select p.id, p.status from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'
+    where s.status <> 'final' and (p.status = 'paying') <> exists (select from app.outbound_tx o where o.spend_id = s.id and o.kind = 'effect')`,
+  'nonces are handed out in order, without a gap': `
+    select n.chain, n.address from app.sender n left join app.spend s on s.chain = n.chain and s.sender = n.address
+    group by n.chain, n.address having array_agg(s.nonce order by s.nonce) <> array(select generate_series(0, n.next_nonce - 1))`,
+  'attempts are numbered from 1, and a spend is live from the first one on': `
+    select s.id, s.status from app.spend s left join app.outbound_tx o on o.spend_id = s.id
+    group by s.id having array_remove(array_agg(o.attempt order by o.attempt), null) <> array(select generate_series(1, count(o.txid)::int))
+      or (s.status = 'allocated' and count(o.txid) > 0) or (s.status = 'live' and count(o.txid) = 0)`,
+  'a spend is final if and only if its nonce is used up in a final block': `
+    select s.id, s.status from app.spend s join chain.cursor c using (chain)
+    left join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
+    where (s.status = 'final') <> (i.id is not null) and not exists (
+      select from app.incident k where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null)`,
+  'nothing is reserved below zero': `
+    select chain, token, reserved from app.treasury where reserved < 0
+    union all select chain, token, reserved from app.treasury_share where reserved < 0`,
+  'an address holds less than nothing only where a final deposit was taken back': `
+    select * from app.holding h where amount < 0
+      and not exists (select from app.ledger_entry e where e.kind = 'reorg' and e.address = h.address and e.token = h.token)`,
+  'network fees are those of final transactions': `
+    select chain, sum(amount) from (
+      select chain, amount from app.ledger_entry where account = 'network' union all select chain, -fee_paid from app.spend where status = 'final'
+    ) part group by chain having sum(amount) <> 0`,
+  'a payout bears the network fees of its payment and of the sweeps made for it': `
+    select p.id from app.payout p
+    where p.network_fee <> coalesce((select sum(s.fee_paid) from app.spend s where s.payout_id = p.id and s.status = 'final'), 0)`,
+  'service fees are those of completed payouts': `
+    select chain, token, sum(amount) from (
+      select chain, token, amount from app.ledger_entry where account = 'fees'
+      union all select chain, token, fee from app.payout where status = 'completed'
+    ) part group by chain, token having sum(amount) <> 0`,
+  'the operator brought in what reached the treasury and was not swept, less what was withdrawn': `
+    select chain, token, sum(amount) from (
+      select chain, token, amount from app.ledger_entry where account = 'operator'
+      union all select chain, token, amount from app.deposit where user_id is null and status = 'final'
+      union all select chain, token, -amount from app.spend where kind = 'withdrawal' and outcome = 'done'
+    ) part group by chain, token having sum(amount) <> 0`,
+  'at most one deposit of an output is not reorged': `
+    select chain, txid, output_index from app.deposit where status <> 'reorged' group by chain, txid, output_index having count(*) > 1`,
+  'a key that is kept has a payout and a reply':
+    'select * from app.idempotency_key where payout_id is null or body is null',
+}
+
+export async function assertBooks(db: TestDatabase): Promise<void> {
+  const names = Object.keys(rules)
+  const broken = names.map(name => `(select json_agg(b) from (${rules[name]}) b)`)
+  const [found] = await db.rows(`select array[${broken.join(', ')}]::json[] as rows`) // one statement: one moment
+  const breaches = names.flatMap((name, n) => (found!.rows[n] ? [[name, found!.rows[n]]] : []))
+  expect(Object.fromEntries(breaches)).toEqual({})
+}

@@ -1,0 +1,257 @@
+// Money without a node: merchants who are paid, payouts of them, and their transactions, carried out with the roles of the processes whose
+// part it is. A ChainWriter is the chain. Amounts are small: gas costs 1, a transaction takes 10 of it, the service fee is 1 %.
+
+import {randomBytes} from 'node:crypto'
+import pg from 'pg'
+import {getAddress} from 'viem'
+import {ChainWriter, type TestInclusion, type TestTransfer} from './chain-writer.ts'
+import {type TestDatabase, testDatabase} from './database.ts'
+import {makeTreasury} from './payouts.ts'
+import {makeMerchant, makeUser, type TestUser} from './people.ts'
+
+export const networkFee = 10
+
+export interface Mined {
+  success?: boolean
+  fee?: number
+}
+
+export class Money {
+  readonly db: TestDatabase
+  readonly eth: ChainWriter
+  readonly treasury: string
+  /** Connections of the API and of the worker, which may do what those may. */
+  readonly api: pg.Pool
+  readonly jobs: pg.Pool
+  #txids = 0
+
+  private constructor(db: TestDatabase, eth: ChainWriter, treasury: string) {
+    this.db = db
+    this.eth = eth
+    this.treasury = treasury
+    this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 20})
+    this.jobs = new pg.Pool({connectionString: db.url('sluice_jobs'), max: 8})
+  }
+
+  static async open(): Promise<Money> {
+    const db = await testDatabase()
+    return new Money(db, await ChainWriter.open(db, 'ETH'), await makeTreasury(db))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.api.end(), this.jobs.end(), this.eth.close()])
+    await this.db.drop()
+  }
+
+  newTxid(): string {
+    this.#txids += 1
+    return `0xtx${this.#txids}`
+  }
+
+  /** A merchant with a payout address, and one user. */
+  async merchant(): Promise<TestUser> {
+    const id = await makeMerchant(this.db, ['ETH'])
+    const address = getAddress(`0x${randomBytes(20).toString('hex')}`)
+    await this.db.rows(`select app.set_payout_address($1, 'ETH', $2)`, [id, address])
+    return makeUser(this.db, id, ['ETH'])
+  }
+
+  /** One more user, with an address of its own. */
+  user(merchantId: string): Promise<TestUser> {
+    return makeUser(this.db, merchantId, ['ETH'])
+  }
+
+  /** A transfer to an address, in a block of its own that is final unless told. Resolves to its txid. */
+  async deposit(address: string, amount: number, {token = 'USDC', final = true} = {}): Promise<string> {
+    const txid = this.newTxid()
+    await this.block([{txid, token, amount: BigInt(amount), recipient: address}], [])
+    if (final) await this.finalize()
+    return txid
+  }
+
+  /** The operator's own money. */
+  async topUp(token: string, amount: number): Promise<void> {
+    await this.deposit(this.treasury, amount, {token})
+  }
+
+  block(transfers: TestTransfer[], inclusions: TestInclusion[]): Promise<void> {
+    return this.eth.write({add: [{transfers, inclusions}]})
+  }
+
+  async finalize(height = this.eth.head.height): Promise<void> {
+    if (!(await this.eth.finalize(height))) throw new Error(`block ${height} cannot be final`)
+  }
+
+  /** As an operator asks for it: the newest `depth` blocks are gone, final or not. */
+  async rewind(depth: number): Promise<void> {
+    const height = this.eth.head.height - depth
+    await this.db.rows(`select app.request_rewind('ETH', $1)`, [height])
+    await this.eth.rewind(height)
+  }
+
+  /** An operator's answer to everything that is open. */
+  async resolve(decision: 'kept' | 'reorged'): Promise<void> {
+    await this.db.rows(
+      `select app.resolve_incident(id, case when kind like 'final_deposit_%' then $1 else 'kept' end) from (
+         select id, kind from app.incident where resolved_at is null order by id) i`,
+      [decision],
+    )
+  }
+
+  // What the API does ------------------------------------------------------------------------------------------------------------------
+
+  /** Resolves to the id of the payout. */
+  async claim({merchantId}: TestUser, token = 'USDC', {sweepFirst = false} = {}): Promise<string> {
+    return idOf(await this.request(merchantId, {token, sweepFirst}))
+  }
+
+  /** Resolves to the reply. */
+  async request(
+    merchantId: string,
+    {
+      token = 'USDC',
+      sweepFirst = false,
+      key,
+      body = 'body',
+    }: {token?: string; sweepFirst?: boolean; key?: string; body?: string},
+  ): Promise<string> {
+    const {rows} = await this.api.query(`select app.create_payout($1, 'ETH', $2, $3, $4, sha256($5::bytea)) as reply`, [
+      merchantId,
+      token,
+      sweepFirst,
+      key,
+      body,
+    ])
+    return rows[0].reply
+  }
+
+  // What the worker does ---------------------------------------------------------------------------------------------------------------
+
+  /** One call of a function of the worker. */
+  async work<T = null>(name: string, ...values: unknown[]): Promise<T> {
+    const places = values.map((_, n) => `$${n + 1}`)
+    const {rows} = await this.jobs.query(`select app.${name}(${places}) as result`, values)
+    return rows[0].result
+  }
+
+  stamp({merchantId}: TestUser, batch: number, token = 'USDC'): Promise<boolean> {
+    return this.work('stamp_deposits', merchantId, 'ETH', token, batch)
+  }
+
+  /** Sweeps of all that these addresses hold; resolves to what is short. */
+  async sweep(payout: string | null, addresses: string[], token = 'USDC'): Promise<string | null> {
+    const held = await this.db.rows<{address: string; amount: string}>(
+      `select address, amount - $3::int as amount from app.holding where token = $2 and address = any($1)`,
+      [addresses, token, token === 'ETH' ? networkFee : 0],
+    )
+    const fees = held.map(() => networkFee)
+    const amounts = held.map(({amount}) => amount)
+    const from = held.map(({address}) => address)
+    return this.work<string | null>('begin_sweeps', payout, 'ETH', token, from, amounts, fees)
+  }
+
+  /** The spend of a payout's payment. */
+  async payment(payout: string): Promise<string> {
+    const [spend] = await this.db.rows<{id: string}>(
+      `select id from app.spend where payout_id = $1 and kind = 'payout'`,
+      [payout],
+    )
+    return spend!.id
+  }
+
+  /** The sweep of an address that is under way. */
+  async sweepOf(address: string, token = 'USDC'): Promise<string> {
+    const [spend] = await this.db.rows<{id: string}>(
+      `select id from app.spend where kind = 'sweep' and source = $1 and token = $2 and status <> 'final'`,
+      [address, token],
+    )
+    return spend!.id
+  }
+
+  /** From pending to a nonce for the payment; resolves to what is short. */
+  async pay(payout: string): Promise<string | null> {
+    await this.work('begin_sweeping', payout)
+    await this.work('begin_paying_from_treasury', payout)
+    return this.work<string | null>('begin_payment', payout, networkFee)
+  }
+
+  /** Stores the next attempt of a spend; resolves to its txid, or to nothing where it came too late. */
+  async attempt(
+    spend: string,
+    {kind = 'effect', price = 1, amount}: {kind?: 'effect' | 'cancel'; price?: number; amount?: string} = {},
+  ): Promise<string | undefined> {
+    const txid = this.newTxid()
+    const [row] = await this.db.rows<{amount: string; next: number}>(
+      `select amount, (select count(*)::int + 1 from app.outbound_tx o where o.spend_id = s.id) as next from app.spend s where id = $1`,
+      [spend],
+    )
+    const moved = kind === 'cancel' ? 0 : (amount ?? row!.amount)
+    const more = [moved, price, price, networkFee]
+    return (await this.work<boolean>('store_attempt', spend, row!.next, kind, txid, '0x02', ...more)) ? txid : undefined
+  }
+
+  /** From a payout that can be paid to its signed payment; resolves to the txid of that. */
+  async payAndSign(payout: string): Promise<string> {
+    const short = await this.pay(payout)
+    if (short) throw new Error(short)
+    return (await this.attempt(await this.payment(payout)))!
+  }
+
+  // What the chain does ----------------------------------------------------------------------------------------------------------------
+
+  /** Transactions of ours are mined, in one block: what the indexer would write of them. */
+  async mine(txids: string[], {success = true, fee = 7}: Mined = {}): Promise<void> {
+    const sent = await this.db.rows<{
+      txid: string
+      token: string
+      amount: string
+      recipient: string
+      sender: string
+      nonce: number
+    }>(
+      `select o.txid, o.token, o.amount, o.recipient, s.sender, s.nonce from app.outbound_tx o join app.spend s on s.id = o.spend_id
+       where o.txid = any($1) order by s.sender, s.nonce`,
+      [txids],
+    )
+    const toTreasury = sent.filter(({recipient, amount}) => success && recipient === this.treasury && amount !== '0')
+    await this.block(
+      toTreasury.map(({txid, token, amount, recipient}) => ({txid, token, amount: BigInt(amount), recipient})),
+      sent.map(({txid, sender, nonce}) => ({txid, sender, nonce, success, fee: BigInt(fee)})),
+    )
+  }
+
+  async mineFinally(txids: string[], mined?: Mined): Promise<void> {
+    await this.mine(txids, mined)
+    await this.finalize()
+  }
+
+  // What became of it ------------------------------------------------------------------------------------------------------------------
+
+  async status(payout: string): Promise<string> {
+    const [row] = await this.db.rows<{status: string}>(
+      `select status || coalesce(' ' || error_code, '') as status from app.payout where id = $1`,
+      [payout],
+    )
+    return row!.status
+  }
+
+  /** What a merchant can be paid. */
+  async balance({merchantId}: TestUser, token = 'USDC'): Promise<number> {
+    const [row] = await this.db.rows<{amount: string}>(
+      'select amount from app.balance_now where merchant_id = $1 and token = $2',
+      [merchantId, token],
+    )
+    return Number(row?.amount ?? 0)
+  }
+
+  async operatorFunds(token = 'USDC'): Promise<number> {
+    const [row] = await this.db.rows<{funds: string}>(`select app.operator_funds('ETH', $1) as funds`, [token])
+    return Number(row!.funds)
+  }
+}
+
+export function idOf(reply: string): string {
+  return JSON.parse(reply)
+    .id.slice(4)
+    .replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
