@@ -1,0 +1,625 @@
+// An attacker who has the full database rights of the API and of the worker, and custody's token; and then one who writes rows as the
+// owner of the database. On a real database, with the real custody process asked over its socket. Held to: every refusal has the right
+// code and is written down, and in the end the journal has nothing that goes anywhere but to an address that is on its merchant's
+// whitelist, or to our treasury, and no merchant was paid more than its addresses received.
+import {type ChildProcess, fork} from 'node:child_process'
+import {randomBytes, randomUUID} from 'node:crypto'
+import {once} from 'node:events'
+import {readFileSync} from 'node:fs'
+import {request as httpRequest} from 'node:http'
+import pg from 'pg'
+import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTransaction} from 'viem'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {chain as registered} from '../../chains/registry.ts'
+import {custodyDoor} from '../../service/home.ts'
+import {ChainWriter} from '../support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {makeMerchant} from '../support/people.ts'
+import {newHome, removeHome} from '../support/processes.ts'
+
+const GWEI = 10n ** 9n
+const USDC = 10n ** 6n
+const ETHER = 10n ** 18n
+const fees = {max_fee_per_gas: `${2n * GWEI}`, max_priority_fee_per_gas: `${GWEI}`, gas_limit: 100_000}
+const networkFee = `${2n * GWEI * 100_000n}`
+const usdcContract = registered('ETH').assets[1]!.contract!.toLowerCase()
+
+let db: TestDatabase
+let home: string
+let custody: ChildProcess
+let token: string
+let chain: ChainWriter
+let treasury: string
+const attacker = {} as Record<'api' | 'jobs', pg.Client>
+
+beforeAll(async () => {
+  db = await testDatabase()
+  home = newHome()
+  custody = fork(new URL('../../custody/main.ts', import.meta.url), {
+    env: {
+      ...process.env,
+      DATABASE_URL: db.url('sluice_custody'),
+      SLUICE_HOME: home,
+      ADDRESS_POOL_SIZE: '50',
+      ETH_PAYOUT_LIMIT: 'ETH:50',
+      ETH_DAILY_LIMIT: 'ETH:60',
+      LOG_LEVEL: 'fatal',
+    },
+    execArgv: [],
+  })
+  expect((await once(custody, 'message', {signal: AbortSignal.timeout(15_000)}))[0]).toEqual({ready: true})
+  token = readFileSync(custodyDoor(home).tokenFile, 'utf8').trim()
+  for (const role of ['api', 'jobs'] as const) {
+    attacker[role] = new pg.Client({connectionString: db.url(`sluice_${role}`)})
+    await attacker[role].connect()
+  }
+  const [row] = await db.rows<{address: string}>(`select address from custody.address where purpose = 'treasury'`)
+  treasury = row!.address
+  chain = await ChainWriter.open(db, 'ETH')
+  await arrive(treasury, 'ETH', 1000n * ETHER)
+  await arrive(treasury, 'USDC', 1_000_000n * USDC)
+})
+
+afterAll(async () => {
+  custody.kill('SIGKILL')
+  for (const client of Object.values(attacker)) await client.end()
+  await chain.close()
+  await db.drop()
+  await removeHome(home)
+})
+
+// --- what the tests play with ---
+
+interface Shop {
+  id: string
+  /** Of its user, out of custody's pool. */
+  address: string
+  /** On its whitelist, and its payout address. */
+  wallet: string
+}
+
+const newAddress = () => getAddress(`0x${randomBytes(20).toString('hex')}`)
+const newTxid = () => `0x${randomBytes(32).toString('hex')}`
+
+/** A merchant whose user has received `amount` of a token, finally. */
+async function openShop(amount: bigint, coin = 'USDC'): Promise<Shop> {
+  const id = await makeMerchant(db, ['ETH'])
+  await attacker.api.query(`select app.provision_user($1, 'user', array['ETH'])`, [id])
+  const [user] = await db.rows<{address: string}>('select address from app.address where merchant_id = $1', [id])
+  const shop = {id, address: user!.address, wallet: newAddress()}
+  await whitelist(shop, shop.wallet)
+  await payTo(shop, shop.wallet)
+  await arrive(shop.address, coin, amount)
+  return shop
+}
+
+async function arrive(recipient: string, coin: string, amount: bigint): Promise<void> {
+  await chain.write({add: [[{txid: newTxid(), token: coin, amount, recipient}]]})
+  await chain.finalize(chain.head.height)
+}
+
+const whitelist = (shop: Shop, address: string) =>
+  db.rows(`insert into custody.whitelist (merchant_id, chain, address) values ($1, 'ETH', $2)`, [shop.id, address])
+const payTo = (shop: Shop, address: string) =>
+  attacker.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [shop.id, address])
+
+/** As the API does; the payout's id. */
+async function claim(shop: Shop, coin = 'USDC'): Promise<string> {
+  const sql = `select app.create_payout($1, 'ETH', $2, false, null, null)::json ->> 'id' as id`
+  const {rows} = await attacker.api.query<{id: string}>(sql, [shop.id, coin])
+  return rows[0]!.id.replace('pay_', '')
+}
+
+/** As the worker does: up to the nonce of its payment, which is returned. */
+async function begin(payout: string): Promise<number> {
+  await attacker.jobs.query('select app.begin_sweeping($1)', [payout])
+  await attacker.jobs.query('select app.begin_paying_from_treasury($1)', [payout])
+  await attacker.jobs.query('select app.begin_payment($1, $2)', [payout, networkFee])
+  const [spend] = await db.rows<{nonce: number}>(
+    `select nonce from app.spend where payout_id = $1 and kind = 'payout'`,
+    [payout],
+  )
+  return spend!.nonce
+}
+
+const idOf = (payout: string) => payout.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+const pay = (payout: string, nonce: number, more: object = {}) => ({
+  intent: 'pay',
+  payout_id: idOf(payout),
+  nonce,
+  ...fees,
+  ...more,
+})
+
+interface Result {
+  ok: boolean
+  code?: string
+  txid?: string
+  raw?: Hex
+}
+
+function ask(path: string, body: unknown, bearer = token): Promise<{status: number; body: {results: Result[]}}> {
+  return new Promise((resolve, reject) => {
+    const headers = {authorization: `Bearer ${bearer}`, 'content-type': 'application/json'}
+    const asked = httpRequest({socketPath: custodyDoor(home).socket, path, method: 'POST', headers}, async response => {
+      let text = ''
+      for await (const chunk of response) text += chunk
+      resolve({status: response.statusCode!, body: JSON.parse(text)})
+    })
+    asked.once('error', reject)
+    asked.end(JSON.stringify(body))
+  })
+}
+
+async function sign(intent: object): Promise<Result> {
+  const {status, body} = await ask('/sign', {intents: [intent]})
+  expect({status, body}).toMatchObject({status: 200})
+  return body.results[0]!
+}
+
+const countOf = async (table: 'journal' | 'refusal'): Promise<number> => {
+  const sql = {
+    journal: `select count(*) as n from custody.journal where kind <> 'pool'`,
+    refusal: 'select count(*) as n from custody.refusal',
+  }
+  return Number((await db.rows<{n: string}>(sql[table]))[0]!.n)
+}
+
+/** Custody refuses for this reason, writes that down, and signs nothing. */
+async function refused(intent: object, code: string): Promise<void> {
+  const before = {journal: await countOf('journal'), refusal: await countOf('refusal')}
+  expect(await sign(intent)).toMatchObject({ok: false, code, message: expect.any(String)})
+  expect({journal: await countOf('journal'), refusal: await countOf('refusal')}).toEqual({
+    journal: before.journal,
+    refusal: before.refusal + 1,
+  })
+  const [noted] = await db.rows<{code: string; request: object}>(
+    'select code, request from custody.refusal order by id desc limit 1',
+  )
+  expect(noted).toEqual({code, request: expect.objectContaining(intent)})
+}
+
+/** Rows that no trigger and no foreign key looks at. */
+async function asOwner(sql: string, values: unknown[] = []): Promise<void> {
+  const client = await db.pool.connect()
+  try {
+    await client.query('set session_replication_role = replica')
+    await client.query(sql, values)
+  } finally {
+    await client.query('reset session_replication_role')
+    client.release()
+  }
+}
+
+/** A payout that was never requested, in a status in which custody is asked to pay it. */
+async function forgePayout(shop: Shop, gross: bigint, address = shop.wallet, status = 'swept'): Promise<string> {
+  const id = randomUUID()
+  await asOwner(
+    `insert into app.payout (id, merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first)
+     values ($1, $2, 'ETH', 'USDC', $3, $4, 0, 0, $4, $5, false)`,
+    [id, shop.id, status, `${gross}`, address],
+  )
+  return id
+}
+
+let forged = 100_000
+/** A nonce that nobody has used. */
+const freshNonce = () => forged++
+
+// --- with the rights of the API and of the worker ---
+
+test('neither role can write a row of any table', async () => {
+  const tables = await db.rows<{name: string; a: string}>(
+    `select c.oid::regclass::text as name, (select quote_ident(attname) from pg_attribute where attrelid = c.oid and attnum > 0 order by attnum limit 1) as a
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('app', 'chain', 'custody') and c.relkind in ('r', 'p')`,
+  )
+  expect(tables.map(({name}) => name)).toEqual(
+    expect.arrayContaining([
+      'app.payout',
+      'app.spend',
+      'app.holding',
+      'app.balance',
+      'chain.transfer',
+      'chain.inclusion',
+      'custody.address',
+    ]),
+  )
+  const written: string[] = []
+  for (const client of Object.values(attacker)) {
+    for (const {name, a} of tables) {
+      for (const sql of [
+        `insert into ${name} default values`,
+        `update ${name} set ${a} = default`,
+        `delete from ${name}`,
+        `truncate ${name}`,
+      ]) {
+        const code = await client.query(sql).then(
+          () => 'done',
+          (error: pg.DatabaseError) => error.code,
+        )
+        if (code !== '42501') written.push(`${sql}: ${code}`)
+      }
+    }
+  }
+  expect(written).toEqual([])
+})
+
+test('an invented payout, or one that is not about to pay, is not paid', async () => {
+  const shop = await openShop(100n * USDC)
+  await refused(pay(randomUUID(), freshNonce()), 'unknown_settlement')
+  const payout = await claim(shop)
+  await refused(pay(payout, freshNonce()), 'wrong_state')
+  await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [payout])
+  await refused(pay(payout, freshNonce()), 'wrong_state')
+})
+
+test('money goes to the whitelist of its own merchant alone, whatever address the API registers', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(7n * USDC)]
+  for (const address of [newAddress(), b.wallet]) {
+    await payTo(a, address)
+    const payout = await claim(a)
+    const nonce = await begin(payout)
+    expect(await ask('/check', {payout_id: idOf(payout)})).toMatchObject({body: {ok: false, code: 'not_whitelisted'}})
+    await refused(pay(payout, nonce), 'not_whitelisted')
+    await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [payout])
+    while (
+      (await attacker.jobs.query(`select app.stamp_deposits($1, 'ETH', 'USDC', 100) as more`, [a.id])).rows[0].more
+    );
+  }
+  for (const own of [b.address, treasury]) await expect(payTo(a, own)).rejects.toMatchObject({code: 'SL422'})
+})
+
+test('an entry of the whitelist that was removed, or does not count yet, is none', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  const nonce = await begin(payout)
+  await db.rows('update custody.whitelist set removed_at = clock_timestamp() where merchant_id = $1', [shop.id])
+  await refused(pay(payout, nonce), 'not_whitelisted')
+  await db.rows(
+    `insert into custody.whitelist (merchant_id, chain, address, active_at) values ($1, 'ETH', $2, clock_timestamp() + interval '1 hour')`,
+    [shop.id, shop.wallet],
+  )
+  await refused(pay(payout, nonce), 'not_whitelisted')
+})
+
+test('the same intent again gives the same bytes; anything else for the settlement only shares its nonce', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  const nonce = await begin(payout)
+  const first = await sign(pay(payout, nonce))
+  expect(first).toMatchObject({ok: true, txid: keccak256(first.raw!)})
+  const signed = await countOf('journal')
+  expect(await sign(pay(payout, nonce))).toEqual(first)
+  expect(await countOf('journal')).toBe(signed)
+  await refused(pay(payout, freshNonce()), 'settlement_changed')
+  expect(await sign(pay(payout, nonce, {max_fee_per_gas: `${2n * GWEI + 1n}`}))).toEqual(first) // too little more for another
+  await refused(
+    pay(payout, nonce, {max_fee_per_gas: `${10n ** 15n}`, max_priority_fee_per_gas: `${2n * GWEI}`}),
+    'fee_above_cap',
+  )
+  const replacement = await sign(
+    pay(payout, nonce, {max_fee_per_gas: `${3n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}),
+  )
+  expect(parseTransaction(replacement.raw!)).toMatchObject({nonce, data: parseTransaction(first.raw!).data})
+})
+
+test('a nonce that pays one settlement pays no other', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(100n * USDC)]
+  const first = await claim(a)
+  const nonce = await begin(first)
+  expect(await sign(pay(first, nonce))).toMatchObject({ok: true})
+  const second = await claim(b)
+  await begin(second)
+  await refused(pay(second, nonce), 'nonce_taken')
+})
+
+test('a payout whose payment is out, and that the worker fails, is not paid a second time', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  expect(await sign(pay(payout, await begin(payout)))).toMatchObject({ok: true})
+  // The worker keeps the signed bytes for itself, and tells the database that nothing was signed.
+  const {rows} = await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '') as failed`, [payout])
+  expect(rows[0]).toEqual({failed: true})
+  const again = await claim(shop)
+  await refused(pay(again, await begin(again)), 'exceeds_received')
+})
+
+test('a payment that the worker files under another payout makes neither of them payable again', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(50n * USDC)]
+  const [ofA, ofB] = [await claim(a), await claim(b)]
+  const nonces = [await begin(ofA), await begin(ofB)]
+  const paid = await sign(pay(ofA, nonces[0]!))
+  const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [ofB])
+  const values = [spend!.id, paid.txid, paid.raw]
+  await attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, $3, 1, 1, 1, 1)`, values)
+  const [other] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [ofA])
+  await attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, '0x', 1, 1, 1, 1)`, [other!.id, newTxid()])
+  await include(paid.txid!, nonces[0]!, true)
+  const [failed] = await db.rows('select status, error_code from app.payout where id = $1', [ofA])
+  expect(failed).toEqual({status: 'failed', error_code: 'broadcast_rejected'}) // it was paid, and the books have been lied to
+  await db.rows('update app.incident set resolved_at = now() where resolved_at is null')
+  const again = await claim(a)
+  await refused(pay(again, await begin(again)), 'exceeds_received')
+})
+
+test('proof on the chain, and nothing less, lets a settlement be paid again', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  const nonce = await begin(payout)
+  const paid = await sign(pay(payout, nonce))
+  const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
+  const store = `select app.store_attempt($1, 1, 'effect', $2, $3, $4, $5, $6, $7)`
+  const {max_fee_per_gas, max_priority_fee_per_gas, gas_limit} = fees
+  const attempt = [
+    spend!.id,
+    paid.txid,
+    paid.raw,
+    `${99n * USDC}`,
+    max_fee_per_gas,
+    max_priority_fee_per_gas,
+    gas_limit,
+  ]
+  await attacker.jobs.query(store, attempt)
+  await include(paid.txid!, nonce, false)
+  const again = await claim(shop)
+  expect(await sign(pay(again, await begin(again)))).toMatchObject({ok: true})
+})
+
+/** The indexer sees a transaction of the treasury in a block, and the block becomes final. */
+async function include(txid: string, nonce: number, success: boolean): Promise<void> {
+  await chain.write({add: [[]]})
+  const {height, hash} = chain.head
+  await chain.query(
+    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+     values ('ETH:' || $1, 'ETH', $1, $2, $3, now(), $4, $5, $6, 1)`,
+    [txid, height, hash, treasury, nonce, success],
+  )
+  await chain.finalize(height)
+}
+
+test('sweeps go to our treasury, from addresses of ours, and are bound to their nonce and their spend', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(5n * ETHER, 'ETH')]
+  const sweep = (address: string, coin: string, amount: bigint, more: object = {}) => ({
+    intent: 'sweep',
+    spend_id: randomUUID(),
+    chain: 'ETH',
+    token: coin,
+    address,
+    amount: `${amount}`,
+    nonce: freshNonce(),
+    ...fees,
+    ...more,
+  })
+  for (const address of [newAddress(), treasury, a.wallet]) await refused(sweep(address, 'USDC', USDC), 'not_ours')
+  const free = await db.rows<{address: string}>(
+    `select address from custody.address where taken_at is null and purpose = 'deposit' limit 1`,
+  )
+  expect((await sign(sweep(free[0]!.address, 'USDC', USDC))).ok).toBe(true) // nothing is there; it could only arrive at the treasury
+  const native = sweep(b.address, 'ETH', ETHER, {nonce: 0, gas_limit: 21_000})
+  const signed = await sign(native)
+  expect(parseTransaction(signed.raw!).to).toBe(treasury.toLowerCase())
+  await refused({...native, spend_id: randomUUID()}, 'nonce_taken')
+  await refused({...native, nonce: 1}, 'settlement_changed')
+  await refused(
+    {...native, amount: `${2n * ETHER}`, max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`},
+    'settlement_changed',
+  )
+})
+
+test('a cancel moves nothing, and uses no nonce of an address that is not ours or that is far ahead', async () => {
+  const shop = await openShop(3n * ETHER, 'ETH')
+  const cancel = (sender: string, nonce: number) => ({
+    intent: 'cancel',
+    chain: 'ETH',
+    sender,
+    nonce,
+    ...fees,
+    gas_limit: 21_000,
+  })
+  await refused(cancel(newAddress(), 0), 'not_ours')
+  await refused(cancel(shop.address, 10), 'wrong_state')
+  const {raw} = await sign(cancel(shop.address, 0))
+  expect(parseTransaction(raw!)).toMatchObject({to: shop.address.toLowerCase(), nonce: 0})
+  expect(parseTransaction(raw!).value ?? 0n).toBe(0n)
+  const payout = await claim(shop, 'ETH')
+  const nonce = await begin(payout)
+  const {raw: payment} = await sign(pay(payout, nonce))
+  await refused(cancel(treasury, nonce), 'fee_too_low') // would be no replacement, but a second transaction with luck
+  expect(parseTransaction(payment!)).toMatchObject({nonce})
+})
+
+test('nobody but the operator makes a withdrawal', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  await begin(payout)
+  const [spend] = await db.rows<{id: string; nonce: number}>('select id, nonce from app.spend where payout_id = $1', [
+    payout,
+  ])
+  await refused({intent: 'withdraw', spend_id: spend!.id, nonce: spend!.nonce, ...fees}, 'unknown_settlement')
+  await refused({intent: 'withdraw', spend_id: randomUUID(), nonce: freshNonce(), ...fees}, 'unknown_settlement')
+  for (const client of Object.values(attacker))
+    await expect(
+      client.query(`select app.begin_withdrawal('ETH', 'USDC', 1, $1, 0)`, [newAddress()]),
+    ).rejects.toMatchObject({code: '42501'})
+})
+
+test('limits hold, for one payout and for a day', async () => {
+  const [big, ...small] = [
+    await openShop(51n * ETHER, 'ETH'),
+    await openShop(40n * ETHER, 'ETH'),
+    await openShop(40n * ETHER, 'ETH'),
+  ]
+  const payout = await claim(big, 'ETH')
+  await refused(pay(payout, await begin(payout)), 'above_limit')
+  const payouts = [await claim(small[0]!, 'ETH'), await claim(small[1]!, 'ETH')]
+  expect(await sign(pay(payouts[0]!, await begin(payouts[0]!)))).toMatchObject({ok: true})
+  await refused(pay(payouts[1]!, await begin(payouts[1]!)), 'daily_limit')
+})
+
+test('without the token, or with anything but an intent, nothing is answered but an error', async () => {
+  const before = await countOf('journal')
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  const intent = pay(payout, await begin(payout))
+  expect(await ask('/sign', {intents: [intent]}, 'guess')).toMatchObject({status: 401, body: {error: 'unauthorized'}})
+  expect(await ask('/check', {payout_id: idOf(payout)}, '')).toMatchObject({status: 401})
+  const nonsense = [
+    {intents: [{intent: 'sign', raw: '0x02', hash: newTxid()}]},
+    {intents: [{...intent, destination: newAddress(), intent: 'transfer'}]},
+    {intents: [{...intent, nonce: -1}]},
+    {intents: []},
+    {},
+  ]
+  for (const body of nonsense)
+    expect(await ask('/sign', body)).toMatchObject({status: 400, body: {error: 'invalid_request'}})
+  expect(await countOf('journal')).toBe(before)
+})
+
+// --- with rows written by the owner, as if even those rights had leaked ---
+
+test('a forged payout is paid up to what the merchant received, and no further', async () => {
+  const shop = await openShop(100n * USDC)
+  await refused(pay(await forgePayout(shop, 100n * USDC + 1n), freshNonce()), 'exceeds_received')
+  const twins = [await forgePayout(shop, 60n * USDC), await forgePayout(shop, 60n * USDC)]
+  const results = await Promise.all(twins.map(payout => sign(pay(payout, freshNonce()))))
+  expect(results.map(({ok, code}) => code ?? ok).sort()).toEqual(['exceeds_received', true])
+  await refused(pay(await forgePayout(shop, 40n * USDC + 1n), freshNonce()), 'exceeds_received')
+  await refused(pay(await forgePayout(shop, 1n, newAddress()), freshNonce()), 'not_whitelisted')
+  for (const status of ['pending', 'sweeping', 'completed', 'failed'])
+    await refused(pay(await forgePayout(shop, 1n, shop.wallet, status), freshNonce()), 'wrong_state')
+})
+
+test('balances, deposits and holdings that were blown up give nobody more than the chain brought', async () => {
+  const shop = await openShop(100n * USDC)
+  await asOwner(`update app.deposit set amount = amount * 1000 where merchant_id = $1`, [shop.id])
+  await asOwner(`update app.holding set amount = amount * 1000 where merchant_id = $1`, [shop.id])
+  await asOwner(
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values ($1, 'ETH', 'USDC', $2, 0)`,
+    [shop.id, `${99_900n * USDC}`],
+  )
+  const payout = await claim(shop)
+  const [row] = await db.rows('select gross from app.payout where id = $1', [payout])
+  expect(row).toEqual({gross: `${100_000n * USDC}`})
+  await refused(pay(payout, await begin(payout)), 'exceeds_received')
+})
+
+test('an address handed to one merchant is the source of money of that one alone', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(7n * USDC)]
+  const steal = 'update custody.address set merchant_id = $1 where address = $2'
+  await expect(db.rows(steal, [b.id, a.address])).rejects.toMatchObject({code: 'P0003'})
+  await asOwner('update app.address set merchant_id = $1 where address = $2', [b.id, a.address])
+  await asOwner('update app.deposit set merchant_id = $1 where address = $2', [b.id, a.address])
+  await refused(pay(await forgePayout(b, 8n * USDC), freshNonce()), 'exceeds_received')
+  await arrive(a.address, 'USDC', 50n * USDC)
+  await refused(pay(await forgePayout(b, 8n * USDC), freshNonce()), 'exceeds_received')
+  expect(await sign(pay(await forgePayout(a, 150n * USDC), freshNonce()))).toMatchObject({ok: true})
+})
+
+test('money that is not final belongs to nobody', async () => {
+  const shop = await openShop(10n * USDC)
+  await chain.write({add: [[{txid: newTxid(), token: 'USDC', amount: 90n * USDC, recipient: shop.address}]]})
+  const payout = await forgePayout(shop, 100n * USDC)
+  await refused(pay(payout, freshNonce()), 'exceeds_received')
+  await chain.finalize(chain.head.height)
+  expect(await sign(pay(payout, freshNonce()))).toMatchObject({ok: true})
+})
+
+test('a token that is none of ours is not paid, least of all in the native coin', async () => {
+  const shop = await openShop(100n * USDC)
+  const fake = newAddress().toLowerCase()
+  await arrive(shop.address, fake, 500n * ETHER)
+  const payout = await forgePayout(shop, 40n * ETHER)
+  await asOwner('update app.payout set token = $2 where id = $1', [payout, fake])
+  await refused(pay(payout, freshNonce()), 'unknown_settlement')
+  await asOwner(`update app.payout set chain = 'SOL' where id = $1`, [payout])
+  await refused(pay(payout, freshNonce()), 'unknown_settlement')
+})
+
+test('what was signed for a settlement is what it stays, whatever its row says later', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await forgePayout(shop, 50n * USDC)
+  const nonce = freshNonce()
+  expect(await sign(pay(payout, nonce))).toMatchObject({ok: true})
+  const more = {max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}
+  const second = newAddress()
+  await whitelist(shop, second)
+  await asOwner('update app.payout set address = $2 where id = $1', [payout, second])
+  await refused(pay(payout, nonce, more), 'settlement_changed')
+  await asOwner('update app.payout set address = $2, gross = gross + 1, net = net + 1 where id = $1', [
+    payout,
+    shop.wallet,
+  ])
+  await refused(pay(payout, nonce, more), 'settlement_changed')
+  await asOwner(`update app.payout set gross = gross - 1, net = net - 1, token = 'ETH' where id = $1`, [payout])
+  await refused(pay(payout, nonce, more), 'settlement_changed')
+})
+
+test('a payout whose net is not its gross less its fee is not paid', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await forgePayout(shop, 50n * USDC)
+  const [row] = await db.rows<{name: string}>(
+    `select conname as name from pg_constraint where conrelid = 'app.payout'::regclass and pg_get_constraintdef(oid) like '%gross = (fee + net)%'`,
+  )
+  await db.rows(`alter table app.payout drop constraint ${row!.name}`)
+  await asOwner('update app.payout set fee = fee + 1 where id = $1', [payout])
+  await refused(pay(payout, freshNonce()), 'amount_not_net')
+})
+
+test('in the end nothing was signed that goes anywhere else, and nobody was paid more than they received', async () => {
+  const entries = await db.rows<{
+    kind: string
+    merchant_id: string
+    token: string
+    subject_id: string
+    amount: string
+    raw: Hex
+    sender: string
+  }>(`select * from custody.journal where stream = 'ETH'`)
+  const allowed = await db.rows<{merchant_id: string; address: string}>(
+    'select merchant_id, address from custody.whitelist',
+  )
+  const wrong = entries.filter(({kind, merchant_id, raw, sender}) => {
+    const to = destinationOf(raw)
+    if (kind === 'sweep') return to !== treasury
+    if (kind === 'cancel') return to !== sender
+    return !allowed.some(entry => entry.merchant_id === merchant_id && entry.address === to)
+  })
+  expect(wrong).toEqual([])
+  const over = await db.rows(
+    `select merchant_id, token, sum(amount) from (
+       select distinct subject_id, merchant_id, token, amount from custody.journal j where kind = 'pay' and not exists (
+         select from chain.inclusion i where i.txid = j.txid and not i.success)) paid
+     group by merchant_id, token
+     having sum(amount) > (select sum(t.amount) from chain.transfer t join custody.address a on a.address = t.recipient
+       where a.merchant_id = paid.merchant_id and t.token = paid.token)`,
+  )
+  expect(over).toEqual([])
+})
+
+/** Where the value of a signed transaction arrives. */
+function destinationOf(raw: Hex): string {
+  const {to, data = '0x'} = parseTransaction(raw)
+  if (to !== usdcContract) return getAddress(to!)
+  const {functionName, args} = decodeFunctionData({abi: [...erc20Abi, receiveWithAuthorization], data})
+  if (functionName === 'transfer') return args[0]
+  if (functionName === 'receiveWithAuthorization') return args[1]
+  throw new Error(`signed a call of ${functionName}`)
+}
+
+const receiveWithAuthorization = {
+  type: 'function',
+  name: 'receiveWithAuthorization',
+  stateMutability: 'nonpayable',
+  inputs: [
+    {name: 'from', type: 'address'},
+    {name: 'to', type: 'address'},
+    {name: 'value', type: 'uint256'},
+    {name: 'validAfter', type: 'uint256'},
+    {name: 'validBefore', type: 'uint256'},
+    {name: 'nonce', type: 'bytes32'},
+    {name: 'v', type: 'uint8'},
+    {name: 'r', type: 'bytes32'},
+    {name: 's', type: 'bytes32'},
+  ],
+  outputs: [],
+} as const
