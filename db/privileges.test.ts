@@ -71,7 +71,7 @@ const may: Record<Role, string[]> = {
     `select chain.halt('ETH', '{}')`,
     'select address from app.address',
     'select address, match_key from custody.address',
-    'select txid, source, recipient, amount from app.outbound_tx',
+    'select txid, token, source, destination, amount from custody.journal',
     `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
        values ('ETH:three', 'ETH', 'three', 2, '0x2', now(), '0xA', 0, true, 1)`,
     'select head_height from chain.cursor',

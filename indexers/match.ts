@@ -126,10 +126,11 @@ export interface Purpose {
   amount: string
 }
 
+// As custody wrote it down before its signature left: what the worker says of a transaction could make a payment look as if it had failed.
 async function purposesOf(store: Store, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
   const rows = await query<Purpose>(
     store,
-    'select txid, token, source, recipient, amount from app.outbound_tx where chain = $1 and txid = any($2)',
+    'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',
     [chain, txids],
   )
   return new Map(rows.map(row => [row.txid, row]))

@@ -122,6 +122,7 @@ create table custody.journal (
   primary key (stream, seq)
 );
 create index journal_nonce on custody.journal (stream, sender, nonce) where nonce is not null;
+create index journal_txid on custody.journal (txid) where txid is not null;
 create index journal_subject on custody.journal (subject_id) where subject_id is not null;
 create index journal_paid on custody.journal (merchant_id, stream, token) where kind = 'pay';
 create index journal_day on custody.journal (stream, token, signed_at) where kind in ('pay', 'withdraw');

@@ -8,7 +8,7 @@
 --   final       a transaction with its nonce is final: one of its attempts, whichever it was, or (which no process of ours does) another
 --
 -- Writers: the worker, through app.begin_* (allocates) and app.store_attempt (stores what custody signed); settling (final). Whoever dies
--- between two of these steps leaves a row that says what is to be done next. Readers: the worker, the indexers (what an attempt should do).
+-- between two of these steps leaves a row that says what is to be done next. Readers: the worker.
 --
 -- Invariants: nonces of a sender are handed out in order without a gap; an attempt is stored before it is broadcast; a spend is final only
 -- by chain.inclusion at or below the final height; per (chain, address, token) there is one sweep that is not final.
@@ -1011,7 +1011,7 @@ comment on column app.ledger_audit.posted is 'As the ledger has it.';
 -- Rights ------------------------------------------------------------------------------------------------------------------------------------
 
 grant select, insert, update, delete on chain.inclusion to sluice_indexer;
-grant select on app.outbound_tx to sluice_indexer;
+grant select (stream, txid, token, source, destination, amount) on custody.journal to sluice_indexer;
 grant select on app.payout, app.payout_address, app.claim, app.adjustment, app.spend, app.outbound_tx, app.payout_sweep, app.holding, app.treasury,
   app.treasury_share, chain.inclusion to sluice_jobs;
 grant select on app.payout to sluice_api;
