@@ -209,10 +209,10 @@ comment on function app.begin_paying_from_treasury is 'Takes a payout from sweep
 -- The operator's own money that would be left after paying `amount` of a token, with this network fee, to a merchant whose claim is `gross`.
 create function app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric) returns numeric
 language sql stable set search_path = pg_catalog as $$
-  select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
+  select app.operator_funds(of_chain, of_token) - amount + greatest(share.free, 0) - greatest(share.free - gross, 0)
     - case when app.native_token(of_chain) = of_token then network_fee else 0 end
   from (select coalesce((select s.amount - s.reserved from app.treasury_share s
-    where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount) share
+    where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as free) share
 $$;
 
 -- What is short for that; null if nothing is. The caller holds the treasury's locks where the answer must stay true.
