@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   const settings = readSettings()
   const starting = startWorker({
     databaseUrl: databaseUrlOf(settings),
-    allowPrivate: settings.webhookAllowPrivate,
+    settings,
     log,
     onLost: reason => {
       log.fatal({reason}, 'the liveness connection is lost; other workers take over what this one did')
@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   })
   endWhenAsked(async () => (await starting).stop())
   await starting
-  log.info('jobs are worked on, and webhooks are sent')
+  log.info('jobs are worked on, webhooks are sent, and payouts are made')
   announceReady()
 }
 

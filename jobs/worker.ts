@@ -1,10 +1,17 @@
-// One jobs worker: graphile-worker's tasks, the webhook dispatcher and the tick, alive as long as its liveness connection is. Promises:
+// One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick, alive as long as its liveness connection
+// is. Promises:
 // several workers may run; what one of them held when it died is taken over within three seconds.
 import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
 import type pg from 'pg'
 import {openPool} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
+import type {Settings} from '../service/settings.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
+import {advancePayout} from './payouts/advance-payout.ts'
+import {collect} from './payouts/collect.ts'
+import {type Context, closeContext, openContext} from './payouts/context.ts'
+import {sendTransactions} from './payouts/send-transactions.ts'
+import {stampDeposits} from './payouts/stamp-deposits.ts'
 import {startTick} from './tick.ts'
 import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
 import {type Dispatcher, startDispatcher} from './webhooks/dispatcher.ts'
@@ -13,12 +20,12 @@ import {openSender} from './webhooks/send.ts'
 import {channel, type Sequencer, startSequencer} from './webhooks/sequencer.ts'
 
 const foldBatch = 20_000
+const stopGraceMs = 1500
 
 export interface WorkerOptions {
   /** URL of the role sluice_jobs. */
   databaseUrl: string
-  /** Whether webhooks may go to private addresses. */
-  allowPrivate: boolean
+  settings: Settings
   log: Logger
   /** Must end the process: what this worker holds is being taken over. */
   onLost: (reason: string) => void
@@ -29,22 +36,32 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-export async function startWorker({databaseUrl, allowPrivate, log, onLost}: WorkerOptions): Promise<Worker> {
+export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOptions): Promise<Worker> {
   const liveness = await holdLiveness({url: databaseUrl, log, onLost})
-  const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: 12, log})
+  const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: 20, log})
   pool.on('connect', client => client.on('error', () => {})) // while in use: the query that it fails tells
   const sequencer = startSequencer(pool)
-  const dispatcher = startDispatcher({locks: liveness.client, pool, sender: openSender({allowPrivate}), log})
+  const dispatcher = startDispatcher({
+    locks: liveness.client,
+    pool,
+    sender: openSender({allowPrivate: settings.webhookAllowPrivate}),
+    log,
+  })
   liveness.client.on('notification', () => {
     dispatcher.pass().catch(error => log.error({error: String(error)}, 'webhooks: a pass failed'))
   })
   await liveness.client.query(`listen ${channel}`)
-  const runner = await startRunner({pool, sequencer, liveness, log})
+  const payouts = openContext(settings, pool, log)
+  const runner = await startRunner({pool, sequencer, liveness, payouts, log})
   runner.promise.catch(error => onLost(`graphile-worker ended: ${error}`))
-  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, log})
+  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, log})
   return {
     stop: async () => {
+      // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
+      const cut = setTimeout(closeContext, stopGraceMs, payouts)
       await Promise.all([runner.stop(), dispatcher.stop(), stopTick()])
+      clearTimeout(cut)
+      await closeContext(payouts)
       await liveness.release()
       await pool.end()
     },
@@ -56,27 +73,31 @@ interface Parts {
   sequencer: Sequencer
   dispatcher: Dispatcher
   liveness: Liveness
+  payouts: Context
   log: Logger
 }
 
-function startRunner({pool, sequencer, liveness, log}: Omit<Parts, 'dispatcher'>): Promise<Runner> {
+function startRunner({pool, sequencer, liveness, payouts, log}: Omit<Parts, 'dispatcher'>): Promise<Runner> {
   const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
   return run({
     pgPool: pool,
     taskList: {
       deliver_webhooks: deliverWebhooks(sequencer),
       fail_undeliverable: failUndeliverable(pool),
+      advance_payout: advancePayout(payouts),
+      send_transactions: sendTransactions(payouts),
+      stamp_deposits: stampDeposits(pool),
     },
     logger: new GraphileLogger(() => (level, message) => log[levels[level]](message)),
     noHandleSignals: true,
     preset: {
       plugins: [liveness.plugin],
-      worker: {concurrentJobs: 5, pollInterval: 1000, gracefulShutdownAbortTimeout: 1000},
+      worker: {concurrentJobs: 10, pollInterval: 1000, gracefulShutdownAbortTimeout: 1000},
     },
   })
 }
 
-async function startParts({pool, sequencer, dispatcher, liveness, log}: Parts): Promise<() => Promise<void>> {
+async function startParts({pool, sequencer, dispatcher, liveness, payouts, log}: Parts): Promise<() => Promise<void>> {
   const utils = await makeWorkerUtils({pgPool: pool, logger: new GraphileLogger(() => () => {})})
   const second = 1000
   const minute = 60 * second
@@ -85,6 +106,8 @@ async function startParts({pool, sequencer, dispatcher, liveness, log}: Parts): 
       {name: 'recover dead workers', intervalMs: second, run: liveness.beat},
       {name: 'sequence events', intervalMs: second, run: sequencer.run},
       {name: 'find due webhooks', intervalMs: second, run: dispatcher.pass},
+      {name: 'wake payouts', intervalMs: second, run: () => pool.query('select app.wake_due()')},
+      {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
       {name: 'delete failed jobs', intervalMs: minute, run: () => utils.cleanup({tasks: ['DELETE_PERMAFAILED_JOBS']})},

@@ -32,7 +32,9 @@ test('a replacement offers what the chain asks for now where that is more, and n
 })
 
 test('a tip is never above the whole', () => {
-  expect(outbid({maxFeePerGas: 8n, maxPriorityFeePerGas: 8n}, {maxFeePerGas: 8n, maxPriorityFeePerGas: 20n}, 10n)).toEqual({
+  expect(
+    outbid({maxFeePerGas: 8n, maxPriorityFeePerGas: 8n}, {maxFeePerGas: 8n, maxPriorityFeePerGas: 20n}, 10n),
+  ).toEqual({
     maxFeePerGas: 9n,
     maxPriorityFeePerGas: 9n,
   })

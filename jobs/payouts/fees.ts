@@ -57,10 +57,10 @@ function eighthMore(value: bigint): bigint {
   return (value * 9n + 7n) / 8n
 }
 
-function least(a: bigint, b: bigint): bigint {
+export function least(a: bigint, b: bigint): bigint {
   return a < b ? a : b
 }
 
-function most(a: bigint, b: bigint): bigint {
+export function most(a: bigint, b: bigint): bigint {
   return a > b ? a : b
 }

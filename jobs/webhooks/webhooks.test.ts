@@ -3,6 +3,7 @@ import type {ServerResponse} from 'node:http'
 import {Webhook} from 'standardwebhooks'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {logger} from '../../service/log.ts'
+import {readSettings} from '../../service/settings.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {until} from '../../test/support/until.ts'
 import {
@@ -24,7 +25,7 @@ let merchant: Merchant
 const start = () =>
   startWorker({
     databaseUrl: db.url('sluice_jobs'),
-    allowPrivate: true,
+    settings: {...readSettings({}), webhookAllowPrivate: true},
     log: logger('jobs').child({}, {level: 'silent'}),
     onLost: reason => {
       throw new Error(reason)

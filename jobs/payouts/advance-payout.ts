@@ -1,0 +1,214 @@
+// Task advance_payout: takes a payout step by step until it has to wait. Its payment, once begun, goes on by itself (send-transactions.ts),
+// and only the indexers' truth ends it.
+//
+// Safe to run twice, or beside itself: each step is one SQL function that takes the payout's row lock and does nothing in another status;
+// what is decided before it (fees, which addresses to sweep) is decided anew when it runs again; nothing here signs or broadcasts. What
+// died in between is due again, by its row.
+import type {Task} from 'graphile-worker'
+import {z} from 'zod'
+import {step} from '../../service/step.ts'
+import {type Context, type PayoutChain, retryable, whyHalted} from './context.ts'
+import {gas, offer} from './fees.ts'
+import {paymentCall, paymentGas} from './plan-attempt.ts'
+import {beginSweeps, hasSweepsUnderWay, sweepsFor} from './sweep.ts'
+
+const retryMs = {
+  /** For what nobody tells about: a refusal, a node that is away, fees. */
+  soon: 3000,
+  /** For what wakes the payout by itself. */
+  told: 15_000,
+}
+
+const Payload = z.object({payout_id: z.uuid()})
+
+export interface Payout {
+  id: string
+  chain: string
+  token: string
+  status: 'pending' | 'sweeping' | 'swept' | 'paying' | 'completed' | 'failed'
+  amount: bigint
+  recipient: string
+  treasury: string
+  sweepFirst: boolean
+}
+
+interface Wait {
+  reason: string | null
+  detail?: string
+  ms: number
+  /** The payout fails with this code when it has waited for the same reason for too long. */
+  failsAs?: string
+}
+
+/** What a step came to: the next one at once, or a wait. */
+type Outcome = 'next' | Wait
+
+export function advancePayout(to: Context): Task {
+  return async (payload, {abortSignal}) => {
+    const {payout_id} = Payload.parse(payload)
+    while (!abortSignal?.aborted) {
+      const payout = await read(to, payout_id)
+      if (!payout || !(payout.status in steps)) return
+      const outcome = await take(to, payout)
+      if (outcome !== 'next') return await wait(to, payout, outcome)
+    }
+  }
+}
+
+const steps: Record<string, (to: Context, payout: Payout, chain: PayoutChain) => Promise<Outcome>> = {
+  pending: check,
+  sweeping: sweep,
+  swept: pay,
+}
+
+async function take(to: Context, payout: Payout): Promise<Outcome> {
+  const halted = await whyHalted(to, payout.chain)
+  if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
+  const chain = to.chains.get(payout.chain)
+  if (!chain) {
+    const detail = `no node is named for ${payout.chain}; set ${payout.chain}_RPC_URL for the jobs worker`
+    return {reason: 'no_node', detail, ms: retryMs.told}
+  }
+  try {
+    return await retryable(steps[payout.status]!(to, payout, chain), async detail => {
+      return {reason: 'node_unreachable', detail, ms: retryMs.soon}
+    })
+  } catch (error) {
+    to.log.error(
+      {payout: payout.id, status: payout.status, error: String(error)},
+      'a step of a payout failed; it runs again',
+    )
+    return {reason: 'error', detail: String(error), ms: retryMs.told}
+  }
+}
+
+// --- pending ---
+
+async function check(to: Context, payout: Payout): Promise<Outcome> {
+  const refusal = await ask(to, payout)
+  if (refusal) return refusal
+  step('payout: before begin_sweeping')
+  await to.pool.query('select app.begin_sweeping($1)', [payout.id])
+  return 'next'
+}
+
+/** What custody has against the payout; undefined for nothing. */
+async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
+  step('payout: before check')
+  return await retryable(
+    to.custody.check(id).then(answer => {
+      if (answer.ok) return undefined
+      const failsAs = answer.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'
+      return {reason: answer.code, detail: answer.message, ms: retryMs.soon, failsAs}
+    }),
+    async detail => ({reason: 'custody_unreachable', detail, ms: retryMs.soon}),
+  )
+}
+
+// --- sweeping ---
+
+async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
+  const underWay = {reason: 'sweeps', ms: retryMs.told}
+  if (await hasSweepsUnderWay(to, payout.id)) return underWay
+  const fees = await offered(chain)
+  if ('reason' in fees) return fees
+  const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
+  const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
+  step('sweep: before begin')
+  const short = await beginSweeps(to, payout, sweeps)
+  step('sweep: after begin')
+  if (await hasSweepsUnderWay(to, payout.id)) return underWay
+  if (short) return {reason: 'insufficient_treasury_funds', detail: short, ms: retryMs.soon}
+  await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
+  return 'next'
+}
+
+/** What the treasury lacks of the token itself, in base units. */
+async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Promise<bigint> {
+  const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
+    id,
+    String(networkFee),
+  ])
+  return BigInt(rows[0]!.missing)
+}
+
+async function offered({node, settings}: PayoutChain): Promise<{maxFeePerGas: bigint} | Wait> {
+  const market = await node.feeMarket()
+  const fees = offer(market, settings.maxFeePerGas)
+  if (fees) return fees
+  const [asked, cap] = [market.baseFee + market.priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
+  const detail = `the chain asks for ${asked} gwei, and ${settings.chain.code}_MAX_FEE_GWEI allows ${cap}`
+  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+}
+
+// --- swept ---
+
+async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
+  const refusal = await ask(to, payout) // the whitelist may have changed since
+  if (refusal) return refusal
+  const {rows} = await to.pool.query<{reason: string | null; detail: string | null}>(
+    `select waiting_reason as reason, waiting_detail as detail from app.spend where payout_id = $1 and kind = 'payout'`,
+    [payout.id],
+  )
+  if (rows[0]) return begun(rows[0])
+  const fees = await offered(chain)
+  if ('reason' in fees) return fees
+  const least = await shortage(
+    to,
+    'select app.payout_shortage($1, $2) as short',
+    payout,
+    fees.maxFeePerGas * gas.transfer,
+  )
+  if (least) return least // a node would only say that the treasury cannot pay it
+  const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
+  const limit = paymentGas(estimate!)
+  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
+  step('payment: before begin')
+  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, fees.maxFeePerGas * limit.gas)
+  step('payment: after begin')
+  return short ?? begun({reason: null, detail: null})
+}
+
+/** Its nonce is taken; what the payment waits for, the payout does. It is paying as soon as the payment is signed and stored. */
+function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
+  return {
+    reason,
+    detail: detail ?? undefined,
+    ms: retryMs.soon,
+    failsAs: reason === 'would_revert' ? 'timed_out' : undefined,
+  }
+}
+
+async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigint): Promise<Wait | undefined> {
+  const {rows} = await to.pool.query<{short: string | null}>(sql, [id, String(networkFee)])
+  const detail = rows[0]!.short
+  return detail ? {reason: 'insufficient_treasury_funds', detail, ms: retryMs.soon} : undefined
+}
+
+// --- waiting ---
+
+async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs}: Wait): Promise<void> {
+  await to.pool.query('select app.wait_payout($1, $2, $3, $4)', [id, reason, detail ?? null, ms])
+  if (!failsAs) return
+  const {rows} = await to.pool.query<{is_late: boolean}>(
+    `select clock_timestamp() - waiting_since >= $2 * interval '1 millisecond' as is_late from app.payout where id = $1`,
+    [id, to.payoutTimeoutMs],
+  )
+  if (!rows[0]!.is_late) return
+  const {rowCount} = await to.pool.query('select from app.fail_payout($1, $2, $3) as has_failed where has_failed', [
+    id,
+    failsAs,
+    detail,
+  ])
+  if (rowCount) to.log.warn({payout: id, code: failsAs}, `a payout failed, and its balance is back: ${detail}`)
+}
+
+async function read({pool}: Context, id: string): Promise<Payout | undefined> {
+  const {rows} = await pool.query<Omit<Payout, 'amount'> & {amount: string}>(
+    `select p.id, p.chain, p.token, p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst"
+     from app.payout p join app.chain c using (chain) join custody.address t on t.family = c.family and t.purpose = 'treasury'
+     where p.id = $1`,
+    [id],
+  )
+  return rows[0] && {...rows[0], amount: BigInt(rows[0].amount)}
+}

@@ -1,0 +1,141 @@
+// What payouts ask a node: balances, gas, fees, and to pass transactions on. Never what became of a transaction: that is the indexers'.
+// Promises: every answer is checked for its shape; a question has an answer, or a RetryableError, within its timeout; nothing waits for a
+// node that is away, because a connection on which anything went wrong is given up and the next question opens another.
+import {once} from 'node:events'
+import {type CallOptions, RpcClient} from '@subsquid/rpc-client'
+import {encodeFunctionData, erc20Abi, getAddress, type Hex, numberToHex} from 'viem'
+import {z} from 'zod'
+import {RetryableError} from '../../service/errors.ts'
+import type {FeeMarket} from './fees.ts'
+
+const timeoutMs = 10_000
+/** Calls per request: public nodes refuse larger ones. */
+const batchMax = 100
+
+const quantity = z
+  .string()
+  .regex(/^0x[0-9a-f]*$/i)
+  .transform(hex => (hex === '0x' ? 0n : BigInt(hex)))
+const Block = z.object({baseFeePerGas: quantity})
+const Txid = z.string()
+
+export interface Call {
+  from: string
+  to: string
+  value?: bigint
+  data?: Hex
+}
+
+/** The gas that a call would use, or why it would fail. */
+export type Estimate = {gas: bigint} | {failure: string}
+
+interface Question {
+  method: string
+  params: unknown[]
+}
+
+type Answer = {result: unknown} | {code: number; message: string}
+
+export class Node {
+  readonly #url: string
+  readonly #closing = new AbortController()
+  #client: RpcClient | undefined
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  async feeMarket(): Promise<FeeMarket> {
+    const [block, tip] = await this.#ask([
+      {method: 'eth_getBlockByNumber', params: ['latest', false]},
+      {method: 'eth_maxPriorityFeePerGas', params: []},
+    ])
+    return {
+      baseFee: read(Block, block!, 'eth_getBlockByNumber').baseFeePerGas,
+      priorityFee: read(quantity, tip!, 'eth_maxPriorityFeePerGas'),
+    }
+  }
+
+  async nativeBalances(addresses: string[]): Promise<bigint[]> {
+    const answers = await this.#ask(addresses.map(address => ({method: 'eth_getBalance', params: [address, 'latest']})))
+    return answers.map(answer => read(quantity, answer, 'eth_getBalance'))
+  }
+
+  async tokenBalances(contract: string, addresses: string[]): Promise<bigint[]> {
+    const balanceOf = (owner: string) =>
+      encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [getAddress(owner)]})
+    const answers = await this.#ask(
+      addresses.map(address => ({method: 'eth_call', params: [{to: contract, data: balanceOf(address)}, 'latest']})),
+    )
+    return answers.map(answer => read(quantity, answer, 'eth_call'))
+  }
+
+  async estimates(calls: Call[]): Promise<Estimate[]> {
+    const answers = await this.#ask(
+      calls.map(({from, to, value = 0n, data}) => ({
+        method: 'eth_estimateGas',
+        params: [{from, to, value: numberToHex(value), data}, 'latest'],
+      })),
+    )
+    return answers.map(answer => {
+      if ('message' in answer && isAboutTheCall(answer)) return {failure: answer.message.slice(0, 200)}
+      return {gas: read(quantity, answer, 'eth_estimateGas')}
+    })
+  }
+
+  /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
+  async broadcast(raws: string[]): Promise<(string | undefined)[]> {
+    const answers = await this.#ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
+    return answers.map(answer => {
+      if ('message' in answer) return answer.message.slice(0, 200)
+      return Txid.safeParse(answer.result).success ? undefined : 'the node answered with something else than a txid'
+    })
+  }
+
+  /** Ends what is being asked, and answers nothing any more. */
+  close(): void {
+    this.#closing.abort(new RetryableError('the worker stops'))
+    this.#disconnect()
+  }
+
+  #disconnect(): void {
+    this.#client?.close()
+    this.#client = undefined
+  }
+
+  async #ask(questions: Question[]): Promise<Answer[]> {
+    this.#closing.signal.throwIfAborted()
+    this.#client ??= new RpcClient({url: this.#url, requestTimeout: timeoutMs, maxBatchCallSize: batchMax, log: null})
+    const client = this.#client
+    const options: CallOptions<Answer> = {
+      validateResult: result => ({result}),
+      validateError: ({code, message}) => ({code, message}),
+    }
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(timeoutMs)])
+    const aborted = once(signal, 'abort').then(() => {
+      throw signal.reason
+    })
+    try {
+      return await Promise.race([client.batchCall<Answer>(questions, options), aborted])
+    } catch (error) {
+      if (this.#client === client) this.#disconnect()
+      throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`)
+    }
+  }
+}
+
+function read<T>(schema: z.ZodType<T>, answer: Answer, method: string): T {
+  if ('message' in answer) throw new RetryableError(`the node refused ${method}: ${answer.message}`)
+  const {success, data} = schema.safeParse(answer.result)
+  if (!success) throw new RetryableError(`the node answered ${method} with something else`)
+  return data
+}
+
+/** Whether an estimate failed because of what was asked, and not because of the node. 3 is what nodes use for a revert. */
+function isAboutTheCall({code, message}: {code: number; message: string}): boolean {
+  return code === 3 || /revert|insufficient|exceeds|out of gas|gas required|VM execution/i.test(message)
+}
+
+export function tokenTransfer(to: string, amount: bigint): Hex {
+  return encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [getAddress(to), amount]})
+}

@@ -1,0 +1,129 @@
+// The next attempt of each spend: its kind, amount, fees and gas. Promises: the same nonce every time; what replaces an attempt outbids it;
+// nothing is offered above the operator's cap; where there is no attempt to be made now, the spend says why.
+import {type Context, contractOf, type PayoutChain} from './context.ts'
+import {type FeeMarket, type Fees, gas, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
+import {type Call, tokenTransfer} from './node.ts'
+import {type Spend, waitSpend} from './spends.ts'
+
+export interface Plan {
+  spend: Spend
+  kind: 'effect' | 'cancel'
+  amount: bigint
+  fees: Fees
+  gasLimit: bigint
+  /** The operator's, for a unit of gas. */
+  cap: bigint
+}
+
+const retryMs = 5000
+
+/** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
+export async function plan(to: Context, chain: PayoutChain, spends: Spend[]): Promise<Plan[]> {
+  const cap = chain.settings.maxFeePerGas
+  const market = await chain.node.feeMarket()
+  const now = offer(market, cap)
+  const priced: Plan[] = []
+  for (const spend of spends) {
+    const fees = feesOf(spend, chain, market, now, cap)
+    const kind = spend.cancelling ? 'cancel' : 'effect'
+    const amount = spend.cancelling ? 0n : (spend.newest?.amount ?? spend.amount)
+    if (fees) priced.push({spend, kind, amount, fees, gasLimit: gasOf(spend, chain), cap})
+    else await waitSpend(to, spend.id, {reason: 'fee_above_cap', detail: aboveCap(chain, market), ms: retryMs})
+  }
+  return await withinFunds(to, chain, await withEstimates(to, chain, priced))
+}
+
+function feesOf(
+  {newest, maxFee, ...spend}: Spend,
+  chain: PayoutChain,
+  {baseFee, priorityFee}: FeeMarket,
+  now: Fees | undefined,
+  cap: bigint,
+): Fees | undefined {
+  if (newest) return outbid(newest, now, cap)
+  // The amount of a native sweep was chosen together with its fee: as long as that fee will do, it stays.
+  const chosen = maxFee / gas.transfer
+  const isChosen = isNativeSweep(spend, chain) && chosen >= baseFee + priorityFee && chosen <= cap
+  return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
+}
+
+function aboveCap({settings}: PayoutChain, {baseFee, priorityFee}: FeeMarket): string {
+  const code = settings.chain.code
+  const [asked, cap] = [baseFee + priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
+  return `the chain asks for ${asked} gwei, a replacement for an eighth more than before, and ${code}_MAX_FEE_GWEI allows ${cap}`
+}
+
+/** 0 where it has to be estimated. */
+function gasOf({cancelling, newest, ...spend}: Spend, chain: PayoutChain): bigint {
+  if (cancelling) return gas.transfer
+  if (newest) return newest.gasLimit
+  if (spend.kind !== 'sweep') return 0n
+  return isNativeSweep(spend, chain) ? gas.transfer : gas.authorization
+}
+
+function isNativeSweep({kind, token}: {kind: string; token: string}, {native}: PayoutChain): boolean {
+  return kind === 'sweep' && token === native
+}
+
+/** Payments go to addresses that may hold code: what they use is asked for, and one that would fail is not made. */
+async function withEstimates(to: Context, chain: PayoutChain, plans: Plan[]): Promise<Plan[]> {
+  const open = plans.filter(({gasLimit}) => gasLimit === 0n)
+  const estimates = open.length ? await chain.node.estimates(open.map(({spend}) => paymentCall(chain, spend))) : []
+  const refused = new Set<Plan>()
+  for (const [i, item] of open.entries()) {
+    const limit = paymentGas(estimates[i]!)
+    if ('gas' in limit) {
+      item.gasLimit = limit.gas
+      continue
+    }
+    refused.add(item)
+    await waitSpend(to, item.spend.id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
+  }
+  return plans.filter(item => !refused.has(item))
+}
+
+/** The call that a payment or a withdrawal makes. */
+export function paymentCall(
+  chain: PayoutChain,
+  {token, amount, source, recipient}: Pick<Spend, 'token' | 'amount' | 'source' | 'recipient'>,
+): Call {
+  const contract = contractOf(chain, token)
+  return contract
+    ? {from: source, to: contract, data: tokenTransfer(recipient, amount)}
+    : {from: source, to: recipient, value: amount}
+}
+
+/** The gas limit of a payment, or why it is not made. */
+export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: bigint} | {failure: string} {
+  if ('failure' in estimate) return estimate
+  if (estimate.gas > gas.paymentMost)
+    return {failure: `it would use ${estimate.gas} gas, and a payment may use ${gas.paymentMost}`}
+  return {gas: least(withRoom(estimate.gas, 25n), gas.paymentMost)}
+}
+
+/** A native sweep pays its fee out of what it moves: with a higher fee it moves less, and if nothing is left it is given up. */
+async function withinFunds(to: Context, chain: PayoutChain, plans: Plan[]): Promise<Plan[]> {
+  const feeOf = ({fees, gasLimit}: Plan) => fees.maxFeePerGas * gasLimit
+  const tight = plans.filter(
+    item => item.kind === 'effect' && isNativeSweep(item.spend, chain) && feeOf(item) > item.spend.maxFee,
+  )
+  if (!tight.length) return plans
+  const balances = await chain.node.nativeBalances(tight.map(({spend}) => spend.source))
+  const refused = new Set<Plan>()
+  for (const [i, item] of tight.entries()) {
+    const balance = balances[i]!
+    const {spend} = item
+    const left = nativeSweep({balance, holding: spend.holding, fee: feeOf(item)})
+    item.amount = least(left, item.amount)
+    if (item.amount > 0n) continue
+    refused.add(item)
+    if (balance >= feeOf(item)) await to.pool.query('select app.cancel_spend($1)', [spend.id])
+    else
+      await waitSpend(to, spend.id, {
+        reason: 'fee_above_funds',
+        detail: `the address holds ${balance} wei, and the fee alone is ${feeOf(item)}`,
+        ms: retryMs,
+      })
+  }
+  return plans.filter(item => !refused.has(item))
+}

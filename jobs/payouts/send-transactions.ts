@@ -1,0 +1,110 @@
+// Task send_transactions: has custody sign what is due on a chain, stores it, and passes it on until it is in a block.
+//
+// Safe to run twice, or beside itself (an advisory lock keeps that rare): a spend's nonce is in a committed row before custody is asked;
+// custody answers a repeated intent with the same bytes; what is not stored is never broadcast; app.store_attempt takes one attempt of a
+// number; and a node may be given the same bytes as often as one likes. What died in between is due again, by its row.
+import type {Task} from 'graphile-worker'
+import {z} from 'zod'
+import {step} from '../../service/step.ts'
+import {type Context, type PayoutChain, retryable, whyHalted} from './context.ts'
+import {type Plan, plan} from './plan-attempt.ts'
+import {signAndStore} from './sign-attempts.ts'
+import {dueSpends, type Spend, waitSpend} from './spends.ts'
+
+const broadcastEveryMs = 5000
+/** A block may still leave the chain with its transactions. */
+const inBlockCheckMs = 15_000
+const nodeRetryMs = 3000
+const batch = 200
+
+const Payload = z.object({chain: z.string()})
+
+export function sendTransactions(to: Context): Task {
+  return async (payload, {abortSignal}) => {
+    const {chain} = Payload.parse(payload)
+    await alone(to, chain, async () => {
+      while (!abortSignal?.aborted) {
+        const due = await dueSpends(to, chain, batch)
+        if (!due.length) return
+        await pass(to, chain, due)
+      }
+    })
+  }
+}
+
+/** Does nothing where another worker is at it: the tick finds each second what that one did not see. */
+async function alone({pool}: Context, chain: string, work: () => Promise<void>): Promise<void> {
+  const client = await pool.connect()
+  try {
+    const key = [`send_transactions:${chain}`]
+    const {rows} = await client.query<{taken: boolean}>(
+      'select pg_try_advisory_lock(hashtextextended($1, 0)) as taken',
+      key,
+    )
+    if (!rows[0]!.taken) return
+    try {
+      await work()
+    } finally {
+      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', key)
+    }
+  } finally {
+    client.release()
+  }
+}
+
+/** One look at each of these spends. Each has another time to be looked at afterwards. */
+async function pass(to: Context, code: string, due: Spend[]): Promise<void> {
+  const chain = to.chains.get(code)
+  if (!chain) {
+    const why = `no node is named for ${code}; set ${code}_RPC_URL for the jobs worker`
+    for (const {id} of due) await waitSpend(to, id, {reason: 'no_node', detail: why, ms: 30_000})
+    return
+  }
+  const inBlock = due.filter(spend => spend.isIncluded)
+  for (const {id} of inBlock) await waitSpend(to, id, {ms: inBlockCheckMs})
+  const open = due.filter(spend => !spend.isIncluded)
+  const signed = await signAndStore(to, await plans(to, chain, open))
+  await broadcast(
+    to,
+    chain,
+    open.flatMap(spend => signed.get(spend.id) ?? (spend.newest ? [{...spend.newest, spendId: spend.id}] : [])),
+  )
+}
+
+/** The attempts to be made now: first ones, cancels, and replacements of what the chain leaves lying. */
+async function plans(to: Context, chain: PayoutChain, open: Spend[]): Promise<Plan[]> {
+  const wanted = open.filter(
+    ({newest, cancelling, isStuck}) => !newest || (cancelling && newest.kind !== 'cancel') || isStuck,
+  )
+  if (!wanted.length) return []
+  const halted = await whyHalted(to, chain.settings.chain.code)
+  const why = async (reason: string, detail: string) => {
+    for (const {id} of wanted) await waitSpend(to, id, {reason, detail, ms: nodeRetryMs})
+    return []
+  }
+  if (halted) return await why('chain_halted', halted)
+  return await retryable(plan(to, chain, wanted), detail => why('node_unreachable', detail))
+}
+
+async function broadcast(
+  to: Context,
+  {node, settings}: PayoutChain,
+  attempts: {spendId: string; txid: string; raw: string}[],
+): Promise<void> {
+  if (!attempts.length) return
+  step('send: before broadcast')
+  const answers = await retryable(node.broadcast(attempts.map(({raw}) => raw)), async detail => {
+    for (const {spendId} of attempts)
+      await waitSpend(to, spendId, {reason: 'node_unreachable', detail, ms: nodeRetryMs})
+    return undefined
+  })
+  step('send: after broadcast')
+  if (!answers) return
+  for (const [i, {txid}] of attempts.entries())
+    await to.pool.query('select app.record_broadcast($1, $2, $3, $4)', [
+      settings.chain.code,
+      txid,
+      answers[i] ?? null,
+      broadcastEveryMs,
+    ])
+}

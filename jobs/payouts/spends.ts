@@ -1,0 +1,97 @@
+// Spends as the worker reads them: what each is for, its newest attempt, and what the indexer saw of it.
+import type {Context} from './context.ts'
+import type {Fees} from './fees.ts'
+
+export interface Attempt extends Fees {
+  number: number
+  kind: 'effect' | 'cancel'
+  txid: string
+  raw: string
+  amount: bigint
+  gasLimit: bigint
+}
+
+export interface Spend {
+  id: string
+  kind: 'payout' | 'sweep' | 'withdrawal'
+  chain: string
+  token: string
+  amount: bigint
+  source: string
+  recipient: string
+  sender: string
+  nonce: number
+  payoutId: string | null
+  cancelling: boolean
+  maxFee: bigint
+  /** What the source holds of final money. */
+  holding: bigint
+  newest: Attempt | undefined
+  /** A transaction with its nonce is in a block. */
+  isIncluded: boolean
+  /** The chain went on for long enough since its newest attempt was stored, and took none. */
+  isStuck: boolean
+}
+
+interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
+  amount: string
+  maxFee: string
+  holding: string
+  newest: {
+    number: number
+    kind: 'effect' | 'cancel'
+    txid: string
+    raw: string
+    amount: string
+    fee: string
+    tip: string
+    gas: string
+  } | null
+}
+
+// A chain that stands still, or an indexer that does, makes nothing stuck: a replacement would change nothing.
+const due = `
+  select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.sender, s.nonce, s.payout_id as "payoutId", s.cancelling,
+    s.max_fee as "maxFee", coalesce(h.amount, 0) as holding,
+    exists (select from chain.inclusion i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce) as "isIncluded",
+    coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) as "isStuck",
+    case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
+      'amount', n.amount::text, 'fee', n.max_fee_per_gas::text, 'tip', n.max_priority_fee_per_gas::text, 'gas', n.gas_limit::text) end as newest
+  from app.spend s
+  left join lateral (select * from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) n on true
+  left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
+  left join chain.cursor c on c.chain = s.chain
+  where s.chain = $1 and s.status <> 'final' and s.next_step_at <= clock_timestamp()
+  order by s.sender, s.nonce limit $2`
+
+/** What is due on a chain, in the order of senders and nonces. */
+export async function dueSpends({pool, replaceAfterMs}: Context, chain: string, most: number): Promise<Spend[]> {
+  const {rows} = await pool.query<Row>({name: 'due_spends', text: due, values: [chain, most, replaceAfterMs]})
+  return rows.map(({newest, ...row}) => ({
+    ...row,
+    amount: BigInt(row.amount),
+    maxFee: BigInt(row.maxFee),
+    holding: BigInt(row.holding),
+    newest: newest
+      ? {
+          number: newest.number,
+          kind: newest.kind,
+          txid: newest.txid,
+          raw: newest.raw,
+          amount: BigInt(newest.amount),
+          maxFeePerGas: BigInt(newest.fee),
+          maxPriorityFeePerGas: BigInt(newest.tip),
+          gasLimit: BigInt(newest.gas),
+        }
+      : undefined,
+  }))
+}
+
+/** Notes what a spend waits for, nothing where there is no reason, and when it is looked at again. */
+export async function waitSpend(
+  {pool}: Context,
+  id: string,
+  {reason, detail, ms}: {reason?: string; detail?: string; ms: number},
+): Promise<void> {
+  await pool.query('select app.wait_spend($1, $2, $3, $4)', [id, reason ?? null, detail ?? null, ms])
+}

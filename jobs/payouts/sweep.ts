@@ -1,0 +1,105 @@
+// Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose
+// last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat: an address that is being swept is waited for.
+import {balancesOf, type Context, contractOf, type PayoutChain} from './context.ts'
+import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
+
+/** Addresses that are looked at, and begun, at once. */
+const batch = 200
+const most = 100_000
+
+export interface Sweep {
+  address: string
+  amount: bigint
+  maxFee: bigint
+}
+
+interface Holding {
+  address: string
+  amount: string
+}
+
+export async function hasSweepsUnderWay({pool}: Context, payoutId: string): Promise<boolean> {
+  const {rowCount} = await pool.query(
+    `select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1 and s.status <> 'final' limit 1`,
+    [payoutId],
+  )
+  return rowCount !== 0
+}
+
+/** The sweeps of a payout: the largest first, until they bring `missing` base units; all of them if that is undefined. */
+export async function sweepsFor(
+  to: Context,
+  chain: PayoutChain,
+  payout: {id: string; token: string},
+  feePerGas: bigint,
+  missing: bigint | undefined,
+): Promise<Sweep[]> {
+  const {rows} = await to.pool.query<Holding>(
+    `select h.address, h.amount from app.sweepable($1, $2, $3) h
+     where not exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id
+       where l.payout_id = $1 and s.source = h.address and s.outcome <> 'done')
+     order by h.amount desc`,
+    [payout.id, String(worthwhile(chain, payout.token, feePerGas)), most],
+  )
+  const sweeps: Sweep[] = []
+  let brought = 0n
+  for (let i = 0; i < rows.length; i += batch)
+    for (const sweep of await sized(chain, payout.token, rows.slice(i, i + batch), feePerGas)) {
+      if (missing !== undefined && brought >= missing) return sweeps
+      sweeps.push(sweep)
+      brought += sweep.amount
+    }
+  return sweeps
+}
+
+/** An address with less of a token is not worth sweeping. */
+export function worthwhile(chain: PayoutChain, token: string, feePerGas: bigint): bigint {
+  return contractOf(chain, token) ? (chain.settings.sweepMin.get(token) ?? 1n) : 3n * gas.transfer * feePerGas + 1n
+}
+
+/** What each address can give, at the newest block; those that are not worth it are left out. */
+export async function sized(
+  chain: PayoutChain,
+  token: string,
+  holdings: Holding[],
+  feePerGas: bigint,
+): Promise<Sweep[]> {
+  const balances = await balancesOf(
+    chain,
+    token,
+    holdings.map(({address}) => address),
+  )
+  const isNative = token === chain.native
+  const maxFee = feePerGas * (isNative ? gas.transfer : gas.authorization)
+  return holdings.flatMap(({address, amount: held}, i) => {
+    const [balance, holding] = [balances[i]!, BigInt(held)]
+    const amount = nativeSweep({balance, holding, fee: isNative ? maxFee : 0n})
+    const isWorth = isNative
+      ? isWorthSweeping(amount, maxFee)
+      : amount > 0n && amount >= worthwhile(chain, token, feePerGas)
+    return isWorth ? [{address, amount, maxFee}] : []
+  })
+}
+
+/** Takes the nonces. Returns what is short of network fees; the sweeps before that were begun. */
+export async function beginSweeps(
+  {pool}: Context,
+  of: {id: string | null; chain: string; token: string},
+  sweeps: Sweep[],
+): Promise<string | undefined> {
+  for (let i = 0; i < sweeps.length; i += batch) {
+    const part = sweeps.slice(i, i + batch)
+    const {rows} = await pool.query<{short: string | null}>(
+      'select app.begin_sweeps($1, $2, $3, $4, $5::numeric[], $6::numeric[]) as short',
+      [
+        of.id,
+        of.chain,
+        of.token,
+        part.map(({address}) => address),
+        part.map(({amount}) => String(amount)),
+        part.map(({maxFee}) => String(maxFee)),
+      ],
+    )
+    if (rows[0]!.short) return rows[0]!.short
+  }
+}
