@@ -7,10 +7,13 @@ import {randomBytes, randomUUID} from 'node:crypto'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import {request as httpRequest} from 'node:http'
+import type {Store} from '@subsquid/typeorm-store'
 import pg from 'pg'
 import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTransaction} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
+import {Inclusion} from '../../indexers/entities.ts'
+import {type ReadBlock, writeBlocks} from '../../indexers/match.ts'
 import {custodyDoor} from '../../service/home.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
@@ -341,6 +344,39 @@ test('a payment that the worker files under another payout makes neither of them
   const again = await claim(a)
   await refused(pay(again, await begin(again)), 'exceeds_received')
 })
+
+test('a payment that arrived is not called failed because the worker filed it with another amount', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  const nonce = await begin(payout)
+  const {txid, raw} = await sign(pay(payout, nonce))
+  const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
+  const lie = [spend!.id, txid, raw, `${1n * USDC}`]
+  await attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, $3, $4, 1, 1, 1)`, lie)
+  const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
+  const transfer = {txid: txid!, outputIndex: 1, token: 'USDC', sender: treasury.toLowerCase()}
+  const paid = {...transfer, amount: 99n * USDC, recipientKey: shop.wallet.toLowerCase()}
+  expect(await indexed({sent: [sent], candidates: [paid]})).toMatchObject([{txid, success: true}])
+  expect(await indexed({sent: [sent], candidates: [{...paid, amount: 1n * USDC}]})).toMatchObject([
+    {txid, success: false},
+  ])
+})
+
+/** The inclusions that the indexer would write for the next block. */
+async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<Inclusion[]> {
+  const indexer = new pg.Client({connectionString: db.url('sluice_indexer')})
+  await indexer.connect()
+  const inserted: unknown[] = []
+  const store = {
+    insert: async (entities: unknown[]) => void inserted.push(...entities),
+    em: () => ({query: async (sql: string, values: unknown[]) => (await indexer.query(sql, values)).rows}),
+  }
+  const {height, hash} = chain.head
+  const next = {height: height + 1, hash: newTxid(), parentHash: hash, time: new Date(), ...block}
+  await writeBlocks(store as unknown as Store, [next], {chain: 'ETH', display: address => getAddress(address)})
+  await indexer.end()
+  return inserted.filter(entity => entity instanceof Inclusion)
+}
 
 test('proof on the chain, and nothing less, lets a settlement be paid again', async () => {
   const shop = await openShop(100n * USDC)
