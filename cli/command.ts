@@ -3,7 +3,7 @@
 import path from 'node:path'
 import {type Command, InvalidArgumentError} from 'commander'
 import pg from 'pg'
-import {type ChainCode, chainCodes} from '../chains/registry.ts'
+import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
 import {readService, type Service} from '../service/home.ts'
 import {commandLine} from '../service/process.ts'
@@ -68,6 +68,47 @@ export function chainCode(text: string): ChainCode {
   const code = chainCodes.find(known => known === text.trim().toUpperCase())
   if (!code) throw new InvalidArgumentError(`chains are ${chainCodes.join(', ')}.`)
   return code
+}
+
+/** The chain's token with this code. Throws where it has none. */
+export function requireAsset(chain: ChainCode, token: string): Asset {
+  const assets = findChain(chain)?.assets ?? []
+  const asset = assets.find(each => each.token === token.toUpperCase())
+  if (asset) return asset
+  const known = assets.map(each => each.token).join(', ')
+  throw new PermanentError(known ? `${chain} has no ${token}; it has ${known}` : `Sluice does not run ${chain}`)
+}
+
+/** An amount of whole coins, such as 1.5, in base units. Throws where it is none, or has more decimals than the asset. */
+export function baseUnits({token, decimals}: Asset, amount: string): bigint {
+  const [, whole, fraction = ''] = amount.match(/^(\d{1,60})(?:\.(\d+))?$/) ?? []
+  if (whole === undefined) throw new PermanentError(`"${amount}" is no amount; write it in whole coins, such as 1.5`)
+  if (fraction.length > decimals)
+    throw new PermanentError(`${token} has ${decimals} decimals; ${amount} has ${fraction.length}`)
+  const units = BigInt(whole + fraction.padEnd(decimals, '0'))
+  if (units === 0n) throw new PermanentError('the amount must be above zero')
+  return units
+}
+
+/** An address of somebody else on the chain, in its display form. Throws where it is none, or one of the service's own. */
+export async function foreignAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
+  const address = await readAddress(chain, text)
+  const {rowCount} = await db.query('select from custody.address where match_key in ($1, lower($1)) and address = $1', [
+    address,
+  ])
+  if (rowCount) throw new PermanentError(`${address} belongs to this service; name an address outside of it`)
+  return address
+}
+
+async function readAddress(chain: ChainCode, text: string): Promise<string> {
+  const {AddressError, displayForm} = await import('../service/address.ts') // takes longer to load than any command to run
+  try {
+    return displayForm(chain, text)
+  } catch (error) {
+    if (error instanceof AddressError)
+      throw new PermanentError(`"${text}" is no address of ${chain}: it ${error.message}`)
+    throw error
+  }
 }
 
 export function wholeNumber(text: string): number {

@@ -1,64 +1,28 @@
-// The command line as operators and scripts call it: a process of its own, on a real database.
-import {execFile} from 'node:child_process'
+// The command line: its promises about output, errors and exit codes, and the commands about merchants, webhooks and chains.
 import {createHash} from 'node:crypto'
 import {mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
-import {fileURLToPath} from 'node:url'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {writeProcesses, writeService} from '../service/home.ts'
+import {writeProcesses} from '../service/home.ts'
+import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 
-const program = fileURLToPath(new URL('main.ts', import.meta.url))
 const hash = `0x${'ab'.repeat(32)}`
 let db: TestDatabase
-let home: string
+let commandLine: CommandLine
+let {sluice, json, failure}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
-  home = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
-  writeService(home, {
-    pid: process.pid,
-    started_at: '2026-01-31T12:00:00.000Z',
-    api_url: 'http://127.0.0.1:1',
-    database_url: db.ownerUrl,
-    chains: {ETH: {rpc_url: 'ws://127.0.0.1:2', local: true}},
-  })
+  commandLine = new CommandLine(db, {ETH: {rpc_url: 'ws://127.0.0.1:2', local: true}})
+  ;({sluice, json, failure} = commandLine)
 })
 
 afterAll(async () => {
   await db.drop()
-  rmSync(home, {recursive: true})
+  commandLine.close()
 })
-
-interface Ended {
-  code: number
-  stdout: string
-  stderr: string
-}
-
-async function sluice(...given: string[]): Promise<Ended> {
-  return await new Promise(resolve => {
-    const environment = {...process.env, SLUICE_HOME: home}
-    execFile(process.execPath, [program, ...given], {env: environment, cwd: tmpdir()}, (error, stdout, stderr) =>
-      resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
-    )
-  })
-}
-
-/** Runs with --json, and wants success and exactly one line. */
-async function json<T = Record<string, unknown>>(...given: string[]): Promise<T> {
-  const {code, stdout, stderr} = await sluice(...given, '--json')
-  expect({code, stderr}).toEqual({code: 0, stderr: ''})
-  expect(stdout).toMatch(/^[^\n]+\n$/)
-  return JSON.parse(stdout) as T
-}
-
-async function failure(...given: string[]): Promise<string> {
-  const {code, stdout, stderr} = await sluice(...given)
-  expect({code, stdout}).toEqual({code: 1, stdout: ''})
-  return stderr
-}
 
 test('a merchant is made once per prefix, and is found by prefix and by id', async () => {
   const made = await json(
@@ -145,9 +109,14 @@ test('a halted chain is rewound to where it forked, or resumed, as the operator 
 
 test('status says how everything is', async () => {
   const process_ = {name: 'api', pid: 1, state: 'running' as const, started_at: '2026-01-31T12:00:00.000Z', restarts: 2}
-  writeProcesses(home, [{...process_, command: 'node api/main.ts'}])
+  writeProcesses(commandLine.home, [{...process_, command: 'node api/main.ts'}])
   expect(await json('status')).toEqual({
-    service: {pid: process.pid, started_at: '2026-01-31T12:00:00.000Z', api_url: 'http://127.0.0.1:1', home},
+    service: {
+      pid: process.pid,
+      started_at: '2026-01-31T12:00:00.000Z',
+      api_url: 'http://127.0.0.1:1',
+      home: commandLine.home,
+    },
     chains: [{chain: 'ETH', local: true, head: 100, final: 100, lag_seconds: expect.any(Number), halted: false}],
     deposits: {pending: 0, unattributed: 0},
     webhooks: {pending: 1, failing: 0, failed: 0},
@@ -175,10 +144,9 @@ test('a wrong command line ends with code 2, and says so on stderr alone', async
 
 test('without a running service the answer is how to start one', async () => {
   const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
-  const before = home
-  home = empty
-  expect(await failure('status')).toMatch(/no service runs in .*; start it with npm start, or set SLUICE_HOME/)
-  home = before
+  const {code, stderr} = await commandLine.run(['status'], empty)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/no service runs in .*; start it with npm start, or set SLUICE_HOME/)
   rmSync(empty, {recursive: true})
 })
 
@@ -189,6 +157,9 @@ test('the help of each command shows an example', async () => {
     webhook: ['add', 'list', 'rotate', 'test', 'deliveries', 'redeliver'],
     incident: ['list', 'resolve'],
     chain: ['rewind', 'resume'],
+    payout: ['list', 'show', 'retry', 'cancel'],
+    whitelist: ['add', 'list', 'remove'],
+    treasury: ['show', 'withdraw'],
   }
   const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
   await Promise.all(

@@ -7,8 +7,11 @@ import {addDevnetCommand} from './devnet.ts'
 import {addIncidentCommands} from './incident.ts'
 import {addKeyCommands} from './key.ts'
 import {addMerchantCommands} from './merchant.ts'
+import {addPayoutCommands} from './payout.ts'
 import {addStatusCommand} from './status.ts'
+import {addTreasuryCommands} from './treasury.ts'
 import {addWebhookCommands} from './webhook.ts'
+import {addWhitelistCommands} from './whitelist.ts'
 
 const program = new Command('sluice')
   .description(
@@ -23,6 +26,9 @@ addStatusCommand(program)
 addMerchantCommands(program)
 addKeyCommands(program)
 addWebhookCommands(program)
+addPayoutCommands(program)
+addWhitelistCommands(program)
+addTreasuryCommands(program)
 addIncidentCommands(program)
 addChainCommands(program)
 addDevnetCommand(program)

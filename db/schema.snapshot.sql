@@ -909,6 +909,30 @@ create view app.ledger_audit as
                   WHERE s.status <> 'final'::text AND s.sender = app.treasury_address(s.chain)) r
           GROUP BY r.chain, r.token
         UNION ALL
+         SELECT 'share_reserved'::text,
+            r.chain,
+            r.token,
+            r.merchant_id,
+            NULL::text,
+            sum(r.kept) AS sum,
+            sum(r.posted) AS sum
+           FROM ( SELECT treasury_share.chain,
+                    treasury_share.token,
+                    treasury_share.merchant_id,
+                    treasury_share.reserved AS kept,
+                    0 AS posted
+                   FROM app.treasury_share
+                UNION ALL
+                 SELECT p.chain,
+                    p.token,
+                    p.merchant_id,
+                    0,
+                    p.gross
+                   FROM app.payout p
+                     JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
+                  WHERE p.status = ANY (ARRAY['swept'::text, 'paying'::text])) r
+          GROUP BY r.chain, r.token, r.merchant_id
+        UNION ALL
          SELECT 'merchant'::text,
             m.chain,
             m.token,
@@ -965,7 +989,7 @@ create view app.ledger_audit as
     posted
    FROM compared
   WHERE kept <> posted;
---   what text: holding, treasury, treasury_share, treasury_reserved, merchant (the balance) or payout (claimed).
+--   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance) or payout (claimed).
 --   chain text: Chain code.
 --   token text: Token code.
 --   merchant_id uuid: The merchant, where it is about one.
@@ -1578,7 +1602,7 @@ CREATE OR REPLACE FUNCTION app.finish_payment(s app.spend, outcome text, txid te
 AS $function$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
-  if p.status <> 'paying' then -- it failed before anything was broadcast, and its reservation is given up
+  if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
     if outcome in ('done', 'displaced') then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
@@ -1670,10 +1694,10 @@ CREATE OR REPLACE FUNCTION app.funds_after(of_chain text, of_token text, of_merc
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select app.operator_funds(of_chain, of_token) - amount + greatest(share.amount, 0) - greatest(share.amount - gross, 0)
+  select app.operator_funds(of_chain, of_token) - amount + greatest(share.free, 0) - greatest(share.free - gross, 0)
     - case when app.native_token(of_chain) = of_token then network_fee else 0 end
   from (select coalesce((select s.amount - s.reserved from app.treasury_share s
-    where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as amount) share
+    where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as free) share
 $function$;
 
 CREATE OR REPLACE FUNCTION app.give_up_deliveries(endpoint uuid)
@@ -1989,8 +2013,10 @@ AS $function$
     update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
     returning o.spend_id
   )
-  update app.spend s set waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
-    next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
+    waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
+    waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
+    waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
   from sent where s.id = sent.spend_id and s.status <> 'final'
 $function$;
 
@@ -2109,6 +2135,24 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigint, OUT claimed_amount numeric, OUT final_count bigint)
+ RETURNS record
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with lost as (
+    update app.deposit d set settlement_id = null
+    from (select a.deposit_id, sum(a.amount) as debt from app.adjustment a
+      where a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token group by a.deposit_id) a
+    where d.id = a.deposit_id and d.settlement_id = p.id
+    returning d.id, d.status = 'final' as is_final, d.amount, a.debt
+  ), cancelled as (
+    insert into app.adjustment (merchant_id, chain, token, amount, deposit_id, reason)
+    select p.merchant_id, p.chain, p.token, -debt, id, 'payout_failed' from lost where debt <> 0
+  )
+  select count(*), coalesce(sum(case when is_final then amount else 0 end - debt), 0), count(*) filter (where is_final) from lost
+$function$;
+
 CREATE OR REPLACE FUNCTION app.release_payout(of_payout uuid, code text, message text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2118,28 +2162,17 @@ declare
   p app.payout;
   claimed app.claim;
   lost record;
-  adjusted numeric := 0;
-  found_final int := 0;
 begin
   update app.payout o set status = 'failed', error_code = code, error_message = message where o.id = of_payout returning * into strict p;
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
   select * into strict claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
   update app.adjustment a set settlement_id = null where a.settlement_id = p.id;
-  for lost in
-    select d, (select sum(a.amount) from app.adjustment a where a.deposit_id = d.id) as debt, case d.status when 'final' then 1 else 0 end as final
-    from app.deposit d where d.settlement_id = p.id and d.id in (select a.deposit_id from app.adjustment a where a.merchant_id = p.merchant_id)
-  loop
-    update app.deposit d set settlement_id = null where d.id = (lost.d).id;
-    perform app.adjust(lost.d, -lost.debt, 'payout_failed');
-    adjusted := adjusted - lost.debt;
-    claimed.deposit_count := claimed.deposit_count - 1;
-    claimed.amount := claimed.amount - ((lost.d).amount * lost.final - lost.debt);
-    found_final := found_final + lost.final;
-  end loop;
+  select * into strict lost from app.release_lost(p);
   insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
-  values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count, claimed.amount);
+  values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count - lost.claimed_count,
+    claimed.amount - lost.claimed_amount);
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-  values (p.merchant_id, p.chain, p.token, p.gross - adjusted, claimed.deposit_count + found_final);
+  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count);
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
@@ -2185,6 +2218,12 @@ begin
     perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
+    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
+    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
+    if found then
+      raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
+    end if;
   end if;
   select * into incident from app.incident i where i.id = incident_id for update;
   if incident.id is null then raise exception 'no incident %', incident_id using errcode = 'P0002'; end if;
@@ -2908,6 +2947,7 @@ CREATE OR REPLACE FUNCTION chain.note_inclusions()
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
+  perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents, as everybody locks them
   insert into app.incident (chain, kind, subject, details)
   select i.chain, 'unknown_transaction', i.id, jsonb_build_object('sender', i.sender, 'nonce', i.nonce, 'block_height', i.block_height)
   from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
@@ -3223,6 +3263,7 @@ CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_a
 CREATE INDEX journal_nonce ON custody.journal USING btree (stream, sender, nonce) WHERE (nonce IS NOT NULL);
 CREATE INDEX journal_paid ON custody.journal USING btree (merchant_id, stream, token) WHERE (kind = 'pay'::text);
 CREATE INDEX journal_subject ON custody.journal USING btree (subject_id) WHERE (subject_id IS NOT NULL);
+CREATE INDEX journal_txid ON custody.journal USING btree (txid) WHERE (txid IS NOT NULL);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
 
 -- What custody was asked to sign and did not.
@@ -3467,9 +3508,9 @@ grant execute on function chain.halt(text,jsonb) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant select on app.address to sluice_indexer;
-grant select on app.outbound_tx to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
 grant select on custody.address (address, match_key) to sluice_indexer;
+grant select on custody.journal (stream, token, amount, destination, source, txid) to sluice_indexer;
 grant usage on schema app to sluice_indexer;
 grant usage on schema chain to sluice_indexer;
 grant usage on schema custody to sluice_indexer;

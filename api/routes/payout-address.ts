@@ -1,7 +1,7 @@
 // Where payouts go.
-import {getAddress, isAddress, zeroAddress} from 'viem'
 import {z} from 'zod'
-import {type ChainCode, findChain} from '../../chains/registry.ts'
+import type {ChainCode} from '../../chains/registry.ts'
+import {AddressError, displayForm} from '../../service/address.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {invalid} from '../errors.ts'
@@ -26,19 +26,15 @@ export function payoutAddress(app: App, {db}: Context): void {
       },
     },
     ({merchantId, body}) =>
-      value(db.change<[string]>(setPayoutAddress, [merchantId, body.chain, displayForm(body.chain, body.address)])),
+      value(db.change<[string]>(setPayoutAddress, [merchantId, body.chain, readAddress(body.chain, body.address)])),
   )
 }
 
-/** The address in its display form. Throws 400 where it is none of the chain. (Chains that cannot run are refused as not enabled.) */
-function displayForm(chain: ChainCode, address: string): string {
-  if (findChain(chain)?.family !== 'evm') return address
-  const digits = address.slice(2)
-  const isMixedCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
-  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) throw invalid('address', 'invalid_address', 'must be 0x and 40 hex digits')
-  if (isMixedCase && !isAddress(address, {strict: true}))
-    throw invalid('address', 'invalid_checksum', 'is mistyped: its upper and lower case do not match (EIP-55)')
-  if (BigInt(address) === BigInt(zeroAddress))
-    throw invalid('address', 'invalid_address', 'must not be the zero address')
-  return getAddress(`0x${digits.toLowerCase()}`)
+function readAddress(chain: ChainCode, address: string): string {
+  try {
+    return displayForm(chain, address)
+  } catch (error) {
+    if (error instanceof AddressError) throw invalid('address', error.code, error.message)
+    throw error
+  }
 }

@@ -1,0 +1,171 @@
+// The commands about money that leaves: payouts, the whitelist and the treasury, on a real database.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {CommandLine} from '../test/support/command-line.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/payouts.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+
+const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
+const mixed = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+let db: TestDatabase
+let commandLine: CommandLine
+let eth: ChainWriter
+let treasury: string
+let {sluice, json, failure}: CommandLine = {} as CommandLine
+
+beforeAll(async () => {
+  db = await testDatabase()
+  commandLine = new CommandLine(db, {})
+  ;({sluice, json, failure} = commandLine)
+  eth = await ChainWriter.open(db, 'ETH')
+  treasury = await makeTreasury(db)
+  await topUp(eth, treasury, 'ETH', 10n ** 20n)
+  await topUp(eth, treasury, 'USDC', 300_000_000n)
+})
+afterAll(async () => {
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  expect(await db.rows('select * from app.ledger_audit')).toEqual([])
+  await eth.close()
+  commandLine.close()
+  await db.drop()
+})
+
+let txids = 0
+/** A merchant who has requested a payout of 250 USDC: its prefix, and the payout's ids. */
+async function requestPayout(): Promise<{merchant: string; prefix: string; id: string; uuid: string}> {
+  const merchant = await makeMerchant(db)
+  const {address} = await makeUser(db, merchant)
+  await eth.write({add: [[{txid: `0xtx${++txids}`, amount: 250_000_000n, recipient: address}]]})
+  await eth.finalize(eth.head.height)
+  await db.rows(`select app.set_payout_address($1, 'ETH', $2)`, [merchant, destination])
+  const [row] = await db.rows<{id: string; uuid: string; prefix: string}>(
+    `select p.id, m.prefix, substr(p.id, 5)::uuid as uuid from app.merchant m
+     cross join lateral (select app.create_payout(m.id, 'ETH', 'USDC', false, null, null)::json->>'id' as id) p where m.id = $1`,
+    [merchant],
+  )
+  return {merchant, ...row!}
+}
+
+test('an address is put on the whitelist of one merchant and chain, counts after its waiting time, and is taken off', async () => {
+  const {prefix} = await requestPayout()
+  const of = ['--merchant', prefix, '--chain', 'ETH', '--address']
+  const added = await json('whitelist', 'add', ...of, destination.toLowerCase(), '--wait-hours', '24')
+  expect(added).toEqual({
+    merchant: expect.stringMatching(/^mer_/),
+    chain: 'ETH',
+    address: destination,
+    active_at: expect.any(String),
+  })
+  expect(Date.parse(String(added.active_at)) - Date.now()).toBeGreaterThan(23 * 3600_000)
+  expect(await json('whitelist', 'add', ...of, destination)).toEqual(added) // it is there already, and waits on
+  expect(await json('whitelist', 'list', '--merchant', prefix)).toMatchObject({
+    entries: [{chain: 'ETH', address: destination}],
+  })
+  await json('whitelist', 'remove', ...of, destination)
+  expect(await failure('whitelist', 'remove', ...of, destination)).toMatch(/is not on the list/)
+  const {stdout} = await sluice('whitelist', 'list', '--merchant', prefix, '--all')
+  expect(stdout).toMatch(new RegExp(`^${prefix} +ETH +${destination} +\\d{4}-.* UTC +\\d{4}-.* UTC\\n$`, 'm'))
+})
+
+test('what is no address, is mistyped, or is the service’s own, is put on no list', async () => {
+  const {prefix} = await requestPayout()
+  const [own] = await db.rows<{address: string}>(
+    `select address from custody.address where purpose = 'deposit' limit 1`,
+  )
+  const add = ['whitelist', 'add', '--chain', 'ETH', '--merchant', prefix, '--address']
+  expect(await failure(...add, mixed.toLowerCase().replace('0x5a', '0x5A'))).toMatch(/is mistyped/)
+  expect(await failure(...add, 'vitalik.eth')).toMatch(/must be 0x and 40 hex digits/)
+  expect(await failure(...add, treasury)).toMatch(/belongs to this service/)
+  expect(await failure(...add, own!.address.toLowerCase())).toMatch(/belongs to this service/)
+  expect(await failure('whitelist', 'add', '--chain', 'ETH', '--address', mixed)).toMatch(/say whose list/)
+  expect(
+    await db.rows('select from custody.whitelist w join app.merchant m on m.id = w.merchant_id and m.prefix = $1', [
+      prefix,
+    ]),
+  ).toEqual([])
+})
+
+test('a payout that waits shows why, is woken by retry, and is cancelled at once', async () => {
+  const {id, uuid, prefix} = await requestPayout()
+  await db.rows(`select app.wait_payout($1, 'not_whitelisted', 'the address is on no list', 3600000)`, [uuid])
+  const {payouts} = await json<{payouts: unknown[]}>('payout', 'list', '--merchant', prefix)
+  expect(payouts).toMatchObject([
+    {id, merchant: prefix, status: 'pending', net: '247.5', waiting: {reason: 'not_whitelisted'}, error: null},
+  ])
+  expect((await sluice('payout', 'show', id)).stdout).toMatch(
+    /waits for +not_whitelisted, since .*\nbecause +the address is on no list/,
+  )
+  expect(await json('payout', 'retry', id)).toEqual({id, retried: true})
+  expect(
+    await db.rows('select from app.payout where id = $1 and next_step_at <= clock_timestamp()', [uuid]),
+  ).toHaveLength(1)
+  expect(await json('payout', 'cancel', id)).toEqual({id, cancelled: 'failed'})
+  expect(await json('payout', 'show', id)).toMatchObject({
+    status: 'failed',
+    error: {code: 'cancelled'},
+    transactions: [],
+  })
+  expect(await failure('payout', 'retry', id)).toMatch(/is over; request a new one/)
+  expect(await failure('payout', 'cancel', id)).toMatch(/is failed already/)
+  expect(await failure('payout', 'show', `pay_${'0'.repeat(32)}`)).toMatch(/there is no payout/)
+})
+
+test('a payout that is paying is cancelled by the chain alone; show lists each attempt', async () => {
+  const {id, uuid} = await requestPayout()
+  const txid = await beginToPay(db, uuid)
+  expect(await json('payout', 'cancel', id)).toEqual({id, cancelled: 'cancelling'})
+  expect(await json('payout', 'show', id)).toMatchObject({
+    status: 'paying',
+    transactions: [
+      {kind: 'payout', from: treasury, to: destination, amount: '247.5', attempts: [{txid, kind: 'effect'}]},
+    ],
+  })
+  await includeFinally(db, eth, txid)
+  expect(await json('payout', 'show', id)).toMatchObject({
+    status: 'completed',
+    txid,
+    network_fee: '0.000021',
+    native_token: 'ETH',
+  })
+})
+
+test('the treasury shows whose money it holds', async () => {
+  const {treasuries} = await json<{treasuries: object[]}>('treasury', 'show')
+  expect(treasuries).toMatchObject([
+    {
+      chain: 'ETH',
+      token: 'ETH',
+      address: treasury,
+      balance: '99.999979',
+      reserved: '0',
+      operator: '99.999979',
+      merchants: '0',
+    },
+    {chain: 'ETH', token: 'USDC', address: treasury, balance: '52.5', operator: '52.5'},
+    {chain: 'POLYGON', token: 'POL', address: treasury, balance: '0'},
+  ])
+})
+
+test('a withdrawal goes to the operator’s whitelist alone, and takes the operator’s own money alone', async () => {
+  const withdraw = (token: string, amount: string, to = mixed) =>
+    ['treasury', 'withdraw', '--chain', 'ETH', '--token', token, '--amount', amount, '--to', to] as const
+  expect(await failure(...withdraw('USDC', '1'))).toMatch(
+    /is not on the operator's whitelist; sluice whitelist add --operator/,
+  )
+  expect(await json('whitelist', 'add', '--operator', '--chain', 'ETH', '--address', mixed)).toMatchObject({
+    merchant: null,
+  })
+  expect(await failure(...withdraw('USDC', '1.1234567'))).toMatch(/USDC has 6 decimals/)
+  expect(await failure(...withdraw('USDC', '-1'))).toMatch(/no amount/)
+  expect(await failure(...withdraw('DOGE', '1'))).toMatch(/ETH has no DOGE; it has ETH, USDC/)
+  expect(await failure(...withdraw('USDC', '52.500001'))).toMatch(/own money is not enough: USDC short by 1 base units/)
+  expect(await failure(...withdraw('ETH', '99.98'))).toMatch(/own money is not enough: ETH short by/)
+  const {id} = await json(...withdraw('USDC', '52.5'))
+  expect(await db.rows('select kind, amount, recipient, nonce from app.spend where id = $1', [id])).toEqual([
+    {kind: 'withdrawal', amount: '52500000', recipient: mixed, nonce: 1},
+  ])
+  expect(await json('treasury', 'show')).toMatchObject({
+    withdrawals: [{id, token: 'USDC', amount: '52.5', to: mixed, status: 'allocated'}],
+  })
+})

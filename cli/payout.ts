@@ -1,0 +1,208 @@
+// sluice payout: what became of payouts, and what an operator decides about those under way.
+import {type Command, Option} from 'commander'
+import type pg from 'pg'
+import {PermanentError} from '../service/errors.ts'
+import {action, leaf, requireId} from './command.ts'
+import {findMerchant, merchantOption} from './merchant.ts'
+import {facts, moment, table} from './output.ts'
+
+const statuses = ['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed']
+
+interface Payout {
+  id: string
+  merchant: string
+  status: string
+  chain: string
+  token: string
+  gross: string
+  fee: string
+  net: string
+  address: string
+  sweep_first: boolean
+  txid: string | null
+  /** In the native coin. */
+  network_fee: string
+  native_token: string
+  error: {code: string; message: string} | null
+  /** What keeps it, or its payment, from going on. */
+  waiting: {reason: string; detail: string | null; since: string} | null
+  created_at: string
+  finished_at: string | null
+}
+
+interface Transaction {
+  kind: string
+  status: string
+  outcome: string | null
+  chain: string
+  from: string
+  to: string
+  amount: string
+  sender: string
+  nonce: number
+  txid: string | null
+  attempts: {
+    txid: string
+    kind: string
+    stored_at: string
+    broadcast_at: string | null
+    broadcast_error: string | null
+  }[]
+}
+
+const columns = `
+  app.public_id('pay', p.id) as id, m.prefix as merchant, p.status, p.chain, p.token,
+  app.decimal(p.gross, a.decimals) as gross, app.decimal(p.fee, a.decimals) as fee, app.decimal(p.net, a.decimals) as net,
+  p.address, p.sweep_first, p.txid, app.decimal(p.network_fee, n.decimals) as network_fee, c.native_token,
+  case when p.error_code is not null then json_build_object('code', p.error_code, 'message', p.error_message) end as error,
+  (select json_build_object('reason', w.reason, 'detail', w.detail, 'since', app.iso(w.since)) from (
+    select p.waiting_reason as reason, p.waiting_detail as detail, p.waiting_since as since where p.waiting_reason is not null
+    union all
+    select s.waiting_reason, s.waiting_detail, s.waiting_since from app.spend s
+    where s.payout_id = p.id and s.waiting_reason is not null and s.status <> 'final'
+    limit 1) w) as waiting,
+  app.iso(p.created_at) as created_at, app.iso(p.finished_at) as finished_at`
+const source = `app.payout p join app.merchant m on m.id = p.merchant_id join app.asset a on a.chain = p.chain and a.token = p.token
+  join app.chain c on c.chain = p.chain join app.asset n on n.chain = c.chain and n.token = c.native_token`
+
+export function addPayoutCommands(program: Command): void {
+  const payout = program.command('payout').description('payouts: what became of them, and what keeps those under way')
+
+  leaf(payout, 'list', 'Lists payouts, the newest first.', 'sluice payout list --merchant acme --status paying')
+    .option(...merchantOption)
+    .addOption(new Option('--status <status>', 'those in this status').choices([...statuses, 'open']))
+    .action(
+      action<{merchant?: string; status?: string}>(async ({db}, {merchant, status}) => {
+        const owner = merchant === undefined ? null : (await findMerchant(db, merchant)).id
+        const wanted = status === 'open' ? ['pending', 'sweeping', 'swept', 'paying'] : status ? [status] : statuses
+        const {rows} = await db.query<Payout>(
+          `select ${columns} from ${source} where ($1::uuid is null or p.merchant_id = $1) and p.status = any($2)
+           order by p.seq desc limit 200`,
+          [owner, wanted],
+        )
+        return {
+          json: {payouts: rows},
+          text: table(
+            ['merchant', 'status', 'net', '', 'requested', 'waits for', 'id'],
+            rows.map(row => [
+              row.merchant,
+              row.status,
+              row.net,
+              row.chain === row.token ? row.token : `${row.token} (${row.chain})`,
+              moment(row.created_at),
+              row.error?.code ?? row.waiting?.reason,
+              row.id,
+            ]),
+            'There are no such payouts.',
+          ),
+        }
+      }),
+    )
+
+  leaf(
+    payout,
+    'show',
+    'Shows a payout and every transaction that was made for it.',
+    'sluice payout show pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  )
+    .argument('<id>', 'id of the payout')
+    .action(
+      action(async ({db}, _options, id) => {
+        const uuid = requireId('pay', 'payout', id)
+        const {rows} = await db.query<Payout>(`select ${columns} from ${source} where p.id = $1`, [uuid])
+        if (!rows[0]) throw new PermanentError(`there is no payout ${id}; sluice payout list shows them`)
+        const transactions = await transactionsOf(db, uuid)
+        return {json: {...rows[0], transactions}, text: describe(rows[0], transactions)}
+      }),
+    )
+
+  leaf(
+    payout,
+    'retry',
+    'Wakes a payout that waits, at once. One that failed stays failed: its merchant requests another.',
+    'sluice payout retry pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  )
+    .argument('<id>', 'id of the payout')
+    .action(
+      action(async ({db}, _options, id) => {
+        await db.query('select app.retry_payout($1)', [requireId('pay', 'payout', id)])
+        return {json: {id, retried: true}, text: `Payout ${id} is tried again now.`}
+      }),
+    )
+
+  leaf(
+    payout,
+    'cancel',
+    [
+      'Fails a payout and gives its balance back to the merchant.',
+      '',
+      'At once while it is pending, sweeping or swept. In paying a transaction that moves nothing takes the nonce of the payment; the payout',
+      'fails when that one is final, or is completed if the payment was faster.',
+    ].join('\n'),
+    'sluice payout cancel pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  )
+    .argument('<id>', 'id of the payout')
+    .action(
+      action(async ({db}, _options, id) => {
+        const {rows} = await db.query<{done: 'failed' | 'cancelling'}>(
+          'select app.cancel_payout_by_operator($1) as done',
+          [requireId('pay', 'payout', id)],
+        )
+        const {done} = rows[0]!
+        const text =
+          done === 'failed'
+            ? `Payout ${id} failed; its balance is back.`
+            : `Payout ${id} is paying: the chain decides whether its payment or the cancel is mined. sluice payout show tells.`
+        return {json: {id, cancelled: done}, text}
+      }),
+    )
+}
+
+async function transactionsOf(db: pg.Client, payout: string): Promise<Transaction[]> {
+  const {rows} = await db.query<Transaction>(
+    `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.sender,
+       s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
+         select o.attempt, o.txid, o.kind, app.iso(o.stored_at) as stored_at, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
+         from app.outbound_tx o where o.spend_id = s.id) t) as attempts
+     from app.spend s join app.asset a on a.chain = s.chain and a.token = s.token
+     where s.id in (select l.spend_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1
+     order by s.created_at limit 1000`,
+    [payout],
+  )
+  return rows
+}
+
+function describe(payout: Payout, transactions: Transaction[]): string {
+  const {waiting, error} = payout
+  return [
+    facts({
+      id: payout.id,
+      merchant: payout.merchant,
+      status: payout.status,
+      pays: `${payout.net} ${payout.token} on ${payout.chain} (gross ${payout.gross}, fee ${payout.fee})`,
+      to: payout.address,
+      requested: moment(payout.created_at),
+      ...(payout.finished_at && {finished: moment(payout.finished_at)}),
+      ...(payout.txid && {txid: payout.txid}),
+      'network fees': `${payout.network_fee} ${payout.native_token}`,
+      ...(waiting && {
+        'waits for': `${waiting.reason}, since ${moment(waiting.since)}`,
+        ...(waiting.detail && {because: waiting.detail}),
+      }),
+      ...(error && {error: `${error.code}: ${error.message}`}),
+    }),
+    table(
+      ['transaction', 'state', 'amount', 'from', 'nonce', 'attempts', 'newest txid'],
+      transactions.map(tx => [
+        tx.kind,
+        tx.outcome ?? tx.status,
+        tx.amount,
+        tx.from,
+        tx.nonce,
+        tx.attempts.length,
+        tx.txid ?? tx.attempts.at(-1)?.txid,
+      ]),
+      'No transaction was made for it yet.',
+    ),
+  ].join('\n\n')
+}

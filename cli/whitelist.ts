@@ -1,0 +1,142 @@
+// sluice whitelist: where money may go. Custody signs a payout only to an address that is on the list of its merchant, and a withdrawal
+// only to one on the operator's.
+import type {Command} from 'commander'
+import type pg from 'pg'
+import type {ChainCode} from '../chains/registry.ts'
+import {PermanentError} from '../service/errors.ts'
+import {action, chainCode, foreignAddress, leaf, wholeNumber} from './command.ts'
+import {findMerchant, merchantOption} from './merchant.ts'
+import {moment, table} from './output.ts'
+
+interface Owner {
+  merchant?: string
+  operator?: boolean
+}
+interface Entry extends Owner {
+  chain: ChainCode
+  address: string
+}
+
+const operatorOption = ['--operator', "the operator's own list, for sluice treasury withdraw"] as const
+const chainOption = ['--chain <code>', 'the chain', chainCode] as const
+const addressOption = ['--address <address>', 'the address; mixed case is checked (EIP-55)'] as const
+
+export function addWhitelistCommands(program: Command): void {
+  const whitelist = program.command('whitelist').description('where money may go, for each merchant and chain')
+
+  leaf(
+    whitelist,
+    'add',
+    [
+      'Lets payouts of a merchant go to an address; with --operator withdrawals from the treasury.',
+      '',
+      'An entry counts for its merchant and its chain alone. Check with the merchant, by another way than the API, that the address is theirs.',
+    ].join('\n'),
+    'sluice whitelist add --merchant acme --chain ETH --address 0x52908400098527886E0F7030069857D2E4169EE7 --wait-hours 24',
+  )
+    .option(...merchantOption)
+    .option(...operatorOption)
+    .requiredOption(...chainOption)
+    .requiredOption(...addressOption)
+    .option('--wait-hours <number>', 'hours until it counts', wholeNumber, 0)
+    .action(
+      action<Entry & {waitHours: number}>(async ({db}, options) => {
+        const {chain, waitHours} = options
+        const owner = await ownerOf(db, options)
+        const address = await foreignAddress(db, chain, options.address)
+        await db.query(
+          `insert into custody.whitelist (merchant_id, chain, address, active_at)
+           values ($1, $2, $3, clock_timestamp() + make_interval(hours => $4)) on conflict do nothing`,
+          [owner.id, chain, address, waitHours],
+        )
+        const {rows} = await db.query<{active_at: Date; waits: boolean}>(
+          `select active_at, active_at > clock_timestamp() as waits from custody.whitelist
+           where merchant_id is not distinct from $1 and chain = $2 and address = $3 and removed_at is null`,
+          [owner.id, chain, address],
+        )
+        const {active_at, waits} = rows[0]!
+        return {
+          json: {merchant: owner.publicId, chain, address, active_at},
+          text: `${address} is on the list of ${owner.name} for ${chain}${waits ? `, and counts from ${moment(active_at)} on` : ''}.`,
+        }
+      }),
+    )
+
+  leaf(whitelist, 'list', 'Lists where money may go.', 'sluice whitelist list --merchant acme')
+    .option(...merchantOption)
+    .option(...operatorOption)
+    .option('--all', 'removed entries, too')
+    .action(
+      action<Owner & {all?: boolean}>(async ({db}, {all = false, ...options}) => {
+        const owner = options.merchant || options.operator ? await ownerOf(db, options) : undefined
+        const {rows} = await db.query(
+          `select app.public_id('mer', w.merchant_id) as merchant, m.prefix, w.chain, w.address, w.added_at, w.active_at, w.removed_at
+           from custody.whitelist w left join app.merchant m on m.id = w.merchant_id
+           where ($1 or w.removed_at is null) and ($2 or w.merchant_id is not distinct from $3)
+           order by m.prefix nulls first, w.chain, w.id`,
+          [all, !owner, owner?.id],
+        )
+        return {
+          json: {entries: rows.map(({prefix: _, ...entry}) => entry)},
+          text: table(
+            ['merchant', 'chain', 'address', 'counts from', ...(all ? ['removed'] : [])],
+            rows.map(row => [
+              row.prefix ?? '(operator)',
+              row.chain,
+              row.address,
+              moment(row.active_at),
+              ...(all ? [moment(row.removed_at)] : []),
+            ]),
+            'Nothing is on the list: no payout is signed.',
+          ),
+        }
+      }),
+    )
+
+  leaf(
+    whitelist,
+    'remove',
+    [
+      'Takes an address off the list: nothing new is signed to it from now on.',
+      '',
+      'A payment that was signed before goes on; sluice payout cancel stops one.',
+    ].join('\n'),
+    'sluice whitelist remove --merchant acme --chain ETH --address 0x52908400098527886E0F7030069857D2E4169EE7',
+  )
+    .option(...merchantOption)
+    .option(...operatorOption)
+    .requiredOption(...chainOption)
+    .requiredOption(...addressOption)
+    .action(
+      action<Entry>(async ({db}, options) => {
+        const {chain} = options
+        const owner = await ownerOf(db, options)
+        const {rows} = await db.query<{address: string}>(
+          `update custody.whitelist set removed_at = clock_timestamp()
+           where merchant_id is not distinct from $1 and chain = $2 and lower(address) = lower($3) and removed_at is null returning address`,
+          [owner.id, chain, options.address],
+        )
+        if (!rows[0])
+          throw new PermanentError(
+            `${options.address} is not on the list of ${owner.name} for ${chain}; sluice whitelist list shows what is`,
+          )
+        const {address} = rows[0]
+        return {
+          json: {merchant: owner.publicId, chain, address, removed: true},
+          text: `${address} is off the list of ${owner.name} for ${chain}.`,
+        }
+      }),
+    )
+}
+
+/** Whose list it is about. Throws unless exactly one was named. */
+async function ownerOf(
+  db: pg.Client,
+  {merchant, operator}: Owner,
+): Promise<{id: string | null; publicId: string | null; name: string}> {
+  if ((merchant === undefined) === (operator === undefined))
+    throw new PermanentError('say whose list: --merchant <id-or-prefix>, or --operator')
+  if (merchant === undefined) return {id: null, publicId: null, name: 'the operator'}
+  const {id, publicId, prefix} = await findMerchant(db, merchant)
+  return {id, publicId, name: prefix}
+}

@@ -1,0 +1,62 @@
+// The command line as operators and scripts call it: a process of its own, on a real database.
+import {execFile} from 'node:child_process'
+import {mkdtempSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {expect} from 'vitest'
+import {type Service, writeService} from '../../service/home.ts'
+import type {TestDatabase} from './database.ts'
+
+const program = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+
+export interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+export class CommandLine {
+  readonly home = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
+
+  /** Of a service that runs on this database, with these nodes. */
+  constructor(db: TestDatabase, chains: Service['chains']) {
+    writeService(this.home, {
+      pid: process.pid,
+      started_at: '2026-01-31T12:00:00.000Z',
+      api_url: 'http://127.0.0.1:1',
+      database_url: db.ownerUrl,
+      chains,
+    })
+  }
+
+  /** Calls it; `home` is where it looks for the service. */
+  run = (given: string[], home = this.home): Promise<Ended> =>
+    new Promise(resolve => {
+      const environment = {...process.env, SLUICE_HOME: home}
+      execFile(process.execPath, [program, ...given], {env: environment, cwd: tmpdir()}, (error, stdout, stderr) =>
+        resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
+      )
+    })
+
+  sluice = (...given: string[]): Promise<Ended> => this.run(given)
+
+  /** Runs with --json, and wants success and exactly one line. */
+  json = async <T = Record<string, unknown>>(...given: string[]): Promise<T> => {
+    const {code, stdout, stderr} = await this.run([...given, '--json'])
+    expect({code, stderr}).toEqual({code: 0, stderr: ''})
+    expect(stdout).toMatch(/^[^\n]+\n$/)
+    return JSON.parse(stdout) as T
+  }
+
+  /** Runs what must fail; returns what it said. */
+  failure = async (...given: string[]): Promise<string> => {
+    const {code, stdout, stderr} = await this.run(given)
+    expect({code, stdout}).toEqual({code: 1, stdout: ''})
+    return stderr
+  }
+
+  close(): void {
+    rmSync(this.home, {recursive: true})
+  }
+}
