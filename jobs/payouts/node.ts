@@ -3,7 +3,6 @@
 // node that is away, because a connection on which anything went wrong is given up and the next question opens another.
 import {once} from 'node:events'
 import {type CallOptions, RpcClient} from '@subsquid/rpc-client'
-import {encodeFunctionData, erc20Abi, getAddress, type Hex, numberToHex} from 'viem'
 import {z} from 'zod'
 import {RetryableError} from '../../service/errors.ts'
 import type {FeeMarket} from './fees.ts'
@@ -11,6 +10,10 @@ import type {FeeMarket} from './fees.ts'
 const timeoutMs = 10_000
 /** Calls per request: public nodes refuse larger ones. */
 const batchMax = 100
+
+/** The first four bytes of the hash of balanceOf(address) and of transfer(address,uint256). */
+const balanceOf = '0x70a08231'
+const transfer = '0xa9059cbb'
 
 const quantity = z
   .string()
@@ -23,7 +26,7 @@ export interface Call {
   from: string
   to: string
   value?: bigint
-  data?: Hex
+  data?: string
 }
 
 /** The gas that a call would use, or why it would fail. */
@@ -62,10 +65,11 @@ export class Node {
   }
 
   async tokenBalances(contract: string, addresses: string[]): Promise<bigint[]> {
-    const balanceOf = (owner: string) =>
-      encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [getAddress(owner)]})
     const answers = await this.#ask(
-      addresses.map(address => ({method: 'eth_call', params: [{to: contract, data: balanceOf(address)}, 'latest']})),
+      addresses.map(owner => ({
+        method: 'eth_call',
+        params: [{to: contract, data: calldata(balanceOf, BigInt(owner))}, 'latest'],
+      })),
     )
     return answers.map(answer => read(quantity, answer, 'eth_call'))
   }
@@ -74,7 +78,7 @@ export class Node {
     const answers = await this.#ask(
       calls.map(({from, to, value = 0n, data}) => ({
         method: 'eth_estimateGas',
-        params: [{from, to, value: numberToHex(value), data}, 'latest'],
+        params: [{from, to, value: `0x${value.toString(16)}`, data}, 'latest'],
       })),
     )
     return answers.map(answer => {
@@ -136,6 +140,12 @@ function isAboutTheCall({code, message}: {code: number; message: string}): boole
   return code === 3 || /revert|insufficient|exceeds|out of gas|gas required|VM execution/i.test(message)
 }
 
-export function tokenTransfer(to: string, amount: bigint): Hex {
-  return encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [getAddress(to), amount]})
+/** The call data of transfer(address,uint256). */
+export function tokenTransfer(to: string, amount: bigint): string {
+  return calldata(transfer, BigInt(to), amount)
+}
+
+/** As the ABI has it for arguments of fixed size: a word each. */
+function calldata(selector: string, ...words: bigint[]): string {
+  return selector + words.map(word => word.toString(16).padStart(64, '0')).join('')
 }
