@@ -1,153 +1,199 @@
-// Custody as a process, on a real database: what it fills, and what it refuses.
-import {type ChildProcess, fork} from 'node:child_process'
+// Custody as a process, on a real database: what it makes at its start, what it fills, and what it refuses to run with.
 import {once} from 'node:events'
-import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterEach, beforeEach, expect, test} from 'vitest'
+import {custodyDoor} from '../service/home.ts'
+import {type CustodyProcess, killCustody, spawnCustody, startCustody} from '../test/support/custody.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
-import {evmAddresses} from './seed.ts'
+import {localKeys} from './keys.ts'
+import {derive} from './pool.ts'
+import {passphraseFile, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
 
 const junk = 'test test test test test test test test test test test junk'
-const size = 30
+const passphrase = 'correct horse'
+const given = {CUSTODY_PASSPHRASE: passphrase}
+const size = 20
 
 let db: TestDatabase
 let home: string
-const processes: ChildProcess[] = []
+let processes: CustodyProcess[]
 
 beforeEach(async () => {
   db = await testDatabase()
   home = mkdtempSync(path.join(tmpdir(), 'sluice-custody-'))
+  processes = []
 })
 afterEach(async () => {
-  for (const custody of processes.splice(0)) if (custody.exitCode === null) custody.kill('SIGKILL')
+  for (const custody of processes) await killCustody(custody)
   await db.drop()
   rmSync(home, {recursive: true})
 })
 
-interface Custody {
-  process: ChildProcess
-  /** What it logged so far. */
-  log(): string
+function spawn(settings: Record<string, string> = given, directory = home): CustodyProcess {
+  processes.push(spawnCustody(db, directory, settings))
+  return processes.at(-1)!
 }
 
-function spawn(directory = home): Custody {
-  const child = fork(new URL('main.ts', import.meta.url), {
-    env: {
-      ...process.env,
-      DATABASE_URL: db.url('sluice_custody'),
-      SLUICE_HOME: directory,
-      ADDRESS_POOL_SIZE: String(size),
-      LOG_LEVEL: 'trace',
-    },
-    execArgv: [],
-    silent: true,
-  })
-  processes.push(child)
-  let text = ''
-  for (const stream of [child.stdout!, child.stderr!]) {
-    stream.on('data', data => {
-      text += data
-    })
-  }
-  return {process: child, log: () => text}
+async function start(settings: Record<string, string> = given): Promise<CustodyProcess> {
+  processes.push(await startCustody(db, home, settings))
+  return processes.at(-1)!
 }
 
-async function start(directory = home): Promise<Custody> {
-  const custody = spawn(directory)
-  const [message] = await once(custody.process, 'message', {signal: AbortSignal.timeout(15_000)})
-  expect(message).toEqual({ready: true})
-  return custody
-}
-
-const exitOf = async ({process}: Custody) =>
-  (await once(process, 'exit', {signal: AbortSignal.timeout(10_000)}))[0] as number
-const useSeed = (phrase: string) => writeFileSync(path.join(home, 'seed'), phrase)
+const exitOf = async ({process}: CustodyProcess) =>
+  process.exitCode ?? ((await once(process, 'exit', {signal: AbortSignal.timeout(15_000)}))[0] as number)
 const pool = async () =>
   (
-    await db.rows<{address: string; derivation_index: string; family: string; taken_at: Date | null}>(
-      'select * from custody.address order by derivation_index',
+    await db.rows<{address: string; index: string; taken_at: Date | null; retired_at: Date | null}>(
+      `select address, derivation_index as index, taken_at, retired_at from custody.address where purpose = 'deposit' order by derivation_index`,
     )
-  ).map(row => ({...row, derivation_index: Number(row.derivation_index)}))
+  ).map(row => ({...row, index: Number(row.index)}))
 const take = (count: number) =>
   db.pool.query(
     `update custody.address set taken_at = now() where address in (
-       select address from custody.address where taken_at is null order by derivation_index limit $1)`,
+       select address from custody.address where taken_at is null and purpose = 'deposit' order by derivation_index limit $1)`,
     [count],
   )
 const filledTo = (count: number) =>
-  until(async () => (await pool()).length === count, {timeoutMs: 5000, what: `${count} addresses`})
+  until(async () => (await pool()).length === count, {timeoutMs: 10_000, what: `${count} addresses`})
 
-test('a first start makes a seed and fills the pool from it, in order, and the seed is in no log', async () => {
-  const custody = await start()
-  const phrase = readFileSync(path.join(home, 'seed'), 'utf8').trim()
-  const derive = await evmAddresses(phrase)
-  expect((await pool()).map(row => [row.family, row.derivation_index, row.address, row.taken_at])).toEqual(
-    Array.from({length: size}, (_, index) => ['evm', index, derive(index), null]),
+test('a first start on local chains makes a seed, a passphrase, the treasury and the pool, and opens the door; the seed is in no log', async () => {
+  const custody = await start({})
+  const phrase = (await readSeed(home, readFileSync(passphraseFile(home), 'utf8').trim()))!
+  const keys = await localKeys(phrase)
+  const expected = await Promise.all(
+    Array.from({length: size}, (_, index) => derive(keys, {purpose: 'deposit', index})),
   )
-  expect(custody.log()).toContain('unencrypted')
+  expect((await pool()).map(row => [row.index, row.address, row.taken_at])).toEqual(
+    expected.map((address, index) => [index, address, null]),
+  )
+  const treasury = await derive(keys, {purpose: 'treasury', index: 0})
+  expect(await db.rows(`select chain, address, user_id from app.address order by chain`)).toEqual([
+    {chain: 'ETH', address: treasury, user_id: null},
+    {chain: 'POLYGON', address: treasury, user_id: null},
+  ])
+  const {socket, tokenFile} = custodyDoor(home)
+  for (const file of [
+    socket,
+    tokenFile,
+    seedFile(home),
+    passphraseFile(home),
+    path.join(home, 'custody/journal.jsonl'),
+  ])
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(custody.log()).toContain('a passphrase that lies beside it')
   for (const [i, word] of phrase.split(' ').entries())
     expect(custody.log()).not.toContain(`${word} ${phrase.split(' ')[i + 1] ?? word}`)
 })
 
 test('what is taken is replaced, by itself and at once when the pool is called low, also after a restart', async () => {
-  useSeed(junk)
-  const derive = await evmAddresses(junk)
+  await writeSeed(home, junk, passphrase, testCost)
+  const keys = await localKeys(junk)
   const first = await start()
   await take(10)
   await filledTo(size + 10)
   await take(size)
   await db.pool.query('notify address_pool_low')
   await filledTo(2 * size + 10)
-  first.process.kill('SIGKILL')
-  await exitOf(first)
+  await killCustody(first)
   await take(5)
   await start()
   await filledTo(2 * size + 15)
-  expect((await pool()).map(row => row.address)).toEqual(Array.from({length: 2 * size + 15}, (_, i) => derive(i)))
-  expect((await pool()).filter(row => row.taken_at).map(row => row.derivation_index)).toHaveLength(size + 15)
+  const expected = Array.from({length: 2 * size + 15}, (_, index) => derive(keys, {purpose: 'deposit', index}))
+  expect((await pool()).map(row => row.address)).toEqual(await Promise.all(expected))
+  expect((await pool()).filter(row => row.taken_at)).toHaveLength(size + 15)
 })
 
 test('a seed that did not make the addresses is refused, and nothing is added', async () => {
-  useSeed(junk)
+  await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.kill('SIGTERM')
   expect(await exitOf(first)).toBe(0)
-  useSeed('abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about')
+  rmSync(seedFile(home))
+  await writeSeed(
+    home,
+    'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about',
+    passphrase,
+    testCost,
+  )
   await take(5)
   const custody = spawn()
   expect(await exitOf(custody)).toBe(1)
-  expect(custody.log()).toMatch(/the seed does not derive address 0 of the database's pool/)
+  expect(custody.log()).toMatch(/the seed does not derive deposit address 0 of the database/)
   expect(custody.log()).not.toContain('abandon')
   expect(await pool()).toHaveLength(size)
 })
 
 test('where the seed is missing though addresses were made from it, no new one is made', async () => {
-  useSeed(junk)
+  await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.kill('SIGTERM')
   await exitOf(first)
-  rmSync(path.join(home, 'seed'))
+  rmSync(seedFile(home))
   const custody = spawn()
   expect(await exitOf(custody)).toBe(1)
-  expect(custody.log()).toMatch(/seed is missing, and the database holds addresses of it; restore it from a backup/)
-  expect(() => readFileSync(path.join(home, 'seed'))).toThrow(/ENOENT/)
+  expect(custody.log()).toMatch(
+    /seed\.json is missing, and the database holds addresses of it; restore it from a backup/,
+  )
+  expect(existsSync(seedFile(home))).toBe(false)
 })
 
-test('a second process stands by, so that two seeds never share a pool', async () => {
+test('where a node is named, no seed is made by itself, and a seed without its passphrase is not opened', async () => {
+  const remote = {ETH_RPC_URL: 'http://127.0.0.1:1'}
+  const without = spawn({...remote, ...given})
+  expect(await exitOf(without)).toBe(1)
+  expect(without.log()).toContain('sluice custody init')
+  expect(existsSync(seedFile(home))).toBe(false)
+  await writeSeed(home, junk, passphrase, testCost)
+  const closed = spawn(remote)
+  expect(await exitOf(closed)).toBe(1)
+  expect(closed.log()).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
+  const wrong = spawn({...remote, CUSTODY_PASSPHRASE: 'incorrect horse'})
+  expect(await exitOf(wrong)).toBe(1)
+  expect(wrong.log()).toContain('cannot be decrypted')
+  expect(wrong.log()).not.toContain('incorrect horse')
+  await start({...remote, ...given})
+})
+
+test('the plaintext seed of an earlier version goes on, encrypted', async () => {
+  const plaintext = path.join(home, 'seed')
+  writeFileSync(plaintext, `${junk}\n`)
+  await start()
+  expect((await pool())[0]!.address).toBe('0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266')
+  expect(existsSync(plaintext)).toBe(false)
+  expect(await readSeed(home, passphrase)).toBe(junk)
+})
+
+test('a second process stands by, so that two seeds never share a pool, and takes over when the first dies', async () => {
+  await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   const other = mkdtempSync(path.join(tmpdir(), 'sluice-custody-'))
-  const second = spawn(other)
-  await until(async () => second.log().includes('standing by'), {timeoutMs: 10_000, what: 'the second to stand by'})
-  first.process.kill('SIGKILL')
-  expect(await exitOf(second)).toBe(1)
-  expect(second.log()).toMatch(/seed is missing/)
-  expect(await pool()).toHaveLength(size)
+  const stranger = spawn(given, other)
+  const twin = spawn()
+  for (const one of [stranger, twin])
+    await until(async () => one.log().includes('standing by'), {timeoutMs: 15_000, what: 'both to stand by'})
+  stranger.process.kill('SIGTERM')
+  await exitOf(stranger)
+  await killCustody(first)
+  await until(
+    async () => (await twin.ask('/check', {payout_id: '00000000-0000-0000-0000-000000000000'})).status === 200,
+    {
+      timeoutMs: 10_000,
+      what: 'the twin to answer at the same door',
+    },
+  )
+  const late = spawn(given, other)
+  await until(async () => late.log().includes('standing by'), {timeoutMs: 15_000, what: 'it to stand by'})
+  await killCustody(twin)
+  expect(await exitOf(late)).toBe(1)
+  expect(late.log()).toMatch(/seed\.json is missing/)
   rmSync(other, {recursive: true})
 })
 
 test('it ends with its parent, and with exit code 1 when it loses the database', async () => {
+  await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.disconnect()
   expect(await exitOf(first)).toBe(0)

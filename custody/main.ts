@@ -1,16 +1,21 @@
-// Custody as a process. PROVISIONAL: it keeps the address pool filled from a local seed, and signs nothing. Promises: says that it is ready
-// once addresses are free, or another custody process sees to that; refuses to run with a seed that did not make the database's addresses, and never makes a new seed beside them;
-// ends with exit code 1 when it loses the database.
-import path from 'node:path'
+// Custody as a process. Promises: says that it is ready once it can be asked and addresses are free, or another custody sees to that; refuses
+// to run with a seed that did not make the database's addresses, and never makes a new one beside them; hands out nothing of an older copy
+// of the database before what may have been handed out since is retired; ends with exit code 1 when it loses the database.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
+import {chains} from '../chains/registry.ts'
 import {lockConnection} from '../db/pool.ts'
 import {PermanentError} from '../service/errors.ts'
-import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
+import {announceFailure, announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
-import {databaseUrlOf, readSettings} from '../service/settings.ts'
-import {channel, checkPool, fillPool, hasAddresses, tryLockPool} from './pool.ts'
-import {createSeed, evmAddresses, readSeed} from './seed.ts'
+import {databaseUrlOf, readSettings, type Settings} from '../service/settings.ts'
+import {Custody} from './custody.ts'
+import {Journal} from './journal.ts'
+import {journalFile} from './journal-file.ts'
+import {localKeys} from './keys.ts'
+import {channel, checkPool, fillPool, hasAddresses, openTreasury, poolStream, recoverPool, tryLockPool} from './pool.ts'
+import {createSeed, findPassphrase, hasSeed, isLocal, passphraseFile, readSeed, seedFile} from './seed.ts'
+import {openDoor} from './server.ts'
 
 const checkIntervalMs = 1000
 
@@ -23,47 +28,82 @@ async function main(): Promise<never> {
     log.fatal({error: error.message}, 'the database connection is lost')
     process.exit(1)
   })
-  endWhenAsked() // every insert is a transaction of its own; there is nothing to finish
+  endWhenAsked() // whatever is under way is in a transaction, or in the journal already; there is nothing to finish
   await client.connect()
+  await lock(client)
+  const keys = await localKeys(await openSeed(settings, client))
+  const journal = new Journal(client, journalFile(settings.home), [...chains.map(({code}) => code), poolStream])
+  await checkPool(client, keys)
+  const retired = await recoverPool(client, keys, journal)
+  if (retired !== undefined)
+    log.warn({retired}, 'the database is an older copy; addresses that it could hand out a second time are given up')
+  for (const {code} of chains) {
+    const why = journal.whyBlocked(code)
+    if (why) log.error({chain: code, why}, 'nothing is signed for this chain')
+  }
+  const treasury = await openTreasury(client, keys)
+  const custody = new Custody({client, keys, journal, chains: settings.chains, treasury, log})
+  const fill = () => custody.inTurn(() => fillPool(client, keys, journal, settings.addressPoolSize))
+  await fill()
+  await openDoor(settings.home, custody, log)
+  announceReady()
+  return await keepFilled(client, fill)
+}
+
+async function lock(client: pg.Client): Promise<void> {
   for (let standingBy = false; !(await tryLockPool(client)); standingBy = true) {
     if (!standingBy) {
-      log.info('another custody process fills the pool of this database; standing by')
+      log.info('another custody is active on this database; standing by')
       announceReady() // addresses are being made, by the other one
     }
     await sleep(checkIntervalMs)
   }
-  const derive = await evmAddresses(await openSeed(settings.home, client))
-  await checkPool(client, derive)
+}
+
+async function keepFilled(client: pg.Client, fill: () => Promise<number>): Promise<never> {
   let wake = () => {}
   client.on('notification', () => wake())
   await client.query(`listen ${channel}`)
-  for (let isFirst = true; ; isFirst = false) {
+  for (;;) {
     const woken = new Promise<void>(resolve => {
       wake = resolve
     })
-    const added = await fillPool(client, derive, settings.addressPoolSize)
+    const added = await fill()
     if (added) log.info({added}, 'the address pool is filled')
-    if (isFirst) announceReady()
     await Promise.race([woken, sleep(checkIntervalMs)])
   }
 }
 
-async function openSeed(home: string, client: pg.Client): Promise<string> {
-  const phrase = readSeed(home)
-  if (phrase) return phrase
-  const file = path.join(home, 'seed')
-  if (await hasAddresses(client))
+async function openSeed(settings: Settings, client: pg.Client): Promise<string> {
+  const {home} = settings
+  const mayMake = isLocal(settings)
+  if (!hasSeed(home) && (await hasAddresses(client)))
     throw new PermanentError(
-      `${file} is missing, and the database holds addresses of it; restore it from a backup, or deposits to them cannot be moved`,
+      `${seedFile(home)} is missing, and the database holds addresses of it; restore it from a backup, or deposits to them cannot be moved`,
     )
-  log.warn({file}, 'made a new seed, which is stored unencrypted: for test networks only; keep a copy')
-  return createSeed(home)
+  if (!hasSeed(home) && !mayMake)
+    throw new PermanentError(
+      `there is no seed in ${home} yet; make it with: sluice custody init (npm run -s sluice -- custody init)`,
+    )
+  const passphrase = findPassphrase(settings, mayMake)
+  if (passphrase === undefined)
+    throw new PermanentError(
+      'the seed needs a passphrase; set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds it',
+    )
+  const phrase = await readSeed(home, passphrase)
+  if (phrase) return phrase
+  const made = await createSeed(home, passphrase)
+  const beside = settings.custodyPassphrase || settings.custodyPassphraseFile ? undefined : passphraseFile(home)
+  log.warn(
+    {seed: seedFile(home), passphrase: beside},
+    beside ? 'made a seed, and a passphrase that lies beside it: for local chains only' : 'made a seed; keep a copy',
+  )
+  return made
 }
 
 main().catch(error => {
-  log.fatal(
-    {error: error.message, stack: error instanceof PermanentError ? undefined : error.stack},
-    'custody cannot go on',
-  )
-  process.exit(1)
+  const isPermanent = error instanceof PermanentError
+  log.fatal({error: error.message, stack: isPermanent ? undefined : error.stack}, 'custody cannot go on')
+  if (isPermanent) announceFailure(error.message)
+  else process.exit(1)
 })

@@ -1,10 +1,14 @@
-import {mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
+import {existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {createSeed, evmAddresses, readSeed} from './seed.ts'
+import {readSettings} from '../service/settings.ts'
+import {createSeed, findPassphrase, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
+
+const passphrase = 'correct horse'
+const junk = 'test test test test test test test test test test test junk'
 
 let home: string
 beforeEach(() => {
@@ -12,54 +16,87 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(path.dirname(home), {recursive: true}))
 
-// The first is the phrase of anvil and Hardhat, whose accounts their documentation lists; the second is the first one of the BIP-39 test
-// vectors, whose Ethereum accounts are as widely known.
-test.each([
-  [
-    'test test test test test test test test test test test junk',
-    {
-      0: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
-      1: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
-      2: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
-      9: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720',
-    },
-  ],
-  [
-    'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about',
-    {0: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94', 1: '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0'},
-  ],
-])('the phrase "%s" gives the addresses that every wallet gives', async (phrase, known) => {
-  const derive = await evmAddresses(phrase)
-  for (const [index, address] of Object.entries(known)) expect(derive(Number(index))).toBe(address)
-})
-
-test('a new seed is a phrase of 24 words in a file that only its owner may read', () => {
-  expect(readSeed(home)).toBeUndefined()
-  const phrase = createSeed(home)
+test('a new seed is a phrase of 24 words, encrypted, in a file that only its owner may read, and is never written over', async () => {
+  expect(await readSeed(home, passphrase)).toBeUndefined()
+  const phrase = await createSeed(home, passphrase)
   expect(phrase.split(' ')).toHaveLength(24)
   expect(validateMnemonic(phrase, wordlist)).toBe(true)
-  expect(statSync(path.join(home, 'seed')).mode & 0o777).toBe(0o600)
-  expect(readFileSync(path.join(home, 'seed'), 'utf8')).toBe(`${phrase}\n`)
-  expect(readdirSync(home)).toEqual(['seed'])
+  expect(statSync(seedFile(home)).mode & 0o777).toBe(0o600)
+  expect(statSync(path.dirname(seedFile(home))).mode & 0o777).toBe(0o700)
+  expect(readdirSync(path.join(home, 'custody'))).toEqual(['seed.json'])
+  const text = readFileSync(seedFile(home), 'utf8')
+  for (const word of new Set(phrase.split(' '))) expect(text).not.toMatch(new RegExp(`\\b${word}\\b`))
+  expect(await createSeed(home, passphrase)).toBe(phrase)
+  expect(readFileSync(seedFile(home), 'utf8')).toBe(text)
 })
 
-test('a seed is never written over', () => {
-  const phrase = createSeed(home)
-  expect(createSeed(home)).toBe(phrase)
-  expect(readSeed(home)).toBe(phrase)
-})
+test('a wrong passphrase and a changed file are told, and neither shows the phrase', async () => {
+  await writeSeed(home, junk, passphrase, testCost)
+  const wrong = await readSeed(home, 'correct house').catch(error => error.message)
+  expect(wrong).toMatch(/seed\.json cannot be decrypted: the passphrase is not the one .* or the file was changed/)
+  const good = JSON.parse(readFileSync(seedFile(home), 'utf8'))
+  const flipped = (hex: string) => (hex[0] === '0' ? '1' : '0') + hex.slice(1)
+  const changed = [
+    {...good, ciphertext: flipped(good.ciphertext)},
+    {...good, tag: flipped(good.tag)},
+    {...good, tag: good.tag.slice(0, 8)},
+    {...good, kdf: {...good.kdf, salt: flipped(good.kdf.salt)}},
+    {...good, cipher: {...good.cipher, iv: flipped(good.cipher.iv)}},
+    {...good, kdf: {...good.kdf, n: 2 ** 17}},
+    {...good, kdf: {...good.kdf, n: 1024}},
+    {...good, version: 2},
+    {},
+  ]
+  for (const file of changed) {
+    writeFileSync(seedFile(home), JSON.stringify(file))
+    const message = await readSeed(home, passphrase).catch(error => error.message)
+    expect(message).toMatch(/seed\.json (cannot be decrypted|is no seed file)/)
+    expect(message).not.toContain('junk')
+  }
+  writeFileSync(seedFile(home), JSON.stringify(good).slice(0, -9))
+  await expect(readSeed(home, passphrase)).rejects.toThrow(
+    /seed\.json is no seed file, or was changed; restore it from a backup/,
+  )
+}, 60_000)
 
-test('a phrase with other spaces between its words is the same phrase', () => {
-  const phrase = createSeed(home)
-  writeFileSync(path.join(home, 'seed'), `  ${phrase.replaceAll(' ', '\n')} \n\n`)
-  expect(readSeed(home)).toBe(phrase)
+test('the plaintext seed of an earlier version is encrypted and then removed, also if that was interrupted', async () => {
+  mkdirSync(home, {recursive: true})
+  const plaintext = path.join(home, 'seed')
+  writeFileSync(plaintext, `  ${junk.replaceAll(' ', '\n')} \n\n`)
+  expect(await readSeed(home, passphrase)).toBe(junk)
+  expect(existsSync(plaintext)).toBe(false)
+  writeFileSync(plaintext, junk)
+  expect(await readSeed(home, passphrase)).toBe(junk)
+  expect(existsSync(plaintext)).toBe(false)
+  writeFileSync(plaintext, 'abandon '.repeat(12))
+  expect(await readSeed(home, passphrase)).toBe(junk) // it is another one's: left alone
+  expect(existsSync(plaintext)).toBe(true)
 })
 
 test.each(['', 'test test test', 'abandon '.repeat(12).trim()])(
-  'a file that holds "%s" is refused, and not shown',
-  text => {
-    createSeed(home)
+  'a plaintext file that holds "%s" is refused, and not shown',
+  async text => {
+    mkdirSync(home, {recursive: true})
     writeFileSync(path.join(home, 'seed'), text)
-    expect(() => readSeed(home)).toThrow(/seed does not hold a BIP-39 phrase; restore it from a backup$/)
+    await expect(readSeed(home, passphrase)).rejects.toThrow(
+      /seed does not hold a BIP-39 phrase; restore it from a backup$/,
+    )
   },
 )
+
+test('the passphrase comes from the variable, else from the file that is named, else from the one that was made on local chains', () => {
+  const given = path.join(path.dirname(home), 'passphrase')
+  writeFileSync(given, 'from a file\n')
+  const settings = (more: Record<string, string>) => readSettings({SLUICE_HOME: home, ...more})
+  expect(findPassphrase(settings({CUSTODY_PASSPHRASE: passphrase, CUSTODY_PASSPHRASE_FILE: given}), true)).toBe(
+    passphrase,
+  )
+  expect(findPassphrase(settings({CUSTODY_PASSPHRASE_FILE: given}), true)).toBe('from a file')
+  expect(() => findPassphrase(settings({CUSTODY_PASSPHRASE_FILE: `${given}.not`}), true)).toThrow(
+    /passphrase\.not is missing or empty/,
+  )
+  expect(findPassphrase(settings({}), false)).toBeUndefined()
+  const made = findPassphrase(settings({}), true)
+  expect(made).toHaveLength(32)
+  expect(findPassphrase(settings({}), true)).toBe(made)
+})

@@ -1,43 +1,161 @@
-// The seed that every deposit address comes from. PROVISIONAL: until the signer of the next release takes over, the seed lies unencrypted in
-// $SLUICE_HOME/seed, as a BIP-39 phrase that any standard wallet restores. For test networks only.
-// Promises: the phrase is on disk, whole, before its first address is used; an existing file is never written over; the phrase is in no log
-// and no error.
-import {closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync} from 'node:fs'
+// The seed that every address comes from: a BIP-39 phrase of 24 words in $SLUICE_HOME/custody/seed.json, encrypted with scrypt and AES-256-GCM.
+// Promises: the file is on disk, whole, before its first address is used; an existing one is never written over; a wrong passphrase and a
+// changed file are told, and nothing is decrypted to rubbish; neither phrase nor passphrase is in any log or error. The plaintext file of
+// earlier versions ($SLUICE_HOME/seed) is taken over, and removed only once the encrypted one was read back.
+import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
 import path from 'node:path'
-import {secp256k1} from '@noble/curves/secp256k1.js'
-import {HDKey} from '@scure/bip32'
-import {generateMnemonic, mnemonicToSeed, validateMnemonic} from '@scure/bip39'
+import {promisify} from 'node:util'
+import {generateMnemonic, validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
-import {bytesToHex} from 'viem'
-import {publicKeyToAddress} from 'viem/accounts'
+import {z} from 'zod'
 import {PermanentError} from '../service/errors.ts'
+import type {Settings} from '../service/settings.ts'
 
 const bits = 256 // 24 words
+const cost = {n: 2 ** 17, r: 8, p: 1} // 128 MiB and a third of a second
+/** For tests, which open many. */
+export const testCost = 2 ** 12
+const maxmem = 256 * 1024 * 1024
 
-/** The phrase of this directory; undefined if none was made yet. Throws PermanentError if the file holds no valid phrase. */
-export function readSeed(home: string): string | undefined {
-  const file = path.join(home, 'seed')
-  let text: string
+const hex = z.string().regex(/^([0-9a-f]{2})+$/)
+const Header = z.object({
+  version: z.literal(1),
+  kdf: z.object({
+    name: z.literal('scrypt'),
+    n: z.union([z.literal(cost.n), z.literal(testCost)]),
+    r: z.literal(cost.r),
+    p: z.literal(cost.p),
+    salt: hex,
+  }),
+  cipher: z.object({name: z.literal('aes-256-gcm'), iv: hex}),
+})
+const SeedFile = Header.extend({ciphertext: hex, tag: hex})
+type SeedFile = z.infer<typeof SeedFile>
+
+export const seedFile = (home: string) => path.join(home, 'custody', 'seed.json')
+export const passphraseFile = (home: string) => path.join(home, 'custody', 'passphrase')
+const plaintextFile = (home: string) => path.join(home, 'seed')
+
+/** Encrypts a phrase; the result is the content of a seed file. */
+export async function encryptPhrase(phrase: string, passphrase: string, n = cost.n): Promise<string> {
+  const header = Header.parse({
+    version: 1,
+    kdf: {name: 'scrypt', ...cost, n, salt: randomBytes(32).toString('hex')},
+    cipher: {name: 'aes-256-gcm', iv: randomBytes(12).toString('hex')},
+  })
+  const cipher = createCipheriv('aes-256-gcm', await keyOf(header, passphrase), Buffer.from(header.cipher.iv, 'hex'))
+  cipher.setAAD(Buffer.from(JSON.stringify(header)))
+  const ciphertext = Buffer.concat([cipher.update(phrase, 'utf8'), cipher.final()]).toString('hex')
+  const file: SeedFile = {...header, ciphertext, tag: cipher.getAuthTag().toString('hex')}
+  return `${JSON.stringify(file, null, 2)}\n`
+}
+
+/** The phrase in the content of a seed file; `name` is what errors call it. */
+export async function decryptPhrase(text: string, passphrase: string, name: string): Promise<string> {
+  const read = SeedFile.safeParse(parseJson(text))
+  if (!read.success) throw new PermanentError(`${name} is no seed file, or was changed; restore it from a backup`)
+  const {ciphertext, tag} = read.data
+  const header = Header.parse(read.data)
+  const key = await keyOf(header, passphrase)
   try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
+    const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(header.cipher.iv, 'hex'), {authTagLength: 16})
+    decipher.setAAD(Buffer.from(JSON.stringify(header)))
+    decipher.setAuthTag(Buffer.from(tag, 'hex'))
+    return Buffer.concat([decipher.update(ciphertext, 'hex'), decipher.final()]).toString('utf8')
+  } catch {
+    throw new PermanentError(
+      `${name} cannot be decrypted: the passphrase is not the one that it was made with, or the file was changed; ` +
+        'set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE to the right one, or restore the file from a backup',
+    )
   }
-  const phrase = text.trim().split(/\s+/).join(' ')
-  if (validateMnemonic(phrase, wordlist)) return phrase
-  throw new PermanentError(`${file} does not hold a BIP-39 phrase; restore it from a backup`)
+}
+
+async function keyOf({kdf}: z.infer<typeof Header>, passphrase: string): Promise<Buffer> {
+  const derive = promisify<string, Buffer, number, {N: number; r: number; p: number; maxmem: number}, Buffer>(scrypt)
+  const {n, r, p, salt} = kdf
+  return await derive(passphrase.normalize('NFKD'), Buffer.from(salt, 'hex'), 32, {N: n, r, p, maxmem})
+}
+
+/** Whether a seed was made here, in this version's file or in that of an earlier one. */
+export function hasSeed(home: string): boolean {
+  return readIfThere(seedFile(home)) !== undefined || readIfThere(plaintextFile(home)) !== undefined
+}
+
+/** The phrase of this directory; undefined if none was made yet. */
+export async function readSeed(home: string, passphrase: string): Promise<string | undefined> {
+  const text = readIfThere(seedFile(home))
+  const plaintext = readIfThere(plaintextFile(home))
+  if (text !== undefined) {
+    const phrase = await decryptPhrase(text, passphrase, seedFile(home))
+    // Both are there where an earlier import died before its last step.
+    if (plaintext !== undefined && normalised(plaintext) === phrase) unlinkSync(plaintextFile(home))
+    return phrase
+  }
+  if (plaintext === undefined) return undefined
+  const phrase = normalised(plaintext)
+  if (!validateMnemonic(phrase, wordlist))
+    throw new PermanentError(`${plaintextFile(home)} does not hold a BIP-39 phrase; restore it from a backup`)
+  await writeSeed(home, phrase, passphrase)
+  return await readSeed(home, passphrase)
 }
 
 /** Makes the seed of this directory and returns its phrase; of two processes that do this at once, both return the same. */
-export function createSeed(home: string): string {
-  mkdirSync(home, {recursive: true})
-  const file = path.join(home, 'seed')
+export async function createSeed(home: string, passphrase: string): Promise<string> {
+  await writeSeed(home, generateMnemonic(wordlist, bits), passphrase)
+  return (await readSeed(home, passphrase))!
+}
+
+/** Writes the file, unless there is one. */
+export async function writeSeed(home: string, phrase: string, passphrase: string, n?: number): Promise<void> {
+  placeFile(seedFile(home), await encryptPhrase(phrase, passphrase, n))
+}
+
+/**
+ * The passphrase: of the settings, of the file that they name, or of the one beside the seed. The last is made where `mayMake`: on local
+ * chains, whose coins are worth nothing. Undefined if there is none.
+ */
+export function findPassphrase(settings: Settings, mayMake: boolean): string | undefined {
+  const {home, custodyPassphrase, custodyPassphraseFile} = settings
+  if (custodyPassphrase) return custodyPassphrase
+  if (custodyPassphraseFile) {
+    const text = readIfThere(custodyPassphraseFile)?.trim()
+    if (!text)
+      throw new PermanentError(
+        `CUSTODY_PASSPHRASE_FILE: ${custodyPassphraseFile} is missing or empty; it holds the passphrase of the seed`,
+      )
+    return text
+  }
+  if (mayMake && !hasEncryptedSeed(home)) placeFile(passphraseFile(home), `${randomBytes(24).toString('base64url')}\n`)
+  return readIfThere(passphraseFile(home))?.trim()
+}
+
+/** Whether only local chains are followed: custody may then make a seed and a passphrase by itself. */
+export function isLocal({devnet, chains}: Settings): boolean {
+  return devnet && [...chains.values()].every(({rpcUrl}) => !rpcUrl)
+}
+
+function hasEncryptedSeed(home: string): boolean {
+  return readIfThere(seedFile(home)) !== undefined
+}
+
+/** Writes a file of mode 0600 as a whole and durably, unless there is one of this name. */
+function placeFile(file: string, text: string): void {
+  const directory = path.dirname(file)
+  mkdirSync(directory, {recursive: true})
+  chmodSync(directory, 0o700)
   const temporary = `${file}.${process.pid}.tmp`
-  const descriptor = openSync(temporary, 'wx', 0o600)
-  writeSync(descriptor, `${generateMnemonic(wordlist, bits)}\n`)
-  fsyncSync(descriptor)
-  closeSync(descriptor)
+  writeDurably(temporary, text)
   try {
     linkSync(temporary, file) // unlike a rename, this fails where there is a file
   } catch (error) {
@@ -45,23 +163,44 @@ export function createSeed(home: string): string {
   } finally {
     unlinkSync(temporary)
   }
-  syncDirectory(home)
-  return readSeed(home)!
+  syncDirectory(directory)
 }
 
-function syncDirectory(directory: string): void {
+/** Writes a file of mode 0600 that is not there yet, and waits until it is on disk. */
+export function writeDurably(file: string, text: string): void {
+  const descriptor = openSync(file, 'wx', 0o600)
+  try {
+    writeSync(descriptor, text)
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Waits until the names in a directory are on disk. */
+export function syncDirectory(directory: string): void {
   const descriptor = openSync(directory, 'r')
   fsyncSync(descriptor)
   closeSync(descriptor)
 }
 
-/** The address at m/44'/60'/0'/0/index, in EIP-55 form. Holds no private key once it is made. */
-export async function evmAddresses(phrase: string): Promise<(index: number) => string> {
-  const branch = HDKey.fromMasterSeed(await mnemonicToSeed(phrase)).derive("m/44'/60'/0'/0")
-  const publicBranch = HDKey.fromExtendedKey(branch.publicExtendedKey)
-  branch.wipePrivateData()
-  return index => {
-    const {publicKey} = publicBranch.deriveChild(index)
-    return publicKeyToAddress(bytesToHex(secp256k1.Point.fromBytes(publicKey!).toBytes(false)))
+function normalised(text: string): string {
+  return text.trim().split(/\s+/).join(' ')
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
   }
 }

@@ -3,6 +3,7 @@
 import {type ChildProcess, fork} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {z} from 'zod'
+import {PermanentError} from './errors.ts'
 import type {Logger} from './log.ts'
 
 const READY_TIMEOUT_MS = 30_000
@@ -13,6 +14,9 @@ const HEALTHY_AFTER_MS = 60_000
 /** What a process says over IPC once it does its work; the API adds where it listens. */
 const Ready = z.object({ready: z.literal(true), url: z.string().optional()})
 export type Ready = z.infer<typeof Ready>
+
+/** What a process says instead where it cannot do its work, and an operator can help. */
+const Failed = z.object({failed: z.string()})
 
 export interface ChildOptions {
   name: string
@@ -58,18 +62,23 @@ export class Child {
         const {logFile} = this.#options
         reject(new Error(`${this.name} ${how}${logFile ? `; ${logFile} says why` : ''}`))
       }
+      const refuse = (why: string) => {
+        clearTimeout(timer)
+        reject(new PermanentError(`${this.name} cannot start: ${why}`))
+      }
       const timer = setTimeout(() => fail(`was not ready after ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS)
       this.#launch({
         ready: message => {
           clearTimeout(timer)
           resolve(message)
         },
+        failed: refuse,
         ended: how => fail(`ended before it was ready (${how})`),
       })
     })
   }
 
-  #launch(first?: {ready(message: Ready): void; ended(how: string): void}): void {
+  #launch(first?: {ready(message: Ready): void; failed(why: string): void; ended(how: string): void}): void {
     const {module, args = [], environment, logFile} = this.#options
     const output = logFile === undefined ? 2 : openSync(logFile, 'a', 0o600)
     const child = fork(module, args, {env: environment(), execArgv: [], stdio: ['ignore', output, output, 'ipc']})
@@ -78,8 +87,11 @@ export class Child {
     this.startedAt = new Date()
     this.#change('starting', child.pid)
     child.on('message', message => {
+      if (this.#process !== child) return
+      const failed = Failed.safeParse(message)
+      if (failed.success) return first?.failed(failed.data.failed)
       const {data} = Ready.safeParse(message)
-      if (!data || this.#process !== child) return
+      if (!data) return
       this.#change('running', child.pid)
       first?.ready(data)
     })

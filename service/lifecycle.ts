@@ -24,3 +24,9 @@ export function endWhenAsked(stop: () => Promise<void> = async () => {}): void {
 export function announceReady(details: Record<string, string> = {}): void {
   process.send?.({ready: true, ...details})
 }
+
+/** Tells the supervisor, if there is one, why the process cannot do its work, and ends it with exit code 1. */
+export function announceFailure(why: string): void {
+  if (process.send) process.send({failed: why}, () => process.exit(1))
+  else process.exit(1)
+}

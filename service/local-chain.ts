@@ -16,6 +16,7 @@ const READY_TIMEOUT_MS = 60_000
 const ANSWER_TIMEOUT_MS = 3000
 const WATCH_INTERVAL_MS = 500
 const LONGEST_WAIT_MS = 30_000
+const FIRST_COINS = 100n * 10n ** 18n
 
 /** What the chain's process writes once it serves. */
 const Devnet = z.object({
@@ -92,16 +93,35 @@ export class LocalChain {
     }
   }
 
-  /** The settings with which this chain's indexer follows it, from its first block on. */
+  /** The settings that tell this chain and its contracts from others; what is signed is bound to them. */
+  identity(): Record<string, string> {
+    const {chain_id, usdc_address} = this.#serving()
+    return {[`${this.chain}_CHAIN_ID`]: String(chain_id), [`${this.chain}_USDC_ADDRESS`]: usdc_address}
+  }
+
+  /** The settings with which this chain is followed, from its first block on, and sent to. */
   environment(): Record<string, string> {
-    const {rpc_url, chain_id, usdc_address} = this.#serving()
     return {
-      [`${this.chain}_RPC_URL`]: rpc_url,
-      [`${this.chain}_CHAIN_ID`]: String(chain_id),
-      [`${this.chain}_USDC_ADDRESS`]: usdc_address,
+      ...this.identity(),
+      [`${this.chain}_RPC_URL`]: this.rpcUrl,
       [`${this.chain}_FINALITY`]: 'tag',
       [`${this.chain}_TRACES`]: 'debug',
       [`${this.chain}_START_HEIGHT`]: '1',
+    }
+  }
+
+  /** Sends 100 coins to an address that has nothing. A node that does not answer is told about: the service runs without them, too. */
+  async fund(address: string): Promise<void> {
+    try {
+      const balance = await ask(this.rpcUrl, 'eth_getBalance', [address, 'latest'])
+      if (BigInt(balance) > 0n) return
+      await ask(this.rpcUrl, 'eth_sendTransaction', [{to: address, value: `0x${FIRST_COINS.toString(16)}`}])
+      this.#log.info({chain: this.chain, address}, 'the treasury got its first coins')
+    } catch (error) {
+      this.#log.warn(
+        {chain: this.chain, error: (error as Error).message},
+        'the treasury got no coins; payouts of the chain may wait for them',
+      )
     }
   }
 
@@ -167,16 +187,24 @@ export class LocalChain {
 
 /** Whether the node there does more than exist. */
 async function answers(rpcUrl: string): Promise<boolean> {
-  const question = {
-    method: 'POST',
-    headers: {'content-type': 'application/json'},
-    body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-  }
-  return await fetch(rpcUrl.replace(/^ws/, 'http'), question).then(
-    response => response.ok,
+  return await ask(rpcUrl, 'eth_chainId', []).then(
+    () => true,
     () => false,
   )
+}
+
+const Answer = z.object({result: z.string().optional(), error: z.object({message: z.string()}).optional()})
+
+async function ask(rpcUrl: string, method: string, params: unknown[]): Promise<string> {
+  const response = await fetch(rpcUrl.replace(/^ws/, 'http'), {
+    method: 'POST',
+    headers: {'content-type': 'application/json'},
+    body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  })
+  const {result, error} = Answer.parse(await response.json())
+  if (result === undefined) throw new Error(`${method}: ${error?.message ?? 'no answer'}`)
+  return result
 }
 
 /** Ends a process that was started detached, and all that it started in its group: the node. */

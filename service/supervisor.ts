@@ -1,7 +1,7 @@
 // The whole service on one machine: Postgres, local chains where no node is named, and a process each for custody, the API, the jobs
-// and every chain. Promises: once startService resolves, each of them runs, and is started again when it dies; stop() ends them all
-// within 10 seconds, whatever hangs; if this process is killed instead, its processes end by themselves, while Postgres and the local
-// chains live on and are adopted by the next start.
+// and every chain. Promises: once startService resolves, each of them runs, and is started again when it dies; API and jobs start only
+// once custody has seen the database, which may be an older copy; stop() ends them all within 10 seconds, whatever hangs; if this process
+// is killed instead, its processes end by themselves, while Postgres and the local chains live on and are adopted by the next start.
 import {mkdirSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
@@ -97,6 +97,8 @@ export class Supervisor {
     this.#step('the chains')
     await this.#untilFollowed()
     this.#goOn()
+    await this.#fundTreasuries()
+    this.#goOn()
     this.#writeService()
     return {
       home: this.#home,
@@ -163,7 +165,8 @@ export class Supervisor {
     for (const chain of this.#localChains) {
       chain.watch(() => {
         this.#writeService()
-        this.#children.find(child => child.name === indexerName(chain.chain))?.restart(CHILD_GRACE_MS)
+        for (const child of this.#children)
+          if (child.name === 'jobs' || child.name === indexerName(chain.chain)) child.restart(CHILD_GRACE_MS)
       })
     }
   }
@@ -180,11 +183,15 @@ export class Supervisor {
   // --- the processes ---
 
   async #startChildren(): Promise<void> {
-    const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody')
-    const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs')
+    const chains = this.#localChains
+    // Custody signs for a chain, and never talks to it.
+    const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody', () =>
+      merged(chains, chain => chain.identity()),
+    )
+    const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs', () => merged(chains, chain => chain.environment()))
     const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({PORT: String(this.#port)}))
     const indexers = this.#chains().map(({chain}) => {
-      const environment = () => this.#localChains.find(local => local.chain === chain)?.environment() ?? {}
+      const environment = () => chains.find(local => local.chain === chain)?.environment() ?? {}
       return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
     })
     this.#children.push(custody, jobs, api, ...indexers)
@@ -194,7 +201,9 @@ export class Supervisor {
         if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
       })
     }
-    const [{url}] = await Promise.all([api.start(), custody.start(), jobs.start()])
+    await custody.start()
+    this.#goOn()
+    const [{url}] = await Promise.all([api.start(), jobs.start()])
     if (!url) throw new Error('the API did not say where it listens')
     this.#apiUrl = url
     this.#port = Number(new URL(url).port) // a restarted API keeps it
@@ -241,6 +250,20 @@ export class Supervisor {
         )
         missing = missing.filter(code => !rows.some(({chain}) => chain === code))
       }
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** Gives the treasury of each local chain its first coins, once the indexer is there to see them arrive. */
+  async #fundTreasuries(): Promise<void> {
+    const client = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
+    await client.connect()
+    try {
+      const {rows} = await client.query<{chain: ChainCode; address: string}>(
+        `select c.chain, a.address from custody.address a join app.chain c using (family) where a.purpose = 'treasury'`,
+      )
+      for (const {chain, address} of rows) await this.#localChains.find(local => local.chain === chain)?.fund(address)
     } finally {
       await client.end()
     }
@@ -317,6 +340,10 @@ export async function startService(settings: Settings, options: ServiceOptions =
     await supervisor.stop()
     throw error
   }
+}
+
+function merged<T>(items: T[], environment: (item: T) => Record<string, string>): Record<string, string> {
+  return Object.assign({}, ...items.map(environment))
 }
 
 function indexerName(chain: ChainCode): string {

@@ -1,0 +1,184 @@
+// The journal outside the database: one JSON line per entry in $SLUICE_HOME/custody/journal.jsonl, for all streams. Promises: what append()
+// resolved for is on disk; the entries of a stream follow each other without a gap, and each carries the hash of the one before it; a last line
+// that a crash cut short is taken away (its signature was never given out); anything else that is wrong in the file stops the process.
+import {createHash} from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import path from 'node:path'
+import {z} from 'zod'
+import {PermanentError} from '../service/errors.ts'
+import {syncDirectory} from './seed.ts'
+
+const units = z.string().regex(/^\d+$/).nullable()
+const text = z.string().nullable()
+
+export const Entry = z.strictObject({
+  stream: z.string(),
+  seq: z.int().positive(),
+  kind: z.enum(['pay', 'sweep', 'withdraw', 'cancel', 'pool']),
+  subject_id: text,
+  merchant_id: text,
+  token: text,
+  amount: units,
+  destination: text,
+  source: text,
+  sender: text,
+  nonce: z.int().nullable(),
+  max_fee: units,
+  txid: text,
+  raw: text,
+  details: z.record(z.string(), z.union([z.string(), z.int()])),
+  signed_at: z.iso.datetime(),
+  hash: z.string(),
+})
+export type Entry = z.infer<typeof Entry>
+
+export interface Head {
+  seq: number
+  hash: string
+}
+
+export const noHead: Head = {seq: 0, hash: ''}
+export const journalFile = (home: string) => path.join(home, 'custody', 'journal.jsonl')
+
+/** The hash of an entry, which follows one with the hash `previous`. */
+export function hashOf(previous: string, {hash: _, ...entry}: Omit<Entry, 'hash'> & {hash?: string}): string {
+  return createHash('sha256')
+    .update(previous + canonical(entry))
+    .digest('hex')
+}
+
+/** JSON with the keys of every object in order, so that it does not matter who wrote it. */
+function canonical(value: unknown): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${pairs.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
+}
+
+/** Every entry of a journal file in order, checked, and where its line ends. A line without an end is not given. */
+export function* readEntries(file: string): Generator<{entry: Entry; end: number}> {
+  const heads = new Map<string, Head>()
+  let number = 0
+  for (const {line, end} of readLines(file)) {
+    number++
+    const {data: entry} = Entry.safeParse(parseJson(line))
+    const {seq, hash} = heads.get(entry?.stream ?? '') ?? noHead
+    if (!entry || entry.seq !== seq + 1 || entry.hash !== hashOf(hash, entry))
+      throw new PermanentError(
+        `${file}: line ${number} is damaged or was changed, so it cannot be known what was signed; restore the file from a copy. ` +
+          'If there is none, and the database is surely not an older copy, move the file away: it is written anew from the database',
+      )
+    heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
+    yield {entry, end}
+  }
+}
+
+export class JournalFile {
+  readonly file: string
+  readonly #heads = new Map<string, Head>()
+  #descriptor = -1
+  #size = 0
+
+  constructor(file: string) {
+    this.file = file
+    this.#open()
+  }
+
+  #open(): void {
+    const directory = path.dirname(this.file)
+    mkdirSync(directory, {recursive: true})
+    chmodSync(directory, 0o700)
+    const existed = existsSync(this.file)
+    this.#heads.clear()
+    this.#size = 0
+    if (existed) {
+      for (const {entry, end} of readEntries(this.file)) {
+        this.#heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
+        this.#size = end
+      }
+    }
+    if (this.#descriptor !== -1) closeSync(this.#descriptor)
+    this.#descriptor = openSync(this.file, 'a', 0o600)
+    if (!existed) syncDirectory(directory)
+    this.#cutTail()
+  }
+
+  get streams(): string[] {
+    return [...this.#heads.keys()]
+  }
+
+  head(stream: string): Head {
+    return this.#heads.get(stream) ?? noHead
+  }
+
+  /** Reads the file again if somebody put another one in its place, or wrote to it. */
+  refresh(): void {
+    const now = statSync(this.file, {throwIfNoEntry: false})
+    const known = fstatSync(this.#descriptor)
+    if (now?.ino !== known.ino || now.size < this.#size) this.#open()
+    else if (now.size > this.#size) this.#open() // or a write of ours that failed half-way: its beginning is read, or cut
+  }
+
+  /** Resolves nothing: when it returns, the entries are on disk. */
+  append(entries: Entry[]): void {
+    writeAll(this.#descriptor, entries.map(entry => `${JSON.stringify(entry)}\n`).join(''))
+    fsyncSync(this.#descriptor)
+    this.#size = fstatSync(this.#descriptor).size
+    for (const {stream, seq, hash} of entries) this.#heads.set(stream, {seq, hash})
+  }
+
+  close(): void {
+    closeSync(this.#descriptor)
+  }
+
+  #cutTail(): void {
+    if (fstatSync(this.#descriptor).size === this.#size) return
+    ftruncateSync(this.#descriptor, this.#size)
+    fsyncSync(this.#descriptor)
+  }
+}
+
+function* readLines(file: string): Generator<{line: string; end: number}> {
+  const descriptor = openSync(file, 'r')
+  const chunk = Buffer.alloc(1024 * 1024)
+  let rest = Buffer.alloc(0)
+  let end = 0
+  try {
+    for (;;) {
+      const count = readSync(descriptor, chunk)
+      if (count === 0) return
+      rest = Buffer.concat([rest, chunk.subarray(0, count)])
+      for (let at = rest.indexOf(10); at !== -1; at = rest.indexOf(10)) {
+        end += at + 1
+        yield {line: rest.toString('utf8', 0, at), end}
+        rest = rest.subarray(at + 1)
+      }
+    }
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function writeAll(descriptor: number, content: string): void {
+  const bytes = Buffer.from(content)
+  for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done)
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,84 @@
+// Custody's door: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the
+// owner of the directory alone; the token is a new one at each start; a request without it is refused before its body is read; a request
+// that is no known intent is refused whole.
+import {randomBytes, timingSafeEqual} from 'node:crypto'
+import {chmodSync, mkdirSync, rmSync} from 'node:fs'
+import path from 'node:path'
+import Fastify, {type FastifyError, type FastifyReply, type FastifyRequest} from 'fastify'
+import type {z} from 'zod'
+import {PermanentError} from '../service/errors.ts'
+import {custodyDoor, writeWhole} from '../service/home.ts'
+import type {Logger} from '../service/log.ts'
+import type {Custody} from './custody.ts'
+import {CheckRequest, SignRequest} from './intents.ts'
+
+const bodyLimit = 512 * 1024
+/** Operating systems allow 103 to 107 bytes. */
+const longestSocketPath = 103
+
+class InvalidRequest extends Error {
+  readonly details: {path: string; message: string}[]
+
+  constructor({issues}: z.ZodError) {
+    super('the request is not one that custody knows')
+    this.details = issues.map(({path, message}) => ({path: path.join('.'), message}))
+  }
+}
+
+/** Opens the door of a custody that holds the lock. Resolves to what closes it. */
+export async function openDoor(home: string, custody: Custody, log: Logger): Promise<() => Promise<void>> {
+  const {socket, tokenFile} = custodyDoor(home)
+  if (Buffer.byteLength(socket) > longestSocketPath)
+    throw new PermanentError(
+      `${socket} is too long for a unix socket (${longestSocketPath} bytes); set SLUICE_HOME to a shorter path`,
+    )
+  mkdirSync(path.dirname(socket), {recursive: true})
+  chmodSync(path.dirname(socket), 0o700)
+  const token = randomBytes(32).toString('base64url')
+  const server = buildServer(custody, token, log)
+  rmSync(socket, {force: true}) // of one that was killed: whoever holds the lock is alone
+  await server.listen({path: socket})
+  chmodSync(socket, 0o600)
+  writeWhole(tokenFile, token)
+  return () => server.close()
+}
+
+function buildServer(custody: Custody, token: string, log: Logger) {
+  const server = Fastify({bodyLimit, requestTimeout: 30_000, forceCloseConnections: true})
+  const expected = Buffer.from(`Bearer ${token}`)
+  server.addHook('onRequest', async (request, reply) => {
+    const given = Buffer.from(request.headers.authorization ?? '')
+    if (given.length === expected.length && timingSafeEqual(given, expected)) return
+    log.warn({method: request.method}, 'a request without the token was refused')
+    await reply
+      .code(401)
+      .send({error: 'unauthorized', message: 'custody wants the token of its token file, as a Bearer token'})
+  })
+  server.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send({error: 'route_not_found', message: 'custody knows POST /sign and POST /check'}),
+  )
+  server.setErrorHandler(sendError)
+  server.post('/sign', async request => ({results: await custody.sign(parse(SignRequest, request.body).intents)}))
+  server.post('/check', async request => await custody.check(parse(CheckRequest, request.body).payout_id))
+  return server
+
+  function sendError(error: FastifyError | InvalidRequest, _request: FastifyRequest, reply: FastifyReply) {
+    const {message} = error
+    if (error instanceof InvalidRequest) {
+      log.warn({details: error.details}, 'a request that is not known was refused')
+      return reply.code(400).send({error: 'invalid_request', message, details: error.details})
+    }
+    const status = error.statusCode ?? 500
+    if (status < 500) return reply.code(status).send({error: 'invalid_request', message, details: []})
+    log.error({error: message, stack: error.stack}, 'a request failed')
+    return reply
+      .code(500)
+      .send({error: 'internal_error', message: 'nothing was signed for this request; the log of custody says why'})
+  }
+}
+
+function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
+  const result = schema.safeParse(body)
+  if (!result.success) throw new InvalidRequest(result.error)
+  return result.data
+}
