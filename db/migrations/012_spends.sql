@@ -228,13 +228,14 @@ $$;
 
 create function app.payout_shortage(of_payout uuid, network_fee numeric) returns text
 language sql stable security definer set search_path = pg_catalog as $$
-  select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee) from app.payout p where p.id = of_payout
+  select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $$;
 comment on function app.payout_shortage is 'What the treasury lacks for paying a payout now, without anybody else''s money; null if nothing.';
 
 create function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
 language sql stable security definer set search_path = pg_catalog as $$
-  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee), 0) from app.payout p where p.id = of_payout
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee), 0)
+  from app.payout p where p.id = of_payout
 $$;
 comment on function app.payout_shortfall is 'How much of a payout''s token the treasury lacks for paying it now, in base units: what sweeps of the merchant''s addresses can bring.';
 
