@@ -12,8 +12,11 @@ const Service = z.object({
   started_at: z.iso.datetime(),
   api_url: z.url(),
   database_url: z.string(),
-  /** How to reach the node of each chain that is followed. */
-  chains: z.record(z.string(), z.object({rpc_url: z.string(), local: z.boolean()})),
+  /** How to reach the node of each chain that is followed, and the contracts of its tokens by their codes. */
+  chains: z.record(
+    z.string(),
+    z.object({rpc_url: z.string(), local: z.boolean(), tokens: z.record(z.string(), z.string()).default({})}),
+  ),
 })
 export type Service = z.infer<typeof Service>
 
