@@ -76,21 +76,13 @@ export class ChainWriter {
         inclusions,
       })
     }
-    await this.client.query('begin')
-    for (const block of dropped.reverse()) await this.remove(block)
-    for (const block of this.blocks.slice(from)) await this.insert(block)
-    await this.touchStatus()
-    await this.client.query('commit')
+    await this.replace(dropped, this.blocks.slice(from))
   }
 
   /** As evm-processor after a restart: the newest blocks are deleted and inserted again in one transaction. */
   async readAgain(count: number): Promise<void> {
     const blocks = this.blocks.slice(1).slice(-count)
-    await this.client.query('begin')
-    for (const block of blocks.toReversed()) await this.remove(block)
-    for (const block of blocks) await this.insert(block)
-    await this.touchStatus()
-    await this.client.query('commit')
+    await this.replace(blocks, blocks)
   }
 
   /** Back to a height, below the final one only if an operator asked for it. */
@@ -111,6 +103,19 @@ export class ChainWriter {
 
   close(): Promise<void> {
     return this.client.end()
+  }
+
+  private async replace(gone: TestBlock[], come: TestBlock[]): Promise<void> {
+    await this.client.query('begin')
+    try {
+      for (const block of gone.toReversed()) await this.remove(block)
+      for (const block of come) await this.insert(block)
+      await this.touchStatus()
+      await this.client.query('commit')
+    } catch (error) {
+      await this.client.query('rollback')
+      throw error
+    }
   }
 
   private async remove({height, transfers, inclusions}: TestBlock): Promise<void> {

@@ -82,20 +82,44 @@ export class Money {
     if (!(await this.eth.finalize(height))) throw new Error(`block ${height} cannot be final`)
   }
 
-  /** As an operator asks for it: the newest `depth` blocks are gone, final or not. */
-  async rewind(depth: number): Promise<void> {
-    const height = this.eth.head.height - depth
-    await this.db.rows(`select app.request_rewind('ETH', $1)`, [height])
-    await this.eth.rewind(height)
+  /** As an operator asks for it: a transfer that was final is gone, everything that came after it is there again. That alone is left to decide. */
+  async lose(txid: string): Promise<void> {
+    const at = this.eth.blocks.findIndex(({transfers}) => transfers.some(transfer => transfer.txid === txid))
+    const tail = this.eth.blocks.slice(at)
+    await this.rewindBelow(at)
+    const add = tail.map(({transfers, inclusions}) => {
+      return {transfers: transfers.filter(transfer => transfer.txid !== txid), inclusions}
+    })
+    await this.eth.write({add})
+    await this.finalize()
+    await this.db.rows(
+      `select app.resolve_incident(i.id, 'kept') from app.incident i
+       where i.resolved_at is null and i.subject not in (select d.id::text from app.deposit d where d.txid = $1)`,
+      [txid],
+    )
+  }
+
+  async rewindBelow(height: number): Promise<void> {
+    await this.db.rows(`select app.request_rewind('ETH', $1)`, [height - 1])
+    await this.eth.rewind(height - 1)
+  }
+
+  /** It is there again, in a new block that is final. */
+  async giveBack(txid: string, address: string, amount: number): Promise<void> {
+    await this.block([{txid, amount: BigInt(amount), recipient: address}], [])
+    await this.finalize()
   }
 
   /** An operator's answer to everything that is open. */
   async resolve(decision: 'kept' | 'reorged'): Promise<void> {
-    await this.db.rows(
-      `select app.resolve_incident(id, case when kind like 'final_deposit_%' then $1 else 'kept' end) from (
-         select id, kind from app.incident where resolved_at is null order by id) i`,
-      [decision],
+    await this.db.rows('select app.resolve_incident(id, $1) from app.incident where resolved_at is null', [decision])
+  }
+
+  async incidents(): Promise<string[]> {
+    const open = await this.db.rows<{kind: string}>(
+      'select kind from app.incident where resolved_at is null order by id',
     )
+    return open.map(({kind}) => kind)
   }
 
   // What the API does ------------------------------------------------------------------------------------------------------------------

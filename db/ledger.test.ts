@@ -1,0 +1,675 @@
+// Transactions of ours and what follows when one is final: the ledger, whose money the treasury holds, and what becomes of a payout when the
+// chain takes back what was final. With the role of the worker and a chain that a test writes; the books are looked at after every test.
+import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {type Mined, Money} from '../test/support/money.ts'
+import type {TestUser} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
+
+let money: Money
+
+beforeAll(async () => {
+  money = await Money.open()
+  await money.topUp('ETH', 1_000_000)
+})
+afterAll(() => money.close())
+afterEach(async () => {
+  await assertBooks(money.db)
+  expect(await money.incidents()).toEqual([])
+})
+
+/** Everything that is the operator's, but the ether for network fees, is gone: the next test starts with none. */
+async function spendOperatorFunds(): Promise<void> {
+  const left = await money.operatorFunds()
+  if (left > 0) await withdraw(left)
+}
+
+async function withdraw(amount: number, mined?: Mined): Promise<void> {
+  const [spend] = await money.db.rows<{id: string}>(
+    `select app.begin_withdrawal('ETH', 'USDC', $1, '0xOperator', 10) as id`,
+    [amount],
+  )
+  await money.mineFinally([(await money.attempt(spend!.id))!], mined)
+}
+
+interface Rich {
+  user: TestUser
+  payout: string
+  deposit: string
+}
+
+/** A merchant whose final deposit was claimed. */
+async function claimed({amount = 1000, token = 'USDC', sweepFirst = false} = {}): Promise<Rich> {
+  const user = await money.merchant()
+  const deposit = await money.deposit(user.address, amount, {token})
+  return {user, deposit, payout: await money.claim(user, token, {sweepFirst})}
+}
+
+/** As before, and the deposit was swept. */
+async function swept(options: {amount?: number; token?: string} = {}): Promise<Rich> {
+  const rich = await claimed(options)
+  await money.work('begin_sweeping', rich.payout)
+  await sweepFinally(rich.payout, rich.user.address, options.token)
+  return rich
+}
+
+async function sweepFinally(payout: string | null, address: string, token = 'USDC', mined?: Mined): Promise<void> {
+  expect(await money.sweep(payout, [address], token)).toBeNull()
+  await money.mineFinally([(await money.attempt(await money.sweepOf(address, token)))!], mined)
+}
+
+const held = async (address: string, token = 'USDC') => {
+  const [row] = await money.db.rows<{amount: string}>(
+    'select amount from app.holding where address = $1 and token = $2',
+    [address, token],
+  )
+  return Number(row?.amount ?? 0)
+}
+
+const share = async ({merchantId}: TestUser, token = 'USDC') => {
+  const [row] = await money.db.rows<{amount: string}>(
+    'select amount from app.treasury_share where merchant_id = $1 and token = $2',
+    [merchantId, token],
+  )
+  return Number(row?.amount ?? 0)
+}
+
+const eventsOf = async (payout: string) =>
+  (await money.db.rows<{type: string}>('select type from app.event where subject_id = $1', [payout])).map(e => e.type)
+
+describe('a payment', () => {
+  test('completes its payout once it is final, and not before', async () => {
+    const {user, payout} = await swept()
+    const before = await money.operatorFunds()
+    const txid = await money.payAndSign(payout)
+    await money.mine([txid])
+    expect([await money.status(payout), await eventsOf(payout)]).toEqual(['paying', []])
+    await money.finalize()
+    expect([await money.status(payout), await eventsOf(payout)]).toEqual(['completed', ['payout.completed']])
+    const [row] = await money.db.rows('select txid, net::int, network_fee::int from app.payout where id = $1', [payout])
+    expect(row).toEqual({txid, net: 990, network_fee: 14}) // the sweep and the payment
+    expect([await money.balance(user), await share(user), await money.operatorFunds()]).toEqual([0, 0, before + 10])
+  })
+
+  test('that leaves the chain and comes back elsewhere completes it once', async () => {
+    const {payout} = await swept()
+    const txid = await money.payAndSign(payout)
+    await money.mine([txid])
+    await money.eth.write({drop: 1, add: [[], []]})
+    await money.finalize()
+    expect(await money.status(payout)).toBe('paying')
+    await money.mineFinally([txid])
+    expect([await money.status(payout), await eventsOf(payout)]).toEqual(['completed', ['payout.completed']])
+  })
+
+  test('counts whichever of its attempts is mined', async () => {
+    for (const mined of [0, 1, 2]) {
+      const {payout} = await swept()
+      const attempts = [await money.payAndSign(payout)]
+      const spend = await money.payment(payout)
+      attempts.push((await money.attempt(spend, {price: 2}))!, (await money.attempt(spend, {price: 3}))!)
+      await assertBooks(money.db)
+      await money.mineFinally([attempts[mined]!], {fee: 21})
+      expect(await money.status(payout)).toBe('completed')
+      expect(await money.db.rows('select txid from app.payout where id = $1', [payout])).toEqual([
+        {txid: attempts[mined]},
+      ])
+    }
+  })
+
+  test('that is mined and reverted fails the payout, gives the balance back, and costs the operator the network fee', async () => {
+    const {user, payout} = await swept()
+    const [tokens, ether] = [await money.operatorFunds(), await money.operatorFunds('ETH')]
+    await money.mineFinally([await money.payAndSign(payout)], {success: false, fee: 9})
+    expect(await money.status(payout)).toBe('failed transaction_reverted')
+    expect([await money.balance(user), await share(user)]).toEqual([1000, 1000])
+    expect([await money.operatorFunds(), await money.operatorFunds('ETH')]).toEqual([tokens, ether - 9])
+    expect(await eventsOf(payout)).toEqual(['payout.failed'])
+    await money.mineFinally([await money.payAndSign(await money.claim(user))])
+    expect(await money.balance(user)).toBe(0)
+  })
+
+  test('that the operator cancels while it is paying fails once the cancel is final; if the payment is mined after all, it completes', async () => {
+    for (const mined of ['effect', 'cancel']) {
+      const {user, payout} = await swept()
+      const effect = await money.payAndSign(payout)
+      await money.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+      const spend = await money.payment(payout)
+      expect(await money.attempt(spend, {price: 2})).toBeUndefined()
+      const cancel = (await money.attempt(spend, {kind: 'cancel', price: 2}))!
+      await money.mineFinally([mined === 'effect' ? effect : cancel])
+      expect(await money.status(payout)).toBe(mined === 'effect' ? 'completed' : 'failed cancelled')
+      expect(await money.balance(user)).toBe(mined === 'effect' ? 0 : 1000)
+    }
+  })
+
+  test.each(['swept', 'paying'])(
+    'whose nonce a transaction uses that nobody here knows fails its payout, with an incident: %s',
+    async state => {
+      const {user, payout} = await swept()
+      const before = [await money.operatorFunds(), await money.operatorFunds('ETH')]
+      await money.pay(payout)
+      const spend = await money.payment(payout)
+      if (state === 'paying') await money.attempt(spend)
+      const [{nonce}] = (await money.db.rows<{nonce: number}>('select nonce from app.spend where id = $1', [
+        spend,
+      ])) as [{nonce: number}]
+      await money.block([], [{txid: money.newTxid(), sender: money.treasury, nonce, fee: 4n}])
+      expect(await money.work('why_halted', 'ETH')).toMatch(
+        /^incident \d+ \(unknown_transaction\) waits for the operator$/,
+      )
+      expect(await money.status(payout)).toBe(state)
+      await money.finalize()
+      expect([await money.status(payout), await money.balance(user)]).toEqual(['failed broadcast_rejected', 1000])
+      expect([await money.operatorFunds(), await money.operatorFunds('ETH')]).toEqual([before[0], before[1]! - 4])
+      await money.resolve('kept')
+      await money.eth.readAgain(1)
+      expect(await money.work('why_halted', 'ETH')).toBeNull()
+    },
+  )
+
+  test('is signed and stored in order, never after it was final, and never beyond what the treasury can pay for', async () => {
+    const {payout} = await swept()
+    await money.pay(payout)
+    const spend = await money.payment(payout)
+    const store = (number: number, price: number, txid = `0x${number}-${price}`) =>
+      money.work<boolean>('store_attempt', spend, number, 'effect', txid, '0x02', 990, price, price, 10)
+    expect(await store(2, 1)).toBe(false)
+    expect(await store(1, 1)).toBe(true)
+    expect(await store(1, 2)).toBe(false)
+    expect(await store(2, 1_000_000)).toBe(false)
+    expect(await store(2, 2)).toBe(true)
+    await money.mineFinally(['0x2-2'])
+    expect(await store(3, 3)).toBe(false)
+  })
+
+  test('begins once, however often it is begun, and its attempts are stored once', async () => {
+    const {payout} = await swept()
+    await Promise.all(Array.from({length: 8}, () => money.pay(payout)))
+    const spend = await money.payment(payout)
+    const store = (txid: string) =>
+      money.work<boolean>('store_attempt', spend, 1, 'effect', txid, '0x02', 990, 1, 1, 10)
+    const stored = await Promise.all(['0xa1', '0xa2', '0xa3', '0xa4'].map(store))
+    expect(stored.filter(Boolean)).toHaveLength(1)
+    await money.mineFinally([['0xa1', '0xa2', '0xa3', '0xa4'][stored.indexOf(true)]!])
+    expect(await money.status(payout)).toBe('completed')
+  })
+})
+
+describe('a sweep', () => {
+  test("of a token moves what its address holds to the treasury, to its merchant's share; the operator pays for it", async () => {
+    const {user, payout} = await claimed()
+    await money.work('begin_sweeping', payout)
+    const [tokens, ether] = [await money.operatorFunds(), await money.operatorFunds('ETH')]
+    expect(await held(user.address)).toBe(1000)
+    await sweepFinally(payout, user.address, 'USDC', {fee: 8})
+    expect([await held(user.address), await share(user)]).toEqual([0, 1000])
+    expect([await money.operatorFunds(), await money.operatorFunds('ETH')]).toEqual([tokens, ether - 8])
+  })
+
+  test('is no top-up of the treasury, before it is final and after', async () => {
+    const {payout, user} = await claimed()
+    await money.work('begin_sweeping', payout)
+    await money.sweep(payout, [user.address])
+    await money.mine([(await money.attempt(await money.sweepOf(user.address)))!])
+    const topUps = () => money.db.rows('select id from app.deposit where address = $1', [money.treasury])
+    const before = await topUps()
+    await money.finalize()
+    expect(await topUps()).toEqual(before)
+  })
+
+  test('of ether is paid for by its address, and the merchant owns all the same what was deposited', async () => {
+    const {user, payout} = await claimed({token: 'ETH'})
+    const before = await money.operatorFunds('ETH')
+    await money.work('begin_sweeping', payout)
+    await sweepFinally(payout, user.address, 'ETH', {fee: 8})
+    expect([await held(user.address, 'ETH'), await share(user, 'ETH')]).toEqual([2, 998])
+    expect(await money.operatorFunds('ETH')).toBe(before - 8)
+    await money.mineFinally([await money.payAndSign(payout)], {fee: 7})
+    expect(await money.status(payout)).toBe('completed')
+    expect(await money.operatorFunds('ETH')).toBe(before - 8 - 7 + 10 - 2) // the service fee, and 2 that stay on the address
+  })
+
+  test('may move less when it is replaced; what stays on the address can be swept later', async () => {
+    const {user, payout} = await claimed({token: 'ETH'})
+    await money.work('begin_sweeping', payout)
+    await money.sweep(payout, [user.address], 'ETH')
+    const spend = await money.sweepOf(user.address, 'ETH')
+    await money.attempt(spend)
+    const second = (await money.attempt(spend, {price: 3, amount: '970'}))!
+    await money.mineFinally([second], {fee: 20})
+    expect([await held(user.address, 'ETH'), await share(user, 'ETH')]).toEqual([10, 990])
+  })
+
+  test.each(['reverted', 'cancelled'] as const)(
+    'that was %s leaves the money where it is, and it can be swept again',
+    async how => {
+      const {user, payout} = await claimed()
+      await money.work('begin_sweeping', payout)
+      await money.sweep(payout, [user.address])
+      const spend = await money.sweepOf(user.address)
+      if (how === 'cancelled') await money.work('cancel_spend', spend)
+      const txid = await money.attempt(spend, how === 'cancelled' ? {kind: 'cancel'} : {})
+      await money.mineFinally([txid!], {success: how !== 'reverted'})
+      expect(await money.db.rows('select outcome from app.spend where id = $1', [spend])).toEqual([{outcome: how}])
+      expect([await held(user.address), await share(user)]).toEqual([1000, 0])
+      await sweepFinally(payout, user.address)
+      expect([await held(user.address), await share(user)]).toEqual([0, 1000])
+    },
+  )
+
+  test('of an address that has one under way is waited for instead, by whoever needs it', async () => {
+    const {user, payout: first} = await claimed()
+    await money.deposit(user.address, 500)
+    const second = await money.claim(user)
+    for (const payout of [first, second]) {
+      await money.work('begin_sweeping', payout)
+      await money.sweep(payout, [user.address])
+    }
+    const spend = await money.sweepOf(user.address)
+    const linked = await money.db.rows('select payout_id from app.payout_sweep where spend_id = $1', [spend])
+    expect(linked).toHaveLength(2)
+    for (const payout of [first, second]) {
+      await money.work('begin_paying_from_treasury', payout)
+      expect(await money.status(payout)).toBe('sweeping')
+    }
+    await money.db.rows('delete from graphile_worker._private_jobs')
+    await money.mineFinally([(await money.attempt(spend))!])
+    const woken = await money.db.rows<{key: string}>(`select key from graphile_worker.jobs where key like 'payout:%'`)
+    expect(woken.map(({key}) => key).sort()).toEqual([`payout:${first}`, `payout:${second}`].sort())
+    for (const payout of [first, second]) expect(await money.pay(payout)).toBeNull()
+  })
+
+  test('of many addresses begins at once, each with a nonce of its own, and never moves what is not final', async () => {
+    const {user, payout} = await claimed()
+    const users = [user, ...(await Promise.all(Array.from({length: 4}, () => money.user(user.merchantId))))]
+    for (const {address} of users.slice(1)) await money.deposit(address, 100, {final: false})
+    await money.work('begin_sweeping', payout)
+    const addresses = users.map(({address}) => address)
+    const begin = () =>
+      money.work('begin_sweeps', payout, 'ETH', 'USDC', addresses, [1000, ...Array(4).fill(100)], Array(5).fill(10))
+    expect(await begin()).toBeNull()
+    const underWay = () => money.db.rows(`select id from app.spend where payout_id = $1 and kind = 'sweep'`, [payout])
+    expect(await underWay()).toHaveLength(1)
+    await money.finalize()
+    expect(await begin()).toBeNull()
+    expect(await underWay()).toHaveLength(5)
+    const sweepable = await money.jobs.query('select * from app.sweepable($1, 1, 100)', [payout])
+    expect(sweepable.rows.map(({amount}) => Number(amount))).toEqual([1000, 100, 100, 100, 100])
+  })
+
+  test('begins for no more than the treasury can pay the network for, and says what is short', async () => {
+    const {user, payout} = await claimed()
+    await money.work('begin_sweeping', payout)
+    const ether = await money.operatorFunds('ETH')
+    const short = await money.work('begin_sweeps', payout, 'ETH', 'USDC', [user.address], [1000], [ether + 5])
+    expect(short).toBe('ETH for sweeping short by 5 base units')
+  })
+})
+
+describe('whose money pays:', () => {
+  beforeAll(spendOperatorFunds)
+
+  test("never another merchant's", async () => {
+    const rich = await swept({amount: 5000})
+    const {payout, user} = await claimed()
+    expect(await money.work('payout_shortage', payout, 10)).toBe('USDC short by 990 base units')
+    expect(await money.pay(payout)).toBe('USDC short by 990 base units')
+    expect(await money.status(payout)).toBe('swept')
+    expect(await money.db.rows(`select from app.spend where payout_id = $1`, [payout])).toEqual([])
+    await sweepFinally(null, user.address)
+    expect(await money.pay(payout)).toBeNull()
+    for (const one of [payout, rich.payout])
+      await money.mineFinally([
+        one === payout ? (await money.attempt(await money.payment(one)))! : await money.payAndSign(one),
+      ])
+    expect(await money.operatorFunds()).toBe(10 + 50)
+  })
+
+  test("the operator's own, until the merchant's addresses are swept", async () => {
+    await spendOperatorFunds()
+    await money.topUp('USDC', 989)
+    const {payout, user} = await claimed()
+    expect(await money.pay(payout)).toBe('USDC short by 1 base units')
+    await money.topUp('USDC', 1)
+    await money.mineFinally([await money.payAndSign(payout)])
+    expect([await money.operatorFunds(), await share(user)]).toEqual([0, -1000])
+    await sweepFinally(null, user.address)
+    expect([await money.operatorFunds(), await share(user)]).toEqual([1000, 0])
+    await spendOperatorFunds()
+  })
+
+  test("the part that was swept of the merchant's, and the operator's own for the rest", async () => {
+    const user = await money.merchant()
+    const second = await money.user(user.merchantId)
+    await money.deposit(user.address, 600)
+    await money.deposit(second.address, 400)
+    await sweepFinally(null, user.address)
+    const payout = await money.claim(user)
+    expect(await money.pay(payout)).toBe('USDC short by 390 base units')
+    await money.topUp('USDC', 390)
+    await money.mineFinally([await money.payAndSign(payout)])
+    expect([await money.operatorFunds(), await share(user)]).toEqual([0, -400])
+    await sweepFinally(null, second.address)
+    expect([await money.operatorFunds(), await share(user)]).toEqual([400, 0])
+    await spendOperatorFunds()
+  })
+
+  test('no money twice: what one payout reserves, another does not have, until that fails', async () => {
+    await money.topUp('USDC', 990)
+    const [first, second] = [await claimed(), await claimed()]
+    const shorts = await Promise.all([money.pay(first.payout), money.pay(second.payout)])
+    expect(shorts.filter(short => short === null)).toHaveLength(1)
+    expect(shorts.find(short => short)).toBe('USDC short by 990 base units')
+    const [winner, loser] = shorts[0] === null ? [first, second] : [second, first]
+    await money.work('fail_payout', winner.payout, 'timed_out', 'because')
+    await money.mineFinally([await money.payAndSign(loser.payout)])
+    await money.attempt(await money.payment(winner.payout), {kind: 'cancel'})
+    await spendOperatorFunds()
+  })
+
+  test("a merchant's share once, for two payouts of it", async () => {
+    const {user, payout} = await swept()
+    await money.deposit(user.address, 1000)
+    const second = await money.claim(user)
+    const shorts = await Promise.all([money.pay(payout), money.pay(second)])
+    expect(shorts.filter(short => short === null)).toHaveLength(1)
+    // The one that got it leaves its service fee with the operator only when it is final.
+    expect(shorts.find(short => short)).toBe('USDC short by 980 base units')
+  })
+
+  test("the operator's ether for the network fee", async () => {
+    const {payout} = await swept()
+    const ether = await money.operatorFunds('ETH')
+    expect(await money.work('payout_shortage', payout, ether)).toBeNull()
+    expect(await money.work('payout_shortage', payout, ether + 3)).toBe('ETH for the network fee short by 3 base units')
+  })
+
+  test("a withdrawal takes no more than the operator's own, and nothing where it reverts", async () => {
+    await swept({amount: 5000})
+    await spendOperatorFunds()
+    await money.topUp('USDC', 100)
+    await expect(withdraw(101)).rejects.toThrow('USDC short by 1 base units')
+    await withdraw(60, {success: false})
+    expect(await money.operatorFunds()).toBe(100)
+    await withdraw(100)
+    expect(await money.operatorFunds()).toBe(0)
+  })
+})
+
+describe('a final deposit that the chain takes back', () => {
+  beforeAll(async () => {
+    await money.topUp('USDC', 100_000)
+  })
+
+  /** A merchant with two final deposits, 1000 and 500, both claimed. */
+  async function two(): Promise<Rich> {
+    const user = await money.merchant()
+    const deposit = await money.deposit(user.address, 1000)
+    await money.deposit((await money.user(user.merchantId)).address, 500)
+    return {user, deposit, payout: await money.claim(user)}
+  }
+
+  const early: Record<string, (rich: Rich) => Promise<unknown>> = {
+    async pending() {},
+    sweeping: ({payout}) => money.work('begin_sweeping', payout),
+    async 'sweeping, with a sweep under way'({payout, user}) {
+      await money.work('begin_sweeping', payout)
+      await money.sweep(payout, [user.address])
+      await money.attempt(await money.sweepOf(user.address))
+    },
+    async swept({payout}) {
+      await money.work('begin_sweeping', payout)
+      await money.work('begin_paying_from_treasury', payout)
+    },
+    'swept, with a nonce': ({payout}) => money.pay(payout),
+  }
+
+  test.each(Object.entries(early))('fails a payout that is %s, and gives back the others', async (_, reach) => {
+    const rich = await two()
+    await reach(rich)
+    await money.lose(rich.deposit)
+    expect([await money.incidents(), await money.balance(rich.user)]).toEqual([['final_deposit_vanished'], 0])
+    await money.resolve('reorged')
+    expect([await money.status(rich.payout), await money.balance(rich.user)]).toEqual(['failed deposit_reorged', 500])
+    await assertBooks(money.db)
+    await money.giveBack(rich.deposit, rich.user.address, 1000)
+    expect(await money.balance(rich.user)).toBe(1500)
+    expect(
+      (await money.db.rows('select from app.adjustment where merchant_id = $1', [rich.user.merchantId])).length,
+    ).toBe(0)
+  })
+
+  test('and that nobody claimed is taken off the balance, and counts again when it comes back', async () => {
+    const user = await money.merchant()
+    const deposit = await money.deposit(user.address, 1000)
+    await money.lose(deposit)
+    await money.resolve('reorged')
+    expect(await money.balance(user)).toBe(0)
+    await assertBooks(money.db)
+    await money.giveBack(deposit, user.address, 1000)
+    expect(await money.balance(user)).toBe(1000)
+  })
+
+  test.each(['completed', 'transaction_reverted', 'cancelled'])(
+    'while its payout is paying is a debt; and then the payout is %s',
+    async end => {
+      const {user, payout, deposit} = await two()
+      const effect = await money.payAndSign(payout)
+      await money.lose(deposit)
+      await money.resolve('reorged')
+      expect([await money.status(payout), await money.balance(user)]).toEqual(['paying', -1000])
+      await assertBooks(money.db)
+      if (end === 'cancelled') {
+        await money.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+        await money.mineFinally([(await money.attempt(await money.payment(payout), {kind: 'cancel'}))!])
+      } else await money.mineFinally([effect], {success: end === 'completed'})
+      expect(await money.balance(user)).toBe(end === 'completed' ? -1000 : 500)
+      await assertBooks(money.db)
+      await money.giveBack(deposit, user.address, 1000)
+      expect(await money.balance(user)).toBe(end === 'completed' ? 0 : 1500)
+      await assertBooks(money.db)
+      if (end === 'completed') return
+      await money.mineFinally([await money.payAndSign(await money.claim(user))])
+      expect(await money.balance(user)).toBe(0)
+    },
+  )
+
+  test('and comes back with another amount, before its payout fails, is worth that', async () => {
+    const {user, payout, deposit} = await two()
+    const effect = await money.payAndSign(payout)
+    await money.lose(deposit)
+    await money.resolve('reorged')
+    await money.giveBack(deposit, user.address, 700)
+    expect(await money.balance(user)).toBe(-300)
+    await money.mineFinally([effect], {success: false})
+    expect(await money.balance(user)).toBe(1200)
+  })
+
+  test('and comes back in a block that is not final yet, when its payout fails, counts when it is', async () => {
+    const {user, payout, deposit} = await two()
+    const effect = await money.payAndSign(payout)
+    await money.lose(deposit)
+    await money.resolve('reorged')
+    await money.mine([effect], {success: false})
+    await money.block([{txid: deposit, amount: 1000n, recipient: user.address}], [])
+    await money.finalize(money.eth.head.height - 1)
+    expect(await money.balance(user)).toBe(500)
+    await assertBooks(money.db)
+    await money.finalize()
+    expect(await money.balance(user)).toBe(1500)
+  })
+
+  test('after it was paid out is a debt that stops claims, and that the next claim pays back', async () => {
+    const {user, payout, deposit} = await two()
+    await money.mineFinally([await money.payAndSign(payout)])
+    await money.lose(deposit)
+    await money.resolve('reorged')
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['completed', -1000])
+    await expect(money.claim(user)).rejects.toMatchObject({code: 'SLPAY', message: 'the balance is below zero'})
+    await money.deposit(user.address, 1600)
+    const next = await money.claim(user)
+    const [{gross}] = (await money.db.rows<{gross: string}>('select gross from app.payout where id = $1', [next])) as [
+      {gross: string},
+    ]
+    expect([Number(gross), await money.balance(user)]).toEqual([600, 0])
+    await assertBooks(money.db)
+    await money.work('fail_payout', next, 'timed_out', 'because')
+    expect(await money.balance(user)).toBe(600)
+    await money.mineFinally([await money.payAndSign(await money.claim(user))])
+    await money.giveBack(deposit, user.address, 1000)
+    expect(await money.balance(user)).toBe(1000)
+    await money.mineFinally([await money.payAndSign(await money.claim(user))])
+    expect(await money.balance(user)).toBe(0)
+  })
+
+  test('whose debt another payout claimed, while its own was paying and then failed, is owed once', async () => {
+    const {user, payout, deposit} = await two()
+    const effect = await money.payAndSign(payout)
+    await money.lose(deposit)
+    await money.resolve('reorged')
+    await money.deposit(user.address, 1600)
+    const next = await money.claim(user)
+    await money.mineFinally([effect], {success: false})
+    expect(await money.balance(user)).toBe(1500) // 600 are claimed; 2100 is what it received
+    await assertBooks(money.db)
+    await money.work('fail_payout', next, 'timed_out', 'because')
+    expect(await money.balance(user)).toBe(2100)
+  })
+
+  test('and that the operator keeps changes nothing', async () => {
+    const {user, payout, deposit} = await two()
+    await money.lose(deposit)
+    await expect(money.claim(user)).rejects.toThrow('payouts of ETH are stopped')
+    await money.resolve('kept')
+    await money.mineFinally([await money.payAndSign(payout)])
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['completed', 0])
+  })
+
+  test.each(['in the claim', 'by a job'])(
+    'at the moment at which it is claimed fails that payout, too; it is stamped %s',
+    async stamped => {
+      const user = await money.merchant()
+      const deposit = await money.deposit(user.address, 1000)
+      const [claimer, stamper] = [await money.api.connect(), await money.jobs.connect()]
+      try {
+        await stamper.query('begin')
+        const lock = `select pg_advisory_xact_lock(hashtextextended('stamp:' || $1 || ':ETH:USDC', 0))`
+        if (stamped === 'by a job') await stamper.query(lock, [user.merchantId])
+        await claimer.query('begin')
+        await claimer.query(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [user.merchantId])
+        await stamper.query('commit')
+        await money.lose(deposit)
+        const resolving = money.resolve('reorged').catch((error: Error) => error.message)
+        await waiting('the operator')
+        await claimer.query('commit')
+        const again = expect.stringContaining('a payout claims the deposit at this moment; try again')
+        expect(await resolving).toEqual(stamped === 'by a job' ? again : undefined)
+      } finally {
+        claimer.release()
+        stamper.release()
+      }
+      await assertBooks(money.db)
+      await money.resolve('reorged')
+      expect(await money.balance(user)).toBe(0)
+      const payouts = await money.db.rows('select error_code from app.payout where merchant_id = $1', [user.merchantId])
+      expect(payouts).toEqual([{error_code: 'deposit_reorged'}])
+    },
+  )
+})
+
+/** Waits until somebody waits for a lock. */
+async function waiting(who: string): Promise<void> {
+  const waits = async () => (await money.db.rows('select from pg_locks where not granted')).length > 0
+  await until(waits, {timeoutMs: 5000, what: `${who} to wait`})
+}
+
+describe('the treasury', () => {
+  const topUps = (txid: string) =>
+    money.db.rows(
+      `select e.account, e.amount::int from app.ledger_entry e
+       join app.deposit d on e.reference = 'promotion:ETH:' || d.promotion where d.txid = $1 order by account desc`,
+      [txid],
+    )
+
+  test('is topped up once by what reaches it from outside, through a reorganisation', async () => {
+    const before = await money.operatorFunds()
+    const txid = await money.deposit(money.treasury, 300, {final: false})
+    expect(await money.operatorFunds()).toBe(before)
+    await money.eth.write({drop: 1, add: [[], [{txid, amount: 300n, recipient: money.treasury}]]})
+    await money.eth.readAgain(2)
+    await money.finalize()
+    expect(await topUps(txid)).toEqual([
+      {account: 'treasury', amount: 300},
+      {account: 'operator', amount: -300},
+    ])
+    expect(await money.operatorFunds()).toBe(before + 300)
+    expect(await money.db.rows('select credited, merchant_id from app.deposit where txid = $1', [txid])).toEqual([
+      {credited: false, merchant_id: null},
+    ])
+  })
+
+  test('loses a top-up that the chain takes back, if the operator says so', async () => {
+    const before = await money.operatorFunds()
+    const txid = await money.deposit(money.treasury, 300)
+    await money.lose(txid)
+    await money.resolve('reorged')
+    expect(await money.operatorFunds()).toBe(before)
+    await assertBooks(money.db)
+    await money.giveBack(txid, money.treasury, 300)
+    expect(await money.operatorFunds()).toBe(before + 300)
+  })
+})
+
+describe('a final transaction of ours that a rewind takes away', () => {
+  test('opens an incident, which closes when it is read again, and nothing is posted twice', async () => {
+    const {payout} = await swept()
+    const txid = await money.payAndSign(payout)
+    await money.mineFinally([txid])
+    const entries = () => money.db.rows('select id from app.ledger_entry order by id')
+    const before = await entries()
+    await money.rewindBelow(money.eth.head.height)
+    expect(await money.incidents()).toEqual(['final_payment_vanished'])
+    await money.block([], [])
+    await money.finalize()
+    expect(await money.status(payout)).toBe('completed')
+    await money.mineFinally([txid])
+    expect(await money.incidents()).toEqual([])
+    expect(await entries()).toEqual(before)
+    expect(await eventsOf(payout)).toEqual(['payout.completed'])
+  })
+
+  test('is read again in the same block like everything else after a rewind of the whole chain', async () => {
+    const {payout} = await swept()
+    await money.mineFinally([await money.payAndSign(payout)])
+    const state = () =>
+      money.db.rows(`select (select json_agg(p order by seq) from app.payout p) as payouts,
+        (select json_agg(s order by id) from app.spend s) as spends, (select count(*) from app.ledger_entry) as entries,
+        (select count(*) from app.event) as events`)
+    const before = await state()
+    const tail = money.eth.blocks.slice(-3)
+    await money.rewindBelow(tail[0]!.height)
+    await money.eth.write({add: tail})
+    await money.finalize()
+    await money.resolve('kept')
+    expect(await state()).toEqual(before)
+  })
+})
+
+test('an indexer that sees a transaction of ours and an operator lock in the same order', async () => {
+  await money.block([], [{txid: money.newTxid(), sender: money.treasury, nonce: 999_999}])
+  const [incident] = await money.db.rows<{id: string}>('select id from app.incident where resolved_at is null')
+  const holder = await money.db.pool.connect()
+  try {
+    await holder.query('begin')
+    await holder.query(`select from chain.cursor where chain = 'ETH' for update`) // as resolve_incident does
+    const seeing = money.eth.readAgain(1)
+    await waiting('the indexer')
+    await holder.query('select from app.incident where id = $1 for update', [incident!.id])
+    await holder.query('commit')
+    await seeing
+  } finally {
+    holder.release()
+  }
+  await money.resolve('kept')
+})
