@@ -1,9 +1,10 @@
-// Writing blocks through the real store: what links is written, what is ours is kept, and the addresses are those of this very moment.
-import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
+// Writing blocks through the real store: what links is written, what is ours is kept, the addresses are those of this very moment, and a
+// transaction of ours succeeded only if it did what it was signed for.
+import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {hashOf} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
-import {type Candidate, type ReadBlock, writeBlocks} from './match.ts'
+import {type Candidate, type ReadBlock, type SentTransaction, writeBlocks} from './match.ts'
 import {ChainDatabase} from './store.ts'
 
 let db: TestDatabase
@@ -30,11 +31,11 @@ const paying = (address: string, txid = 'tx'): Candidate => {
 }
 
 /** One transaction of the store, above its newest block. */
-async function write(...blocks: ReadBlock[]): Promise<void> {
+async function write(blocks: ReadBlock[], display = (address: string) => `shown ${address}`): Promise<void> {
   const state = await database.connect()
   const baseHead = state.top.at(-1) ?? state
   await database.transactHot2({finalizedHead: state, baseHead, newBlocks: blocks}, (store, from, to) =>
-    writeBlocks(store, blocks.slice(from, to), {chain: 'ETH', display: address => `shown ${address}`}),
+    writeBlocks(store, blocks.slice(from, to), {chain: 'ETH', display}),
   )
   await database.disconnect()
 }
@@ -48,14 +49,14 @@ test.each([
   ['that leaves out a height', [{...blockAt(102), parentHash: hashOf('100')}]],
   ['that leaves out a height in between', [blockAt(101), {...blockAt(103), parentHash: hashOf('101')}]],
 ])('a block %s is refused, and nothing of its transaction is written', async (_, blocks) => {
-  await expect(write(...blocks)).rejects.toThrow('does not link to the block below it')
+  await expect(write(blocks)).rejects.toThrow('does not link to the block below it')
   expect(await heights()).toEqual([100])
   expect(await db.rows('select * from squid_eth.hot_block')).toEqual([])
 })
 
 test('what goes to an address of ours is kept, as people see it; what goes elsewhere is not', async () => {
   const user = await makeUser(db, merchantId)
-  await write(blockAt(101, [paying(user.address), paying(`0x${'9'.repeat(40)}`, 'elsewhere')]), blockAt(102))
+  await write([blockAt(101, [paying(user.address), paying(`0x${'9'.repeat(40)}`, 'elsewhere')]), blockAt(102)])
   expect(
     await db.rows('select id, block_height, block_hash, token, amount::text, sender, recipient from chain.transfer'),
   ).toEqual([
@@ -86,6 +87,108 @@ test('an address that was handed out after the block was read, and before it is 
 test('an address of another chain is not ours here', async () => {
   const user = await makeUser(db, merchantId)
   await db.rows(`delete from app.address where chain = 'ETH' and address = $1`, [user.address])
-  await write(blockAt(104, [paying(user.address, 'elsewhere')]))
+  await write([blockAt(104, [paying(user.address, 'elsewhere')])])
   expect(await db.rows(`select from chain.transfer where txid = 'elsewhere'`)).toEqual([])
+})
+
+describe('a transaction of an address of ours', () => {
+  let ours: string
+  beforeAll(async () => {
+    ours = (await makeUser(db, merchantId)).address
+  })
+  const theirs = '0xTheirs'
+  const display = (key: string) => [ours, theirs].find(address => address.toLowerCase() === key) ?? key
+
+  const sent = (txid: string, more: Partial<SentTransaction> = {}): SentTransaction => {
+    return {txid, senderKey: ours.toLowerCase(), nonce: 7, executed: true, fee: 21n, ...more}
+  }
+
+  const moving = (txid: string, more: Partial<Candidate> = {}): Candidate => {
+    const transfer = {txid, outputIndex: 1, token: 'USDC', amount: 5n, sender: ours.toLowerCase()}
+    return {...transfer, recipientKey: theirs.toLowerCase(), ...more}
+  }
+
+  /** As custody writes it down: 5 USDC from us to them, unless told. */
+  async function signed(txid: string, {token = 'USDC', amount = '5', destination = theirs} = {}): Promise<void> {
+    await db.rows(
+      `insert into custody.journal (stream, seq, kind, token, amount, destination, source, txid, signed_at, hash)
+       select 'ETH', count(*) + 1, 'pay', $2, $3, $4, $5, $1, now(), '' from custody.journal`,
+      [txid, token, amount, destination, ours],
+    )
+  }
+
+  async function include(transaction: SentTransaction, ...candidates: Candidate[]): Promise<void> {
+    const [{height}] = (await db.rows<{height: number}>('select max(height) as height from chain.block')) as [
+      {height: number},
+    ]
+    const block = {...blockAt(height + 1, candidates), sent: [transaction, sent('0xother', {senderKey: '0xsomebody'})]}
+    await write([block], display)
+  }
+
+  const success = async (txid: string) =>
+    (await db.rows<{success: boolean}>('select success from chain.inclusion where txid = $1', [txid]))[0]?.success
+
+  test('is kept, with its nonce and what it cost; those of others are not', async () => {
+    await include(sent('0xkept'))
+    const [row, ...others] = await db.rows(
+      'select id, chain, txid, block_height, sender, nonce, fee from chain.inclusion',
+    )
+    const {height} = (await db.rows('select max(height) as height from chain.block'))[0] as {height: number}
+    expect(row).toEqual({
+      id: 'ETH:0xkept',
+      chain: 'ETH',
+      txid: '0xkept',
+      block_height: height,
+      sender: ours,
+      nonce: 7,
+      fee: '21',
+    })
+    expect(others).toEqual([])
+  })
+
+  test('that was not signed here succeeded if it was not reverted', async () => {
+    await include(sent('0xunknown'))
+    await include(sent('0xreverted', {executed: false}))
+    expect([await success('0xunknown'), await success('0xreverted')]).toEqual([true, false])
+  })
+
+  test('that moves nothing succeeded if it was not reverted', async () => {
+    await signed('0xcancel', {token: 'ETH', amount: '0', destination: ours})
+    await include(sent('0xcancel'))
+    expect(await success('0xcancel')).toBe(true)
+  })
+
+  test('that pays ether succeeded if it was not reverted', async () => {
+    for (const executed of [true, false]) {
+      const txid = `0xether-${executed}`
+      await signed(txid, {token: 'ETH'})
+      await include(sent(txid, {executed}), ...(executed ? [moving(txid, {outputIndex: 0, token: 'ETH'})] : []))
+      expect(await success(txid)).toBe(executed)
+    }
+  })
+
+  test('that moves a token succeeded if the token says exactly that, among whatever else', async () => {
+    await signed('0xtoken')
+    const noise = [
+      moving('0xtoken', {amount: 4n}),
+      moving('0xtoken', {outputIndex: 3, recipientKey: ours.toLowerCase()}),
+    ]
+    await include(sent('0xtoken'), ...noise, moving('0xtoken', {outputIndex: 2}))
+    expect(await success('0xtoken')).toBe(true)
+  })
+
+  test.each<[string, Partial<Candidate> | undefined]>([
+    ['says nothing', undefined],
+    ['moved less', {amount: 4n}],
+    ['moved more', {amount: 6n}],
+    ['moved it to somebody else', {recipientKey: '0xsomebody'}],
+    ['moved it from somebody else', {sender: '0xsomebody'}],
+    ['is another contract', {token: '0xfake'}],
+    ['said so in another transaction', {txid: '0xother'}],
+  ])('that moves a token did not succeed, though it was not reverted, if the token %s', async (how, transfer) => {
+    const txid = `0x${how}`
+    await signed(txid)
+    await include(sent(txid), ...(transfer ? [moving(txid, transfer)] : []))
+    expect(await success(txid)).toBe(false)
+  })
 })

@@ -116,13 +116,13 @@ async function lookUp(store: Store, chain: string, blocks: ReadBlock[]): Promise
   return row!
 }
 
-/** What a transaction of ours was signed for; an amount of 0 moves nothing. */
-export interface Purpose {
+/** What a transaction of ours was signed for. */
+interface Purpose {
   txid: string
   token: string
   source: string
   recipient: string
-  /** In base units, decimal. */
+  /** In base units, decimal; 0 where it moves nothing. */
   amount: string
 }
 
@@ -137,7 +137,7 @@ async function purposesOf(store: Store, chain: string, txids: string[]): Promise
 }
 
 /** Whether a block has exactly the transfer that a transaction in it was signed for. That it ran says nothing: a token need not revert. */
-export function isFulfilled(
+function isFulfilled(
   {txid, token, source, recipient, amount}: Purpose,
   {candidates}: Pick<ReadBlock, 'candidates'>,
   display: WriteOptions['display'],

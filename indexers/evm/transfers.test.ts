@@ -7,6 +7,7 @@ import {
   type EvmFrame,
   type EvmLog,
   type EvmTransaction,
+  sentIn,
   transfersOf,
   transferTopic,
 } from './transfers.ts'
@@ -198,6 +199,17 @@ test('one transaction may make several transfers, to one address or many, in eve
     [1_000_001, 'ETH', 4n],
     [1_000_002, 'ETH', 4n],
     [1_000_003, 'ETH', 5n],
+  ])
+})
+
+test('what each transaction of a block spent is its gas at the price that was paid, reverted or not', () => {
+  const block = blockOf(
+    {hash: '0xa', transaction: {nonce: 3, gasUsed: 50_000n, effectiveGasPrice: 2n}},
+    {hash: '0xb', transaction: {from: '0xABCD', status: 0}},
+  )
+  expect(sentIn(block)).toEqual([
+    {txid: '0xa', senderKey: payer, nonce: 3, executed: true, fee: 100_000n},
+    {txid: '0xb', senderKey: '0xabcd', nonce: 0, executed: false, fee: 147_000n},
   ])
 })
 
