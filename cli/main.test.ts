@@ -15,7 +15,7 @@ let {sluice, json, failure}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
-  commandLine = new CommandLine(db, {ETH: {rpc_url: 'ws://127.0.0.1:2', local: true}})
+  commandLine = new CommandLine(db, {ETH: {rpc_url: 'ws://127.0.0.1:2', local: true, tokens: {}}})
   ;({sluice, json, failure} = commandLine)
 })
 

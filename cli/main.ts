@@ -2,6 +2,7 @@
 // sluice: the command line for operators. One file per group of commands; what they share is in command.ts.
 import {Command, CommanderError} from 'commander'
 import {loadEnvironmentFile} from '../service/settings.ts'
+import {addAuditCommand} from './audit.ts'
 import {addChainCommands} from './chain.ts'
 import {addDevnetCommand} from './devnet.ts'
 import {addIncidentCommands} from './incident.ts'
@@ -31,6 +32,7 @@ addWhitelistCommands(program)
 addTreasuryCommands(program)
 addIncidentCommands(program)
 addChainCommands(program)
+addAuditCommand(program)
 addDevnetCommand(program)
 
 try {

@@ -1,7 +1,7 @@
-// Payouts without a node: a treasury with money, and a payment that goes through the worker's own functions up to its final block, which a
-// ChainWriter writes. For tests of what others see of payouts; how they are made is tested on a real chain (test/faults/payouts.test.ts).
+// Payouts without a node: a treasury with money, and a payment that goes through the worker's own functions, with what custody would write
+// down of it, up to its final block, which a ChainWriter writes. For tests of what others see of payouts; how they are made is tested on a real chain (test/faults/payouts.test.ts).
 import {randomBytes} from 'node:crypto'
-import {getAddress} from 'viem'
+import {getAddress, type Hex, keccak256} from 'viem'
 import type {ChainWriter} from './chain-writer.ts'
 import {hashOf} from './chain-writer.ts'
 import type {TestDatabase} from './database.ts'
@@ -28,9 +28,10 @@ export async function topUp(writer: ChainWriter, treasury: string, token: string
   await writer.finalize(writer.head.height)
 }
 
-/** Takes a pending payout to paying, from the treasury alone; returns the transaction that pays it. */
+/** Takes a pending payout to paying, from the treasury alone, with custody's consent; returns the transaction that pays it. */
 export async function beginToPay(db: TestDatabase, payout: string): Promise<string> {
-  const txid = hashOf(`payment ${payout}`)
+  const raw = hashOf(`payment ${payout}`) as Hex
+  const txid = keccak256(raw)
   await db.rows('select app.begin_sweeping($1)', [payout])
   await db.rows('select app.begin_paying_from_treasury($1)', [payout])
   const [begun] = await db.rows<{short: string | null}>('select app.begin_payment($1, $2) as short', [
@@ -39,9 +40,21 @@ export async function beginToPay(db: TestDatabase, payout: string): Promise<stri
   ])
   if (begun!.short) throw new Error(`the treasury cannot pay: ${begun!.short}`)
   await db.rows(
-    `select app.store_attempt(s.id, 1, 'effect', $2, '0x02', s.amount, $3, $3, $4) from app.spend s
+    `with listed as (
+       insert into custody.whitelist (merchant_id, chain, address) select merchant_id, chain, address from app.payout where id = $1
+       on conflict do nothing
+     )
+     insert into custody.journal (stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid,
+       raw, signed_at, hash)
+     select s.chain, 1 + (select count(*) from custody.journal j where j.stream = s.chain), 'pay', s.payout_id, s.merchant_id, s.token, s.amount,
+       s.recipient, s.source, s.sender, s.nonce, s.max_fee, $2, $3, clock_timestamp(), $2
+     from app.spend s where s.payout_id = $1 and s.kind = 'payout'`,
+    [payout, txid, raw],
+  )
+  await db.rows(
+    `select app.store_attempt(s.id, 1, 'effect', $2, $3, s.amount, $4, $4, $5) from app.spend s
      where s.payout_id = $1 and s.kind = 'payout'`,
-    [payout, txid, GAS_PRICE.toString(), GAS.toString()],
+    [payout, txid, raw, GAS_PRICE.toString(), GAS.toString()],
   )
   return txid
 }
