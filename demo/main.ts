@@ -1,5 +1,5 @@
-// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations and webhooks, as a person would like to see
-// it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
+// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations, payouts and webhooks, as a person would
+// like to see it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
 // progress is on stderr.
 import path from 'node:path'
 import {parseArgs} from 'node:util'
@@ -9,9 +9,10 @@ import {PermanentError} from '../service/errors.ts'
 import {onInterrupt} from '../service/interrupt.ts'
 import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {type RunningService, Supervisor} from '../service/supervisor.ts'
+import {Payouts} from './payouts.ts'
 import {Receiver} from './receiver.ts'
 import {Screen} from './screen.ts'
-import {type Balance, openShop, Shop} from './shop.ts'
+import {type Balance, Operator, Shop} from './shop.ts'
 import {Story} from './story.ts'
 
 const {once, json} = options()
@@ -68,7 +69,8 @@ async function main(): Promise<void> {
 
 async function show(service: RunningService): Promise<void> {
   const receiver = await Receiver.listen()
-  const key = await openShop(service.databaseUrl)
+  const operator = new Operator(service.databaseUrl)
+  const key = await operator.openShop()
   const shop = new Shop(service.apiUrl, key)
   receiver.secret = await shop.receiveWebhooks(receiver.url)
   const user = await shop.user('alice')
@@ -84,27 +86,35 @@ async function show(service: RunningService): Promise<void> {
     ),
   )
   const node = async (code: string) => connect(service.chains.find(({chain}) => chain === code)!.rpcUrl)
-  const story = new Story({
-    shop,
-    receiver,
-    screen,
-    address,
-    chains: {ETH: await node('ETH'), POLYGON: await node('POLYGON')},
-  })
+  const chains = {ETH: await node('ETH'), POLYGON: await node('POLYGON')}
+  const cast = {shop, operator, receiver, screen, address, chains}
+  const story = new Story(cast)
   await story.play()
   const balances = await shop.balances()
   screen.say(`\n${screen.style('bold', 'Balances')}${block(`\n${balanceTable(balances)}`)}`)
+  const payouts = new Payouts(cast)
+  await payouts.play()
   const counts = receiver.counts()
   screen.say(`\n${screen.style('bold', 'Webhooks')}  all signatures are right${block(`\n${facts(counts)}`)}`)
   if (json) {
     const deposits = story.deposits.map(({confirmations: _, ...deposit}) => deposit)
-    result = {ok: true, deposits, webhooks: counts, balances}
+    result = {ok: true, deposits, webhooks: counts, balances, payouts: payouts.played}
     if (!once) console.log(JSON.stringify(result))
   }
-  if (!once) stayUp(service, receiver, key, address)
+  if (!once) stayUp({service, receiver, key, address, stranger: payouts.stranger})
 }
 
-function stayUp({home, apiUrl}: RunningService, receiver: Receiver, key: string, address: string): void {
+interface Left {
+  service: RunningService
+  receiver: Receiver
+  key: string
+  /** The user's. */
+  address: string
+  /** The payout address that is not on the whitelist. */
+  stranger: string
+}
+
+function stayUp({service: {home, apiUrl}, receiver, key, address, stranger}: Left): void {
   const sluice = `${home === path.resolve('.sluice') ? '' : `SLUICE_HOME=${home} `}npm run -s sluice --`
   screen.say(
     [
@@ -119,12 +129,14 @@ function stayUp({home, apiUrl}: RunningService, receiver: Receiver, key: string,
       '\nTry, in another terminal:\n',
       `  curl -H 'Authorization: Bearer ${key}' ${apiUrl}/v1/balances`,
       `  ${sluice} status`,
+      `  ${sluice} payout list`,
+      `  ${sluice} whitelist add --merchant demo --chain POLYGON --address ${stranger}`,
       `  ${sluice} devnet send --chain ETH --token USDC --amount 19.99 --to ${address}`,
       '',
     ].join('\n'),
   )
-  receiver.onEvent = ({type, amount, token, chain, txid}) =>
-    screen.say(`  webhook  ${type.padEnd(17)}  ${amount ?? ''} ${token ?? ''} on ${chain ?? ''}  ${txid ?? ''}`)
+  receiver.onEvent = ({type, amount, net, token, chain, txid}) =>
+    screen.say(`  webhook  ${type.padEnd(17)}  ${amount ?? net ?? ''} ${token ?? ''} on ${chain ?? ''}  ${txid ?? ''}`)
 }
 
 function requireLocalChains({devnet, chains}: Settings): void {

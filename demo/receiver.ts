@@ -10,8 +10,12 @@ const Event = z.looseObject({
   type: z.string(),
   chain: z.string().optional(),
   token: z.string().optional(),
+  /** Of a deposit. */
   amount: z.string().optional(),
-  txid: z.string().optional(),
+  /** Of a payout. */
+  net: z.string().optional(),
+  payout_id: z.string().optional(),
+  txid: z.string().nullish(),
 })
 export type Event = z.infer<typeof Event>
 
@@ -67,9 +71,9 @@ export class Receiver {
     return counts
   }
 
-  /** The types of events about a transaction, in the order of arrival. */
-  typesFor(txid: string): string[] {
-    return this.events.filter(event => event.txid === txid).map(event => event.type)
+  /** The types of events about a transaction or a payout, in the order of arrival. */
+  typesOf(field: 'txid' | 'payout_id', value: string): string[] {
+    return this.events.filter(event => event[field] === value).map(event => event.type)
   }
 
   close(): void {

@@ -1,5 +1,6 @@
-// The demo's merchant. What an operator does (account, key) goes through the SQL functions that the command line uses; what a merchant
+// The demo's merchant. What an operator does (account, key, whitelist) goes through the SQL that the command line uses; what a merchant
 // does goes through the REST API. On a second run the same merchant and user are found, with a new key and a new webhook endpoint.
+import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {z} from 'zod'
 import {newKey} from '../cli/key.ts'
@@ -36,23 +37,62 @@ const Balance = z.object({
 })
 export type Balance = z.infer<typeof Balance>
 
+const PayoutStatus = z.enum(['pending', 'sweeping', 'swept', 'paying', 'completed', 'failed'])
+export type PayoutStatus = z.infer<typeof PayoutStatus>
+
+const NewPayout = z.object({id: z.string(), status: PayoutStatus, gross: z.string(), fee: z.string(), net: z.string()})
+
+const Payout = NewPayout.extend({chain: z.string(), token: z.string(), txid: z.string().nullable()})
+export type Payout = z.infer<typeof Payout>
+
 const Endpoint = z.object({id: z.string(), secret: z.string()})
 const Endpoints = z.object({webhook_endpoints: z.array(z.object({id: z.string()}))})
 
-/** Makes the merchant, or finds it, and a key for it; keys of earlier runs end. Returns the key's secret. */
-export async function openShop(databaseUrl: string): Promise<string> {
-  const db = new pg.Client({connectionString: databaseUrl, application_name: 'sluice-demo'})
-  await db.connect()
-  try {
-    const known = await db.query<{id: string}>('select id from app.merchant where prefix = $1', [PREFIX])
-    const id = known.rows[0]?.id ?? (await createMerchant(db))
-    await db.query('select app.revoke_api_key(id) from app.api_key where merchant_id = $1 and revoked_at is null', [id])
-    const {secret, hash} = newKey()
-    await db.query('select app.create_api_key($1, $2)', [id, hash])
-    return secret
-  } finally {
-    await db.end()
+/** The operator, who has the owner's rights of the database. */
+export class Operator {
+  readonly #databaseUrl: string
+
+  constructor(databaseUrl: string) {
+    this.#databaseUrl = databaseUrl
   }
+
+  /** Makes the merchant, or finds it, and a key for it; keys of earlier runs end. Returns the key's secret. */
+  async openShop(): Promise<string> {
+    return await this.#inDatabase(async db => {
+      const id = (await findMerchant(db)) ?? (await createMerchant(db))
+      await db.query('select app.revoke_api_key(id) from app.api_key where merchant_id = $1 and revoked_at is null', [
+        id,
+      ])
+      const {secret, hash} = newKey()
+      await db.query('select app.create_api_key($1, $2)', [id, hash])
+      return secret
+    })
+  }
+
+  /** Lets payouts of the merchant go to an address. */
+  async whitelist(chain: string, address: string): Promise<void> {
+    await this.#inDatabase(async db =>
+      db.query('insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)', [
+        await findMerchant(db),
+        chain,
+        address,
+      ]),
+    )
+  }
+
+  async #inDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
+    const db = new pg.Client({connectionString: this.#databaseUrl, application_name: 'sluice-demo'})
+    await db.connect()
+    try {
+      return await work(db)
+    } finally {
+      await db.end()
+    }
+  }
+}
+
+async function findMerchant(db: pg.Client): Promise<string | undefined> {
+  return (await db.query<{id: string}>('select id from app.merchant where prefix = $1', [PREFIX])).rows[0]?.id
 }
 
 async function createMerchant(db: pg.Client): Promise<string> {
@@ -83,7 +123,7 @@ export class Shop {
   async receiveWebhooks(url: string): Promise<string> {
     const {webhook_endpoints} = Endpoints.parse(await this.#call('GET', '/v1/webhook-endpoints'))
     for (const {id} of webhook_endpoints) await this.#call('DELETE', `/v1/webhook-endpoints/${id}`)
-    const event_types = ['deposit.pending', 'deposit.confirmed', 'deposit.reorged']
+    const event_types = ['deposit.pending', 'deposit.confirmed', 'deposit.reorged', 'payout.completed', 'payout.failed']
     return Endpoint.parse(await this.#call('POST', '/v1/webhook-endpoints', {url, event_types})).secret
   }
 
@@ -97,10 +137,25 @@ export class Shop {
     return z.object({balances: z.array(Balance)}).parse(await this.#call('GET', '/v1/balances')).balances
   }
 
-  async #call(method: string, path: string, body?: object): Promise<unknown> {
+  /** Registers where payouts of a chain go from now on. */
+  async payTo(chain: string, address: string): Promise<void> {
+    await this.#call('PUT', '/v1/payout-address', {chain, address})
+  }
+
+  /** Asks for the whole balance of a chain and token. */
+  async payOut(wish: {chain: string; token: string; sweep_first: boolean}): Promise<z.infer<typeof NewPayout>> {
+    return NewPayout.parse(await this.#call('POST', '/v1/payouts', wish, {'idempotency-key': randomUUID()}))
+  }
+
+  /** The newest payouts. */
+  async payouts(): Promise<Payout[]> {
+    return z.object({payouts: z.array(Payout)}).parse(await this.#call('GET', '/v1/payouts?limit=50')).payouts
+  }
+
+  async #call(method: string, path: string, body?: object, more: Record<string, string> = {}): Promise<unknown> {
     const response = await fetch(this.#apiUrl + path, {
       method,
-      headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'})},
+      headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'}), ...more},
       body: body && JSON.stringify(body),
     })
     const text = await response.text()

@@ -1,4 +1,4 @@
-// The story that the demo plays: three deposits that become final, one that a reorganisation drops, and one that a reorganisation moves
+// The first part of the story that the demo plays: three deposits that become final, one that a reorganisation drops, and one that a reorganisation moves
 // into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and throws,
 // naming what was missing, if something does not happen in time or happens that must not.
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -6,7 +6,7 @@ import {FINALIZED_DEPTH} from '../devnet/constants.ts'
 import type {LocalChainClient} from '../devnet/evm.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
-import type {Shop} from './shop.ts'
+import type {Operator, Shop} from './shop.ts'
 
 const POLL_MS = 250
 const PATIENCE_MS = 45_000
@@ -28,6 +28,7 @@ export interface PlayedDeposit {
 
 export interface Cast {
   shop: Shop
+  operator: Operator
   receiver: Receiver
   chains: Record<ChainCode, LocalChainClient>
   screen: Screen
@@ -72,7 +73,7 @@ export class Story {
     await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
     screen.settle()
     this.#check(dropped)
-    if (this.#cast.receiver.typesFor(moved.txid).includes('deposit.reorged'))
+    if (this.#cast.receiver.typesOf('txid', moved.txid).includes('deposit.reorged'))
       this.#say(
         `The ${name(moved)} were seen gone before they were seen back: one deposit.reorged, one more deposit.pending`,
       )
@@ -123,7 +124,7 @@ export class Story {
 
   #line(deposit: PlayedDeposit): string {
     const {chain, status, txid} = deposit
-    const webhooks = this.#cast.receiver.typesFor(txid).map(type => type.replace('deposit.', ''))
+    const webhooks = this.#cast.receiver.typesOf('txid', txid).map(type => type.replace('deposit.', ''))
     return [
       `  ${chain.padEnd(8)}`,
       name(deposit).padEnd(9),
@@ -143,7 +144,7 @@ export class Story {
 
   /** The events that must come and have not. */
   #missing({status, txid}: PlayedDeposit): string[] {
-    const had = this.#cast.receiver.typesFor(txid)
+    const had = this.#cast.receiver.typesOf('txid', txid)
     return ['deposit.pending', status === 'final' ? 'deposit.confirmed' : 'deposit.reorged'].filter(
       type => !had.includes(type),
     )
@@ -152,7 +153,7 @@ export class Story {
   /** No event twice, and no deposit.reorged for a deposit that stayed, unless its removal was seen before its return. */
   #check(dropped: PlayedDeposit): void {
     for (const deposit of this.deposits) {
-      const had = this.#cast.receiver.typesFor(deposit.txid)
+      const had = this.#cast.receiver.typesOf('txid', deposit.txid)
       const times = (type: string) => had.filter(other => other === `deposit.${type}`).length
       const away = times('reorged')
       const wrong =

@@ -30,11 +30,13 @@ function demo(port = 0) {
   return {child, said, ended}
 }
 
-test('the demo plays deposits and reorganisations, and tells as JSON what became of them', async () => {
+test('the demo plays deposits, reorganisations and payouts, and tells as JSON what became of them', async () => {
   const {said, ended} = demo()
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
   const txid = expect.stringMatching(/^0x[0-9a-f]{64}$/)
+  const address = expect.stringMatching(/^0x[0-9a-fA-F]{40}$/)
+  const paid = (payout: object) => ({...payout, status: 'completed', txid, address})
   expect(json).toEqual({
     ok: true,
     deposits: [
@@ -44,18 +46,28 @@ test('the demo plays deposits and reorganisations, and tells as JSON what became
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
     ],
-    webhooks: expect.objectContaining({'deposit.confirmed': 4}),
+    webhooks: expect.objectContaining({'deposit.confirmed': 5, 'payout.completed': 3}),
     balances: [
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
       {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
     ],
+    payouts: [
+      paid({chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', arrived: '1.4925'}),
+      paid({chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', arrived: '248.75'}),
+      paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
+      {
+        ...paid({chain: 'POLYGON', token: 'POL', gross: '5', fee: '0.025', net: '4.975', arrived: '0'}),
+        status: 'pending', // its address is not on the whitelist
+        txid: null,
+      },
+    ],
   })
   const {webhooks} = json as {webhooks: Record<string, number>}
-  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(4) // five seen, one dropped
+  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(5) // six seen, one dropped
   expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(processesOf(home)).toEqual([])
-}, 100_000)
+}, 180_000)
 
 test('interrupted while it starts, the demo ends everything within 10 seconds', async () => {
   const {child, ended} = demo()

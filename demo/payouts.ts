@@ -1,0 +1,157 @@
+// The second part of the story: every balance is paid out to a wallet that the operator has put on the whitelist, and one more payout to an
+// address that is not on it. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
+// net amounts, while the last payout still waits; and throws, naming what was missing, if something does not happen in time.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {encodeFunctionData, erc20Abi, formatUnits, type Hex, parseUnits} from 'viem'
+import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
+import {findChain} from '../chains/registry.ts'
+import {USDC_ADDRESS} from '../devnet/constants.ts'
+import type {LocalChainClient} from '../devnet/evm.ts'
+import type {Payout, PayoutStatus} from './shop.ts'
+import type {Cast} from './story.ts'
+
+const POLL_MS = 100
+const PATIENCE_MS = 90_000
+/** Comes in while the others are paid, and is asked for by somebody who is not on the whitelist. */
+const late = {chain: 'POLYGON', token: 'POL', amount: '5'} as const
+
+export interface PlayedPayout {
+  chain: 'ETH' | 'POLYGON'
+  token: string
+  gross: string
+  fee: string
+  net: string
+  status: PayoutStatus
+  txid: string | null
+  address: string
+  /** What the address holds more than before. */
+  arrived: string
+}
+
+interface Line {
+  played: PlayedPayout
+  id: string
+  /** What it held of the token when the payout was asked for, in base units. */
+  before: bigint
+  seen: PayoutStatus[]
+}
+
+export class Payouts {
+  readonly #cast: Cast
+  readonly #lines: Line[] = []
+  readonly wallet = privateKeyToAddress(generatePrivateKey())
+  readonly stranger = privateKeyToAddress(generatePrivateKey())
+
+  constructor(cast: Cast) {
+    this.#cast = cast
+  }
+
+  get played(): PlayedPayout[] {
+    return this.#lines.map(({played}) => played)
+  }
+
+  async play(): Promise<void> {
+    const {screen, shop, operator, chains, address} = this.#cast
+    screen.say(`\n${screen.style('bold', 'Payouts')}  to ${this.wallet}, which the operator puts on the whitelist\n`)
+    for (const chain of ['ETH', 'POLYGON'] as const) {
+      await shop.payTo(chain, this.wallet)
+      await operator.whitelist(chain, this.wallet)
+    }
+    const balances = await shop.balances()
+    for (const {chain, token} of balances) await this.#request(chain as PlayedPayout['chain'], token, this.wallet)
+    await chains[late.chain].send({...late, to: address})
+    await this.#until(`the ${late.amount} ${late.token} to be final`, async () =>
+      (await shop.balances()).some(({chain, token}) => chain === late.chain && token === late.token),
+    )
+    await shop.payTo(late.chain, this.stranger)
+    await this.#request(late.chain, late.token, this.stranger)
+
+    const paid = this.#lines.slice(0, -1)
+    await this.#until('the payouts to be completed', async () =>
+      paid.every(({played}) => played.status === 'completed'),
+    )
+    await this.#until('every webhook', async () =>
+      paid.every(({id}) => this.#cast.receiver.typesOf('payout_id', id).includes('payout.completed')),
+    )
+    for (const line of paid) await this.#check(line)
+    screen.settle()
+    const held = this.#lines.at(-1)!
+    if (held.played.status !== 'pending') throw new Error(`the payout to a stranger is ${held.played.status}`)
+    this.#say(`The last one goes to ${this.stranger}, which is not on the whitelist: nothing is signed for it`)
+  }
+
+  async #request(chain: PlayedPayout['chain'], token: string, address: string): Promise<void> {
+    const {shop, chains} = this.#cast
+    const before = await held(chains[chain], token, address)
+    const {id, status, gross, fee, net} = await shop.payOut({chain, token, sweep_first: chain === 'POLYGON'})
+    const played: PlayedPayout = {chain, token, gross, fee, net, status, txid: null, address, arrived: '0'}
+    this.#lines.push({played, id, before, seen: []})
+    await this.#refresh()
+  }
+
+  async #until(what: string, condition: () => Promise<boolean>): Promise<void> {
+    for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
+      await this.#refresh()
+      if (await condition()) return
+      if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const {shop, chains, screen} = this.#cast
+    const now = new Map((await shop.payouts()).map(payout => [payout.id, payout]))
+    for (const line of this.#lines) {
+      const {played, id, before, seen} = line
+      const {status, txid} = now.get(id) as Payout
+      if (status === 'failed') throw new Error(`the payout of ${played.net} ${played.token} failed`)
+      if (seen.at(-1) === status) continue
+      seen.push(status)
+      const arrived = (await held(chains[played.chain], played.token, played.address)) - before
+      Object.assign(played, {status, txid, arrived: formatUnits(arrived, decimals(played))})
+      if (!screen.isLive) screen.say(this.#show(line))
+    }
+    screen.live(
+      this.#lines.map(line => this.#show(line)),
+      text =>
+        text.replace(/\b(completed|pending)\b/, status =>
+          screen.style(status === 'pending' ? 'yellow' : 'green', status),
+        ),
+    )
+  }
+
+  // --- what is shown ---
+
+  #show({played, seen}: Line): string {
+    const {chain, token, net, status, txid, arrived} = played
+    const how = status === 'completed' ? `the wallet has ${arrived} ${token} more, by ${txid!.slice(0, 10)}...` : ''
+    const path = this.#cast.screen.isLive && seen.length > 1 && !how ? `after ${seen.slice(0, -1).join(', ')}` : ''
+    return ['', chain.padEnd(8), `${net} ${token}`.padEnd(13), status.padEnd(9), how || path].join('  ').trimEnd()
+  }
+
+  #say(what: string): void {
+    this.#cast.screen.say(`  ${this.#cast.screen.style('dim', what)}`)
+  }
+
+  // --- what must hold ---
+
+  /** Exactly the net arrived, once, and it was told once. */
+  async #check({played, id}: Line): Promise<void> {
+    const {receiver, chains} = this.#cast
+    if (parseUnits(played.arrived, decimals(played)) !== parseUnits(played.net, decimals(played)))
+      throw new Error(`the payout of ${played.net} ${played.token} brought ${played.arrived}`)
+    if ((await chains[played.chain].rpc('eth_getTransactionReceipt', [played.txid])) === null)
+      throw new Error(`the chain does not know ${played.txid}, which should have paid ${played.net} ${played.token}`)
+    const types = receiver.typesOf('payout_id', id)
+    if (types.join() !== 'payout.completed') throw new Error(`the payout ${id} had the events ${types.join(', ')}`)
+  }
+}
+
+const decimals = ({chain, token}: PlayedPayout): number =>
+  findChain(chain)!.assets.find(asset => asset.token === token)!.decimals
+
+/** What an address holds of a token at the end of the chain, in base units. */
+async function held(chain: LocalChainClient, token: string, address: string): Promise<bigint> {
+  if (token !== 'USDC') return BigInt((await chain.rpc('eth_getBalance', [address, 'latest'])) as Hex)
+  const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
+  return BigInt((await chain.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
+}
