@@ -1,0 +1,322 @@
+// Our own transactions on a real chain, read by the real indexer: each is seen with its effect and its cost, through reorganisations; what is
+// final is settled once; what nobody here signed stops the chain's payouts; what the treasury is sent is the operator's, once. Here a test
+// plays the worker and custody: it signs with keys that the node knows, and files what it signed where those two would.
+import {encodeFunctionData, type Hex, keccak256} from 'viem'
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {accounts} from '../../devnet/constants.ts'
+import {Anvil, abis, localChainId} from '../support/anvil.ts'
+import {assertBooks} from '../support/books.ts'
+import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {Indexer} from '../support/indexer.ts'
+import {makeMerchant} from '../support/people.ts'
+
+const GWEI = 10n ** 9n
+const ETHER = 10n ** 18n
+const finalDepth = 8
+
+/** An address of ours, and the index of its key at the node. */
+const [treasury, holder] = [accounts[3]!, accounts[4]!]
+const recipient = '0x52908400098527886E0F7030069857D2E4169EE7'
+
+let db: TestDatabase
+let anvil: Anvil
+let indexer: Indexer
+let merchantId: string
+
+beforeAll(async () => {
+  ;[db, anvil] = await Promise.all([testDatabase(), Anvil.start()])
+  merchantId = await makeMerchant(db, ['ETH'])
+  await db.rows(
+    `with own as (
+       insert into custody.address (address, family, purpose, derivation_index, taken_at, merchant_id)
+       values ($1, 'evm', 'treasury', 0, null, null), ($2, 'evm', 'deposit', 0, now(), $3)
+     ), customer as (insert into app.user (merchant_id, external_ref) values ($3, 'holder') returning id)
+     insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+     select 'ETH', lower($2), $2, id, $3, true from customer`,
+    [treasury.address, holder.address, merchantId],
+  )
+  await db.rows(`select custody.watch_treasury('evm'), app.set_payout_address($1, 'ETH', $2)`, [merchantId, recipient])
+  for (const {address} of [treasury, holder]) await anvil.call('anvil_setBalance', [address, '0x0'])
+  indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_ADDRESS: anvil.usdc}})
+})
+afterAll(async () => {
+  await indexer?.stop()
+  await anvil?.stop()
+  await db?.drop()
+})
+afterEach(() => assertBooks(db))
+
+async function mined(blocks = 1): Promise<number> {
+  const head = await anvil.mine(blocks)
+  await indexer.reaches(head)
+  return head.height
+}
+
+/** Everything that was mined so far, or waits to be, is final. */
+async function finalised(): Promise<void> {
+  const height = await mined(1 + finalDepth)
+  await indexer.finalises(height - finalDepth)
+}
+
+async function reorg(depth: number, keep?: Record<number, string[]>): Promise<void> {
+  await indexer.reaches(await anvil.reorg(depth, keep))
+}
+
+interface Call {
+  to: string
+  value?: bigint
+  data?: Hex
+}
+
+/** Signs a spend's transaction and files it, in custody's journal and as an attempt, before anybody sees it. */
+async function sign(
+  spend: string,
+  account: typeof treasury,
+  {to, value = 0n, data}: Call,
+): Promise<{txid: string; raw: string}> {
+  const [row] = await db.rows<{nonce: number}>('select nonce from app.spend where id = $1', [spend])
+  const fees = {maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI, gas: data ? 120_000n : 21_000n}
+  const raw = await account.signTransaction({
+    chainId: localChainId,
+    type: 'eip1559',
+    nonce: row!.nonce,
+    to: to as Hex,
+    value,
+    data,
+    ...fees,
+  })
+  const txid = keccak256(raw)
+  await db.rows(
+    `insert into custody.journal (stream, seq, kind, token, amount, destination, source, txid, signed_at, hash)
+     select chain, (select count(*) + 1 from custody.journal), 'pay', token, amount, recipient, source, $2, now(), '' from app.spend where id = $1`,
+    [spend, txid],
+  )
+  await db.rows(`select app.store_attempt(id, 1, 'effect', $2, $3, amount, $4, $5, $6) from app.spend where id = $1`, [
+    spend,
+    txid,
+    raw,
+    fees.maxFeePerGas,
+    fees.maxPriorityFeePerGas,
+    fees.gas,
+  ])
+  return {txid, raw}
+}
+
+/** A payout of all that the merchant received of a token, with a nonce for its payment. */
+async function beginToPay(token: string): Promise<{payout: string; spend: string; net: bigint}> {
+  await db.rows(`select app.create_payout($1, 'ETH', $2, false, null, null)`, [merchantId, token])
+  const [{id, net}] = (await db.rows('select id, net from app.payout order by seq desc limit 1')) as [
+    {id: string; net: string},
+  ]
+  await db.rows('select app.begin_sweeping($1)', [id])
+  await db.rows('select app.begin_paying_from_treasury($1)', [id])
+  const [begun] = await db.rows('select app.begin_payment($1, $2) as short', [id, 20n * GWEI * 120_000n])
+  expect(begun).toEqual({short: null})
+  const [{spend}] = (await db.rows(`select id as spend from app.spend where payout_id = $1`, [id])) as [{spend: string}]
+  return {payout: id, spend, net: BigInt(net)}
+}
+
+/** What the indexer wrote of a transaction. */
+async function inclusion(txid: string) {
+  const [row] = await db.rows<{height: number; sender: string; nonce: number; success: boolean; fee: string}>(
+    'select block_height as height, sender, nonce, success, fee from chain.inclusion where txid = $1',
+    [txid],
+  )
+  return row
+}
+
+async function costOf(txid: string): Promise<string> {
+  const {gasUsed, effectiveGasPrice} = await anvil.call<{gasUsed: Hex; effectiveGasPrice: Hex}>(
+    'eth_getTransactionReceipt',
+    [txid],
+  )
+  return String(BigInt(gasUsed) * BigInt(effectiveGasPrice))
+}
+
+const payoutOf = async (id: string) =>
+  (await db.rows('select status, txid, network_fee, error_code from app.payout where id = $1', [id]))[0]
+
+/** What the ledger says that the treasury and the address hold, and what the chain says. */
+async function holdings(): Promise<{ledger: bigint[]; chain: bigint[]}> {
+  const [row] = await db.rows<{treasury: string; holder: string; usdc: string}>(
+    `select (select balance from app.treasury where token = 'ETH') as treasury,
+       coalesce((select sum(amount) from app.holding where token = 'ETH'), 0) as holder,
+       coalesce((select balance from app.treasury where token = 'USDC'), 0) as usdc`,
+  )
+  return {
+    ledger: [row!.treasury, row!.holder, row!.usdc].map(BigInt),
+    chain: [
+      await anvil.balance(treasury.address),
+      await anvil.balance(holder.address),
+      await anvil.tokenBalance(treasury.address),
+    ],
+  }
+}
+
+test("what the treasury is sent is posted once when it is final, as the operator's, through a reorganisation", async () => {
+  const txid = await anvil.send({to: treasury.address, value: 10n * ETHER})
+  await mined()
+  const raw = await anvil.raw(txid)
+  await mined(2)
+  await reorg(3, {2: [raw]})
+  await indexer.restart()
+  await anvil.sendUsdc(treasury.address, 1_000_000n)
+  await mined()
+  const entries = () =>
+    db.rows(`select kind, account, token, merchant_id, amount from app.ledger_entry order by token, amount desc`)
+  expect(await entries()).toEqual([])
+  await finalised()
+  const topUp = {kind: 'top_up', merchant_id: null}
+  expect(await entries()).toEqual([
+    {...topUp, account: 'treasury', token: 'ETH', amount: String(10n * ETHER)},
+    {...topUp, account: 'operator', token: 'ETH', amount: String(-10n * ETHER)},
+    {...topUp, account: 'treasury', token: 'USDC', amount: '1000000'},
+    {...topUp, account: 'operator', token: 'USDC', amount: '-1000000'},
+  ])
+  const {ledger, chain} = await holdings()
+  expect(ledger).toEqual(chain)
+  expect(await db.rows('select * from app.event')).toEqual([])
+})
+
+test('a transaction of ours is seen, follows the chain through reorganisations, and is settled once when it is final', async () => {
+  await anvil.send({to: holder.address, value: ETHER})
+  await finalised()
+  const {payout, spend, net} = await beginToPay('ETH')
+  const {txid, raw} = await sign(spend, treasury, {to: recipient, value: net})
+  await anvil.resend(raw)
+  const height = await mined()
+  const seen = {height, sender: treasury.address, nonce: 0, success: true, fee: await costOf(txid)}
+  expect(await inclusion(txid)).toEqual(seen)
+  expect(await payoutOf(payout)).toMatchObject({status: 'paying', txid: null})
+
+  await mined()
+  await reorg(2)
+  expect(await inclusion(txid)).toBeUndefined()
+  expect(await payoutOf(payout)).toMatchObject({status: 'paying', txid: null})
+  await anvil.resend(raw)
+  const again = await mined()
+  expect(await inclusion(txid)).toMatchObject({height: again, success: true})
+  await mined()
+  await reorg(2, {1: [raw]})
+  expect(await inclusion(txid)).toMatchObject({height: again + 1, success: true})
+  await indexer.restart()
+
+  await finalised()
+  const fee = await costOf(txid)
+  expect(await payoutOf(payout)).toEqual({status: 'completed', txid, network_fee: fee, error_code: null})
+  expect(await db.rows('select type from app.event where subject_id = $1', [payout])).toEqual([
+    {type: 'payout.completed'},
+  ])
+  expect(await anvil.balance(recipient)).toBe(net)
+  expect(await db.rows('select * from app.incident')).toEqual([])
+  const {ledger, chain} = await holdings()
+  expect(ledger).toEqual(chain)
+})
+
+test("a sweep brings the money to the treasury, as the merchant's and not as a top-up", async () => {
+  const [held] = await db.rows<{amount: string}>(`select amount from app.holding where token = 'ETH'`)
+  const cost = 20n * GWEI * 21_000n
+  const amount = BigInt(held!.amount) - cost
+  await db.rows(`select app.begin_sweeps(null, 'ETH', 'ETH', array[$1], array[$2::numeric], array[$3::numeric])`, [
+    holder.address,
+    amount,
+    cost,
+  ])
+  const [spend] = await db.rows<{id: string}>(`select id from app.spend where kind = 'sweep'`)
+  const {txid, raw} = await sign(spend!.id, holder, {to: treasury.address, value: amount})
+  await anvil.resend(raw)
+  await mined()
+  expect(await inclusion(txid)).toMatchObject({sender: holder.address, nonce: 0, success: true})
+  await finalised()
+  expect(await db.rows('select outcome, fee_paid from app.spend where id = $1', [spend!.id])).toEqual([
+    {outcome: 'done', fee_paid: await costOf(txid)},
+  ])
+  expect(await db.rows('select id from app.deposit where txid = $1', [txid])).toEqual([])
+  const {ledger, chain} = await holdings()
+  expect(ledger).toEqual(chain)
+})
+
+test('a token payment that pays is done; one that is reverted fails its payout, and the merchant has its balance again', async () => {
+  const transfer = (to: string, amount: bigint) =>
+    encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [to, amount]})
+  for (const [amount, sent, end] of [
+    [400_000n, undefined, {status: 'completed', error_code: null}],
+    [500_000n, 10n ** 9n, {status: 'failed', error_code: 'transaction_reverted'}],
+  ] as const) {
+    await anvil.sendUsdc(holder.address, amount)
+    await finalised()
+    const {payout, spend, net} = await beginToPay('USDC')
+    const {txid, raw} = await sign(spend, treasury, {to: anvil.usdc, data: transfer(recipient, sent ?? net)})
+    await anvil.resend(raw)
+    await mined()
+    expect(await inclusion(txid)).toMatchObject({success: end.status === 'completed'})
+    await finalised()
+    expect(await payoutOf(payout)).toMatchObject({...end, network_fee: await costOf(txid)})
+  }
+  const [balance] = await db.rows(`select amount from app.balance_now where token = 'USDC'`)
+  expect(balance).toEqual({amount: '500000'})
+  const {ledger, chain} = await holdings()
+  expect(ledger).toEqual(chain)
+})
+
+test('a token payment that moves another amount than was signed for was not done, though the node calls it a success', async () => {
+  const {payout, spend} = await beginToPay('USDC')
+  const data = encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [recipient, 1n]})
+  const {txid, raw} = await sign(spend, treasury, {to: anvil.usdc, data})
+  await anvil.resend(raw)
+  await mined()
+  expect(await anvil.call('eth_getTransactionReceipt', [txid])).toMatchObject({status: '0x1'})
+  expect(await inclusion(txid)).toMatchObject({success: false})
+  await finalised()
+  expect(await payoutOf(payout)).toMatchObject({status: 'failed', error_code: 'transaction_reverted'})
+})
+
+test('a transaction of an address of ours that nobody here signed opens one incident, which stops the payouts of the chain', async () => {
+  const whyHalted = async () => (await db.rows<{why: string | null}>(`select app.why_halted('ETH') as why`))[0]!.why
+  expect(await whyHalted()).toBeNull()
+  const txid = await anvil.send({by: 3, to: recipient, value: 1n})
+  await mined()
+  expect(await inclusion(txid)).toMatchObject({sender: treasury.address, success: true})
+  expect(await whyHalted()).toMatch(/^incident \d+ \(unknown_transaction\) waits for the operator$/)
+  await expect(
+    db.rows(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [merchantId]),
+  ).rejects.toMatchObject({
+    code: 'SLPAY',
+  })
+
+  const raw = await anvil.raw(txid)
+  await mined()
+  await reorg(2, {1: [raw]})
+  await indexer.restart()
+  await finalised()
+  const incidents = () => db.rows('select id, kind, subject, resolution from app.incident')
+  const [incident, ...others] = (await incidents()) as {id: string}[]
+  expect([incident, others]).toMatchObject([
+    {kind: 'unknown_transaction', subject: `ETH:${txid}`, resolution: null},
+    [],
+  ])
+  await db.rows(`select app.resolve_incident($1, 'kept')`, [incident!.id])
+  await indexer.restart()
+  await mined()
+  expect(await whyHalted()).toBeNull()
+  expect(await incidents()).toHaveLength(1)
+})
+
+test('an indexer that catches up writes the same of each transaction as the one that followed the head', async () => {
+  await mined(150) // beyond what is read block by block
+  const again = Indexer.start({db, rpcUrl: anvil.httpUrl, chain: 'POLYGON', settings: {TRACES: 'off'}})
+  try {
+    await again.reaches(await anvil.block())
+  } finally {
+    await again.stop()
+  }
+  const sent = (chain: string) =>
+    db.rows(
+      `select txid, block_height, block_hash, block_time, sender, nonce, fee, success
+       from chain.inclusion where chain = $1 and txid not in (select txid from custody.journal where token = 'USDC') order by id`,
+      [chain],
+    )
+  expect(await sent('POLYGON')).toEqual(await sent('ETH'))
+  expect((await sent('ETH')).length).toBe(3)
+  expect(indexer.ends).toEqual([])
+})
