@@ -1,0 +1,322 @@
+// Payouts on a real chain, by real processes: what a merchant asked for arrives once, exactly, whatever the chain, the node, custody and the
+// workers do meanwhile; and after each of it the books are right.
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {assertBooks} from '../support/books.ts'
+import {ETHER, PayoutWorld, type Shop, USDC} from '../support/payout-world.ts'
+import {type Call, faults} from '../support/rpc-proxy.ts'
+import {until} from '../support/until.ts'
+
+const GWEI = 10n ** 9n
+
+let world: PayoutWorld
+
+beforeAll(async () => {
+  world = await PayoutWorld.open()
+  await world.startWorker()
+})
+afterAll(async () => {
+  await world?.close()
+})
+afterEach(async () => {
+  world.node.behave = undefined
+  world.isMining = true
+  await assertBooks(world.db)
+})
+
+const netOf = (gross: bigint) => gross - gross / 100n
+
+async function balanceOf({id}: Shop, token: string): Promise<string | undefined> {
+  const [row] = await world.db.rows<{amount: string}>(
+    'select amount::text from app.balance_now where merchant_id = $1 and token = $2',
+    [id, token],
+  )
+  return row?.amount
+}
+
+const isBroadcast = ({method}: Call) => method === 'eth_sendRawTransaction'
+
+/** A payout whose signed payment waits in the node's pool, where no block takes it. */
+async function payingButNotMined(): Promise<{shop: Shop; id: string}> {
+  const shop = await world.openShop('ETH', [ETHER])
+  world.isMining = false
+  const id = await world.request(shop, 'ETH')
+  await world.becomes(id, 'paying')
+  await until(async () => Number((await world.anvil.call<{pending: string}>('txpool_status')).pending) === 1, {
+    timeoutMs: 5000,
+    what: 'the payment to be in the pool',
+  })
+  return {shop, id}
+}
+
+/** Mines blocks with this base fee; what offers less stays in the pool. */
+async function mineAt(baseFee: bigint, blocks = 1): Promise<void> {
+  await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`])
+  await world.anvil.mine(blocks)
+}
+
+/** Blocks that are too dear for what waits, until a second attempt is stored. */
+async function tooDearUntilReplaced(id: string): Promise<string[]> {
+  return await until(
+    async () => {
+      await mineAt(20n * GWEI)
+      const attempts = await world.db.rows<{txid: string}>(
+        'select o.txid from app.outbound_tx o join app.spend s on s.id = o.spend_id where s.payout_id = $1 order by attempt',
+        [id],
+      )
+      return attempts.length > 1 && attempts.map(({txid}) => txid)
+    },
+    {timeoutMs: 20_000, what: 'a replacement', intervalMs: 300},
+  )
+}
+
+// --- the way it goes ---
+
+test('the treasury advances what it can afford: the net arrives to the last wei, and nothing is swept', async () => {
+  const shop = await world.openShop('ETH', [ETHER])
+  const id = await world.request(shop, 'ETH')
+  const payout = await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  expect(await world.spends(id)).toMatchObject([{kind: 'payout', status: 'final', outcome: 'done', attempts: 1}])
+  expect(payout).toMatchObject({waiting_reason: null, error_code: null})
+  expect(BigInt(payout.network_fee)).toBeGreaterThan(0n)
+})
+
+test('what the treasury cannot advance is swept first, the largest address first, and no more than it takes', async () => {
+  const shop = await world.openShop('USDC', [100n * USDC, USDC, 50n * USDC])
+  const id = await world.request(shop, 'USDC')
+  await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'USDC')).toBe(netOf(151n * USDC))
+  const left = await Promise.all(shop.addresses.map(address => world.anvil.tokenBalance(address)))
+  expect(left.toSorted()).toEqual([0n, 0n, USDC])
+  for (const address of shop.addresses) expect(await world.anvil.balance(address)).toBe(0n) // it needed no gas
+})
+
+test('with sweep_first every address that is worth it is swept before anything is paid, and dust is left alone', async () => {
+  const dust = 10n ** 13n
+  const shop = await world.openShop('ETH', [ETHER, 2n * ETHER, dust])
+  const id = await world.request(shop, 'ETH', true)
+  await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'ETH')).toBe(netOf(3n * ETHER + dust))
+  expect((await world.spends(id)).map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual([
+    'sweep done',
+    'sweep done',
+    'payout done',
+  ])
+  const left = await Promise.all(shop.addresses.map(address => world.anvil.balance(address)))
+  expect(left).toContain(dust)
+  for (const amount of left) expect(amount).toBeLessThan(10n ** 14n)
+})
+
+test('an address that holds much is swept without a payout, where the operator asked for it', async () => {
+  const shop = await world.openShop('USDC', [600n * USDC, 400n * USDC])
+  const collector = await world.startWorker({settings: {ETH_COLLECT_ABOVE: 'USDC:500'}})
+  const balances = () => Promise.all(shop.addresses.map(address => world.anvil.tokenBalance(address)))
+  await until(async () => (await balances()).includes(0n), {timeoutMs: 15_000, what: 'the address to be swept'})
+  await world.kill(collector)
+  expect((await balances()).toSorted()).toEqual([0n, 400n * USDC])
+  await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
+    timeoutMs: 15_000,
+    what: 'the sweep to be final',
+  })
+})
+
+// --- waiting ---
+
+test('a payout to an address that is not whitelisted waits, goes on once it is, and fails when that takes too long', async () => {
+  const shop = await world.openShop('ETH', [ETHER], {whitelisted: false})
+  const id = await world.request(shop, 'ETH')
+  expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'pending'})
+  await world.whitelist(shop)
+  await world.becomes(id, 'completed')
+
+  await world.unlist(shop)
+  await world.pay('ETH', shop.addresses, [2n * ETHER])
+  const late = await world.request(shop, 'ETH')
+  await world.becomes(late, 'not_whitelisted')
+  await world.db.rows(`update app.payout set waiting_since = now() - interval '25 hours' where id = $1`, [late])
+  expect(await world.becomes(late, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
+  expect(await balanceOf(shop, 'ETH')).toBe(`${2n * ETHER}`)
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+})
+
+test('a payout whose address left the whitelist while it was swept for is not paid until it is back', async () => {
+  const shop = await world.openShop('ETH', [ETHER])
+  world.isMining = false
+  const id = await world.request(shop, 'ETH', true)
+  await world.becomes(id, 'sweeps')
+  await world.unlist(shop)
+  world.isMining = true
+  expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
+  expect(await world.received(shop, 'ETH')).toBe(0n)
+  await world.whitelist(shop)
+  await world.becomes(id, 'completed')
+})
+
+test('nothing is begun while the chain asks for more than the cap, or while an incident is open', async () => {
+  const shop = await world.openShop('ETH', [ETHER])
+  const [incident] = await world.db.rows<{id: string}>(
+    `insert into app.incident (chain, kind, subject, details) values ('ETH', 'fork_below_final', 'ETH', '{}') returning id`,
+  )
+  // (A payout is not accepted then either, so it is woken again by hand.)
+  await expect(world.request(shop, 'ETH')).rejects.toThrow('payouts of ETH are stopped')
+  await world.db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where id = $1`, [incident!.id])
+
+  world.node.behave = async ({method}, pass) => {
+    const answer = (await pass()) as object
+    return method === 'eth_getBlockByNumber' ? {...answer, baseFeePerGas: `0x${(600n * GWEI).toString(16)}`} : answer
+  }
+  const id = await world.request(shop, 'ETH')
+  expect(await world.becomes(id, 'fee_above_cap')).toMatchObject({
+    status: 'sweeping',
+    waiting_detail: expect.stringContaining('ETH_MAX_FEE_GWEI allows 500'),
+  })
+  await world.db.rows(`update app.incident set resolved_at = null, resolution = null where id = $1`, [incident!.id])
+  world.node.behave = undefined
+  await world.becomes(id, 'chain_halted')
+  await world.db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where id = $1`, [incident!.id])
+  await world.becomes(id, 'completed')
+})
+
+test('a payment that would fail is not made, until it would not', async () => {
+  const shop = await world.openShop('ETH', [ETHER])
+  await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
+  const id = await world.request(shop, 'ETH')
+  expect(await world.becomes(id, 'would_revert')).toMatchObject({status: 'swept'})
+  await world.anvil.call('anvil_setCode', [shop.wallet, '0x'])
+  await world.becomes(id, 'completed')
+})
+
+test('a treasury without coins for gas holds payouts up; they go on by themselves once it was topped up', async () => {
+  const [own] = await world.db.rows<{funds: string}>(`select app.operator_funds('ETH', 'ETH') as funds`)
+  const wallet = '0x00000000000000000000000000000000DeaDBeef'
+  await world.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1)`, [wallet])
+  const fee = 100_000n * 10n * GWEI
+  const amount = BigInt(own!.funds) - fee
+  await world.db.rows(`select app.begin_withdrawal('ETH', 'ETH', $1, $2, $3)`, [String(amount), wallet, String(fee)])
+  await until(async () => (await world.anvil.balance(wallet)) === amount, {timeoutMs: 15_000, what: 'the withdrawal'})
+  await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
+    timeoutMs: 15_000,
+    what: 'the withdrawal to be final',
+  })
+  // What is left of the fee is worth a payment or two: the addresses are too many for it.
+  const addresses = 12
+  await world.db.rows(`select app.begin_withdrawal('ETH', 'ETH', app.operator_funds('ETH', 'ETH') - $1, $2, $1)`, [
+    String(60_000n * 2n * GWEI),
+    wallet,
+  ])
+  const shop = await world.openShop('USDC', Array(addresses).fill(10n * USDC))
+  const id = await world.request(shop, 'USDC', true)
+  expect(await world.becomes(id, 'insufficient_treasury_funds')).toMatchObject({status: 'sweeping'})
+  await world.topUp(10n * ETHER)
+  await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'USDC')).toBe(netOf(BigInt(addresses) * 10n * USDC))
+})
+
+// --- what others do meanwhile ---
+
+test('custody that is down is waited for', async () => {
+  const shop = await world.openShop('ETH', [ETHER])
+  await world.killCustody()
+  const id = await world.request(shop, 'ETH')
+  expect(await world.becomes(id, 'custody_unreachable')).toMatchObject({status: 'pending'})
+  await world.startCustody()
+  await world.becomes(id, 'completed')
+})
+
+test('a node that takes a payment and does not answer, and then is away, changes nothing', async () => {
+  const shop = await world.openShop('ETH', [ETHER])
+  let taken = 0
+  world.node.behave = async (call, pass) => {
+    if (taken) return faults.status(503)
+    const answer = await pass()
+    if (!isBroadcast(call)) return answer
+    taken += 1
+    return faults.drop()
+  }
+  const id = await world.request(shop, 'ETH')
+  await world.becomes(id, 'completed') // the indexer saw it, from its own node
+  expect(taken).toBe(1)
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+
+  const next = await world.openShop('ETH', [ETHER])
+  const other = await world.request(next, 'ETH')
+  await world.becomes(other, 'node_unreachable')
+  world.node.behave = undefined
+  await world.becomes(other, 'completed')
+})
+
+test('a payment that no block takes is replaced by a dearer one, with the same nonce', async () => {
+  const {shop, id} = await payingButNotMined()
+  const [, second] = await tooDearUntilReplaced(id)
+  world.isMining = true
+  await mineAt(20n * GWEI, 3) // it may be in a block already, that is not final
+  expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  await mineAt(GWEI / 10n)
+})
+
+test('if the first attempt is mined after it was replaced, that counts, and nothing is paid twice', async () => {
+  const {shop, id} = await payingButNotMined()
+  world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement gets nowhere
+  const [first] = await tooDearUntilReplaced(id)
+  await mineAt(GWEI / 10n)
+  const [attempt] = await world.db.rows<{raw: string}>('select raw from app.outbound_tx where txid = $1', [first])
+  await world.anvil.resend(attempt!.raw).catch(() => {}) // where this node dropped what was too cheap
+  await world.anvil.mine(3)
+  expect(await world.becomes(id, 'completed')).toMatchObject({txid: first})
+  world.node.behave = undefined
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+})
+
+test('a payment that is mined and reverts fails the payout, and gives the balance back', async () => {
+  const {shop, id} = await payingButNotMined()
+  await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
+  world.isMining = true
+  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'transaction_reverted', txid: null})
+  expect(await world.received(shop, 'ETH')).toBe(0n)
+  expect(await balanceOf(shop, 'ETH')).toBe(`${ETHER}`)
+})
+
+test('an operator cancels a payment that is under way: its nonce is used up by nothing, and the balance is back', async () => {
+  const {shop, id} = await payingButNotMined()
+  const [answer] = await world.db.rows<{was: string}>('select app.cancel_payout_by_operator($1) as was', [id])
+  expect(answer!.was).toBe('cancelling')
+  await until(async () => (await world.spends(id))[0]!.attempts === 2, {timeoutMs: 10_000, what: 'the cancel'})
+  const broadcast = `select from app.outbound_tx where kind = 'cancel' and broadcast_at is not null and broadcast_error is null`
+  await until(async () => (await world.db.rows(broadcast)).length, {timeoutMs: 10_000, what: 'its broadcast'})
+  world.isMining = true
+  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})
+  expect(await world.received(shop, 'ETH')).toBe(0n)
+  expect(await balanceOf(shop, 'ETH')).toBe(`${ETHER}`)
+})
+
+test('an address that two payouts need is swept once for both', async () => {
+  const shop = await world.openShop('USDC', [10n * USDC])
+  world.node.behave = (call, pass) => (isBroadcast(call) ? faults.error('not now') : pass())
+  const first = await world.request(shop, 'USDC', true)
+  await world.becomes(first, 'sweeps')
+  await world.anvil.sendUsdc(shop.addresses[0]!, 5n * USDC)
+  await until(async () => (await balanceOf(shop, 'USDC')) === `${5n * USDC}`, {
+    timeoutMs: 15_000,
+    what: 'the second deposit',
+  })
+  const second = await world.request(shop, 'USDC', true)
+  await world.becomes(second, 'sweeps')
+  const [shared] = await world.spends(first)
+  expect((await world.spends(second)).map(({id}) => id)).toEqual([shared!.id])
+  world.node.behave = undefined
+  await world.becomes(first, 'completed')
+  await world.becomes(second, 'completed')
+  expect(await world.received(shop, 'USDC')).toBe(netOf(10n * USDC) + netOf(5n * USDC))
+})
+
+test('two workers beside each other pay each payout once', async () => {
+  const other = await world.startWorker()
+  const shops = await Promise.all([1n, 2n, 3n].map(n => world.openShop('ETH', [n * ETHER, n * ETHER])))
+  const ids = await Promise.all(shops.map(shop => world.request(shop, 'ETH', true)))
+  for (const id of ids) await world.becomes(id, 'completed')
+  await world.kill(other)
+  for (const [i, shop] of shops.entries())
+    expect(await world.received(shop, 'ETH')).toBe(netOf(BigInt(i + 1) * 2n * ETHER))
+  for (const id of ids) for (const {attempts} of await world.spends(id)) expect(attempts).toBe(1)
+})
