@@ -23,7 +23,7 @@ import {syncDirectory} from './seed.ts'
 const units = z.string().regex(/^\d+$/).nullable()
 const text = z.string().nullable()
 
-export const Entry = z.strictObject({
+const Entry = z.strictObject({
   stream: z.string(),
   seq: z.int().positive(),
   kind: z.enum(['pay', 'sweep', 'withdraw', 'cancel', 'pool']),
@@ -66,22 +66,43 @@ function canonical(value: unknown): string {
   return `{${pairs.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
 }
 
+/** Whether an entry is the next one after `head`. */
+export function follows({seq, hash}: Head, entry: Entry): boolean {
+  return entry.seq === seq + 1 && entry.hash === hashOf(hash, entry)
+}
+
+/** A line as an entry; undefined if it is none. */
+export function parseEntry(line: string): Entry | undefined {
+  try {
+    return Entry.safeParse(JSON.parse(line)).data
+  } catch {
+    return undefined
+  }
+}
+
 /** Every entry of a journal file in order, checked, and where its line ends. A line without an end is not given. */
 export function* readEntries(file: string): Generator<{entry: Entry; end: number}> {
   const heads = new Map<string, Head>()
   let number = 0
   for (const {line, end} of readLines(file)) {
     number++
-    const {data: entry} = Entry.safeParse(parseJson(line))
-    const {seq, hash} = heads.get(entry?.stream ?? '') ?? noHead
-    if (!entry || entry.seq !== seq + 1 || entry.hash !== hashOf(hash, entry))
+    const entry = parseEntry(line)
+    if (!entry || !follows(heads.get(entry.stream) ?? noHead, entry))
       throw new PermanentError(
         `${file}: line ${number} is damaged or was changed, so it cannot be known what was signed; restore the file from a copy. ` +
           'If there is none, and the database is surely not an older copy, move the file away: it is written anew from the database',
       )
-    heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
+    heads.set(entry.stream, entry)
     yield {entry, end}
   }
+}
+
+/** The last entry of each stream of a journal file; none if there is no file. */
+export function readHeads(file: string): Map<string, Head> {
+  const heads = new Map<string, Head>()
+  if (existsSync(file))
+    for (const {entry} of readEntries(file)) heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
+  return heads
 }
 
 export class JournalFile {
@@ -173,12 +194,4 @@ function* readLines(file: string): Generator<{line: string; end: number}> {
 function writeAll(descriptor: number, content: string): void {
   const bytes = Buffer.from(content)
   for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done)
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
 }

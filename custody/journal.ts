@@ -7,7 +7,7 @@
 import type pg from 'pg'
 import {PermanentError} from '../service/errors.ts'
 import {step} from '../service/step.ts'
-import {type Entry, type Head, hashOf, JournalFile, noHead} from './journal-file.ts'
+import {type Entry, follows, type Head, hashOf, JournalFile, noHead} from './journal-file.ts'
 
 const page = 1000
 
@@ -91,9 +91,9 @@ export class Journal {
         [stream, last, page],
       )
       if (!rows.length) return
-      let previous = this.file.head(stream)
+      let previous: Head = this.file.head(stream)
       for (const entry of rows) {
-        if (entry.seq !== previous.seq + 1 || entry.hash !== hashOf(previous.hash, entry))
+        if (!follows(previous, entry))
           throw new PermanentError(
             `custody.journal: entry ${entry.seq} of ${stream} does not follow from the one before it; the table was changed, restore it`,
           )

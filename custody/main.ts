@@ -39,7 +39,9 @@ async function main(): Promise<never> {
     log.warn({retired}, 'the database is an older copy; addresses that it could hand out a second time are given up')
   for (const {code} of chains) {
     const why = journal.whyBlocked(code)
-    if (why) log.error({chain: code, why}, 'nothing is signed for this chain')
+    if (!why) continue
+    log.error({chain: code, why}, 'nothing is signed for this chain, and it is not followed')
+    await client.query('select custody.halt_chain($1, $2)', [code, why])
   }
   const treasury = await openTreasury(client, keys)
   const custody = new Custody({client, keys, journal, chains: settings.chains, treasury, log})

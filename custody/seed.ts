@@ -4,6 +4,7 @@
 // earlier versions ($SLUICE_HOME/seed) is taken over, and removed only once the encrypted one was read back.
 import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
 import {
+  appendFileSync,
   chmodSync,
   closeSync,
   fsyncSync,
@@ -12,7 +13,6 @@ import {
   openSync,
   readFileSync,
   unlinkSync,
-  writeSync,
 } from 'node:fs'
 import path from 'node:path'
 import {promisify} from 'node:util'
@@ -58,7 +58,7 @@ export async function encryptPhrase(phrase: string, passphrase: string, n = cost
   cipher.setAAD(Buffer.from(JSON.stringify(header)))
   const ciphertext = Buffer.concat([cipher.update(phrase, 'utf8'), cipher.final()]).toString('hex')
   const file: SeedFile = {...header, ciphertext, tag: cipher.getAuthTag().toString('hex')}
-  return `${JSON.stringify(file, null, 2)}\n`
+  return JSON.stringify(file, null, 2)
 }
 
 /** The phrase in the content of a seed file; `name` is what errors call it. */
@@ -136,7 +136,7 @@ export function findPassphrase(settings: Settings, mayMake: boolean): string | u
       )
     return text
   }
-  if (mayMake && !hasEncryptedSeed(home)) placeFile(passphraseFile(home), `${randomBytes(24).toString('base64url')}\n`)
+  if (mayMake && !hasEncryptedSeed(home)) placeFile(passphraseFile(home), randomBytes(24).toString('base64url'))
   return readIfThere(passphraseFile(home))?.trim()
 }
 
@@ -155,7 +155,7 @@ function placeFile(file: string, text: string): void {
   mkdirSync(directory, {recursive: true})
   chmodSync(directory, 0o700)
   const temporary = `${file}.${process.pid}.tmp`
-  writeDurably(temporary, text)
+  writeDurably(temporary, [text])
   try {
     linkSync(temporary, file) // unlike a rename, this fails where there is a file
   } catch (error) {
@@ -166,11 +166,11 @@ function placeFile(file: string, text: string): void {
   syncDirectory(directory)
 }
 
-/** Writes a file of mode 0600 that is not there yet, and waits until it is on disk. */
-export function writeDurably(file: string, text: string): void {
+/** Writes lines to a file of mode 0600 that is not there yet, and waits until they are on disk. */
+export function writeDurably(file: string, lines: Iterable<string>): void {
   const descriptor = openSync(file, 'wx', 0o600)
   try {
-    writeSync(descriptor, text)
+    for (const line of lines) appendFileSync(descriptor, `${line}\n`)
     fsyncSync(descriptor)
   } finally {
     closeSync(descriptor)

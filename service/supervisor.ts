@@ -1,5 +1,5 @@
 // The whole service on one machine: Postgres, local chains where no node is named, and a process each for custody, the API, the jobs
-// and every chain. Promises: once startService resolves, each of them runs, and is started again when it dies; API and jobs start only
+// and every chain. Promises: once startService resolves, each of them runs, and is started again when it dies; the others start only
 // once custody has seen the database, which may be an older copy; stop() ends them all within 10 seconds, whatever hangs; if this process
 // is killed instead, its processes end by themselves, while Postgres and the local chains live on and are adopted by the next start.
 import {mkdirSync} from 'node:fs'
@@ -17,7 +17,7 @@ import {lockHome, type Process, readProcesses, removeService, writeProcesses, wr
 import {LocalChain} from './local-chain.ts'
 import {type Logger, logger} from './log.ts'
 import {commandLine, hasVariable, signal} from './process.ts'
-import type {Settings} from './settings.ts'
+import {readSettings, type Settings} from './settings.ts'
 
 // Together below the 10 seconds in which everything ends.
 const CHILD_GRACE_MS = 3500
@@ -195,14 +195,14 @@ export class Supervisor {
       return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
     })
     this.#children.push(custody, jobs, api, ...indexers)
+    await custody.start()
+    this.#goOn()
     for (const indexer of indexers) {
       // A node that does not answer must not keep the rest from running: it is told about, and tried again for ever.
       indexer.start().catch(error => {
         if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
       })
     }
-    await custody.start()
-    this.#goOn()
     const [{url}] = await Promise.all([api.start(), jobs.start()])
     if (!url) throw new Error('the API did not say where it listens')
     this.#apiUrl = url
@@ -278,8 +278,17 @@ export class Supervisor {
       started_at: this.#startedAt.toISOString(),
       api_url: this.#apiUrl,
       database_url: this.#ownerUrl,
-      chains: Object.fromEntries(this.#chains().map(({chain, rpcUrl, local}) => [chain, {rpc_url: rpcUrl, local}])),
+      chains: Object.fromEntries(
+        this.#chains().map(({chain, rpcUrl, local}) => [chain, {rpc_url: rpcUrl, local, tokens: this.#tokens(chain)}]),
+      ),
     })
+  }
+
+  /** The contracts of a chain's tokens, by their codes. */
+  #tokens(chain: ChainCode): Record<string, string> {
+    const local = this.#localChains.find(candidate => candidate.chain === chain)
+    const {chains} = local ? readSettings({...process.env, ...local.identity()}) : this.#settings
+    return Object.fromEntries([...chains.get(chain)!.tokens].map(([contract, token]) => [token, contract]))
   }
 
   #record(): void {

@@ -65,6 +65,7 @@ create table app.spend (
   merchant_id uuid,
   status text not null default 'allocated' check (status in ('allocated', 'live', 'final')),
   cancelling boolean not null default false,
+  recovered boolean not null default false,
   max_fee numeric(78, 0) not null,
   txid text,
   outcome text check (outcome in ('done', 'reverted', 'cancelled', 'displaced')),
@@ -77,7 +78,7 @@ create table app.spend (
   final_at timestamptz,
   unique (chain, sender, nonce)
 );
-create unique index spend_one_sweep on app.spend (chain, source, token) where kind = 'sweep' and status <> 'final';
+create unique index spend_one_sweep on app.spend (chain, source, token) where kind = 'sweep' and status <> 'final' and not recovered;
 create unique index spend_one_payment on app.spend (payout_id) where kind = 'payout';
 create index spend_open on app.spend (chain, next_step_at) where status <> 'final';
 create index spend_payout on app.spend (payout_id) where payout_id is not null;
@@ -95,6 +96,7 @@ comment on column app.spend.payout_id is 'The payout that it pays, or that the s
 comment on column app.spend.merchant_id is 'The merchant that is paid, or whose address is swept.';
 comment on column app.spend.status is 'allocated, live or final.';
 comment on column app.spend.cancelling is 'True if its nonce is to be used up by a transaction that moves nothing.';
+comment on column app.spend.recovered is 'True if it was entered again from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
 comment on column app.spend.max_fee is 'The highest network fee of any of its attempts; reserved where the treasury pays it.';
 comment on column app.spend.txid is 'The transaction that became final with its nonce.';
 comment on column app.spend.outcome is 'What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend).';
@@ -287,7 +289,8 @@ begin
   funds := app.operator_funds(of_chain, native);
   for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
     sweep := (select s.id from app.spend s
-      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final');
+      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
+      order by s.nonce desc limit 1);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       continue when held.address is null or item.amount <= 0
@@ -531,6 +534,13 @@ language sql set search_path = pg_catalog as $$
   on conflict (chain, token, merchant_id) do update set amount = s.amount + excluded.amount, reserved = s.reserved + excluded.reserved
 $$;
 
+-- The row may be missing after an older copy of the database was restored: the deposits that it stands for become final a moment later.
+create function app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric) returns void
+language sql set search_path = pg_catalog as $$
+  insert into app.holding as h (chain, address, token, merchant_id, amount) values (of_chain, of_address, of_token, of_merchant, more)
+  on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
+$$;
+
 create function app.add_treasury(of_chain text, of_token text, more numeric, more_reserved numeric) returns void
 language sql set search_path = pg_catalog as $$
   update app.treasury set balance = balance + more, reserved = reserved + more_reserved where chain = of_chain and token = of_token
@@ -546,7 +556,7 @@ begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
-    update app.holding h set amount = h.amount - fee where h.chain = s.chain and h.address = s.sender and h.token = native;
+    perform app.add_holding(s.chain, s.sender, native, s.merchant_id, -fee);
     perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
   end if;
   perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
@@ -592,7 +602,7 @@ create function app.finish_sweep(s app.spend, outcome text, moved numeric) retur
 language plpgsql set search_path = pg_catalog as $$
 begin
   if outcome = 'done' then
-    update app.holding h set amount = h.amount - moved where h.chain = s.chain and h.address = s.source and h.token = s.token;
+    perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
     perform app.add_treasury(s.chain, s.token, moved, 0);
     perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
     perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(

@@ -1,0 +1,76 @@
+// A backup of what only custody has: the encrypted seed and the journal, in one file. Promises: it is on disk, whole, under its name, or not
+// there at all; an existing file is never written over; it holds no secret that the seed file does not hold, encrypted.
+import {createReadStream, existsSync, linkSync, readFileSync, unlinkSync} from 'node:fs'
+import path from 'node:path'
+import {createInterface} from 'node:readline'
+import {z} from 'zod'
+import {PermanentError} from '../service/errors.ts'
+import {follows, type Head, journalFile, noHead, parseEntry, readEntries} from './journal-file.ts'
+import {seedFile, syncDirectory, writeDurably} from './seed.ts'
+
+const Header = z.object({
+  sluice_custody_backup: z.literal(1),
+  made_at: z.iso.datetime(),
+  entries: z.int(),
+  seed: z.string(),
+})
+
+/** Writes the backup of a directory. Resolves to how many entries of the journal it has. */
+export function writeBackup(home: string, file: string): number {
+  if (!existsSync(seedFile(home))) throw new PermanentError(`${seedFile(home)} is missing; there is nothing to back up`)
+  if (existsSync(file)) throw new PermanentError(`${file} exists; name another file`)
+  const journal = existsSync(journalFile(home)) ? [...readEntries(journalFile(home))] : []
+  const header: z.infer<typeof Header> = {
+    sluice_custody_backup: 1,
+    made_at: new Date().toISOString(),
+    entries: journal.length,
+    seed: readFileSync(seedFile(home), 'utf8'),
+  }
+  const lines = [header, ...journal.map(({entry}) => entry)].map(line => JSON.stringify(line))
+  const temporary = `${file}.${process.pid}.tmp`
+  writeDurably(temporary, lines)
+  try {
+    linkSync(temporary, file)
+  } finally {
+    unlinkSync(temporary)
+  }
+  syncDirectory(path.dirname(path.resolve(file)))
+  return journal.length
+}
+
+export interface Backup {
+  /** The content of the seed file. */
+  seed: string
+  /** The last entry of each stream. */
+  heads: Map<string, Head>
+}
+
+/** Reads a backup and checks its journal. Throws PermanentError where it is none, or is damaged. */
+export async function readBackup(file: string): Promise<Backup> {
+  if (!existsSync(file)) throw new PermanentError(`${file} does not exist`)
+  const damaged = new PermanentError(`${file} is no backup of custody, or is damaged; take another one`)
+  const heads: Backup['heads'] = new Map()
+  let header: z.infer<typeof Header> | undefined
+  let entries = 0
+  for await (const line of createInterface({input: createReadStream(file)})) {
+    if (!header) {
+      header = parseHeader(line)
+      if (!header) throw damaged
+      continue
+    }
+    const entry = parseEntry(line)
+    if (!entry || !follows(heads.get(entry.stream) ?? noHead, entry)) throw damaged
+    heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
+    entries++
+  }
+  if (!header || entries !== header.entries) throw damaged
+  return {seed: header.seed, heads}
+}
+
+function parseHeader(line: string): z.infer<typeof Header> | undefined {
+  try {
+    return Header.safeParse(JSON.parse(line)).data
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,149 @@
+// sluice custody: the seed and the journal, for operators. A program of its own (cli/custody.ts starts it), as no other code may touch keys.
+// Promises: what it prints is no secret, unless --show-phrase asks for the phrase; exit code 0 when all is well, 1 when it is not, 2 when
+// the command line was wrong.
+import path from 'node:path'
+import {Command, CommanderError} from 'commander'
+import pg from 'pg'
+import {PermanentError} from '../service/errors.ts'
+import {readService} from '../service/home.ts'
+import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
+import {readBackup, writeBackup} from './backup.ts'
+import {journalFile, readHeads} from './journal-file.ts'
+import {localKeys} from './keys.ts'
+import {derive} from './pool.ts'
+import {reconcile} from './reconcile.ts'
+import {
+  createSeed,
+  decryptPhrase,
+  findPassphrase,
+  hasSeed,
+  isLocal,
+  passphraseFile,
+  readSeed,
+  seedFile,
+} from './seed.ts'
+import {verifyAddresses} from './verify.ts'
+
+const program = new Command('sluice custody')
+  .description('the seed and the journal of what was signed')
+  .showHelpAfterError('(--help says how it is used)')
+  .exitOverride()
+
+program
+  .command('init')
+  .description('Makes the seed, encrypted with CUSTODY_PASSPHRASE or the content of CUSTODY_PASSPHRASE_FILE.')
+  .option('--show-phrase', 'print its 24 words, to be written down; they give everything away')
+  .action(init)
+
+program
+  .command('backup')
+  .description('Copies the encrypted seed and the journal into one file.')
+  .requiredOption('--to <file>', 'a file that does not exist yet')
+  .action(({to}: {to: string}) => {
+    const entries = writeBackup(readSettings().home, to)
+    console.log(
+      `${to} has the encrypted seed and ${count(entries, 'entry', 'entries')} of the journal. It is of no use without the passphrase.`,
+    )
+  })
+
+program
+  .command('verify')
+  .description('Derives every address of the database anew and compares.')
+  .option('--backup <file>', 'from the seed of this backup')
+  .action(verify)
+
+program
+  .command('reconcile')
+  .description("Enters what the journal's file has and the database, an older copy, lacks.")
+  .action(async () => {
+    const settings = readSettings()
+    const done = await withDatabase(settings, client => reconcile(client, journalFile(settings.home)))
+    console.log(
+      done.entries
+        ? `${count(done.entries, 'entry was', 'entries were')} entered, of ${count(done.payouts, 'payout', 'payouts')}; what they signed is watched and sent again.`
+        : 'The database has everything that the file has.',
+    )
+    if (done.without_purpose)
+      console.log(
+        `${done.without_purpose} of them cancelled something that cannot be told any more; sluice incident list shows it if it was mined.`,
+      )
+  })
+
+async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
+  const settings = readSettings()
+  const {home} = settings
+  const existed = hasSeed(home)
+  const passphrase = findPassphrase(settings, isLocal(settings))
+  if (passphrase === undefined)
+    throw new PermanentError(
+      'set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase; keep it apart from the seed',
+    )
+  const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
+  console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
+  console.log(`treasury  ${await derive(await localKeys(phrase), {purpose: 'treasury', index: 0})}`)
+  if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
+    console.log(`Its passphrase lies beside it, in ${passphraseFile(home)}: for local chains only.`)
+  if (showPhrase) console.log(`phrase    ${phrase}`)
+  console.log(
+    'Keep a copy at another place: sluice custody backup --to FILE. Seed and passphrase together are the money.',
+  )
+}
+
+async function verify({backup: file}: {backup?: string}): Promise<void> {
+  const settings = readSettings()
+  const {home} = settings
+  const passphrase = findPassphrase(settings, false)
+  if (passphrase === undefined) throw new PermanentError('set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE')
+  const backup = file === undefined ? undefined : await readBackup(file)
+  const phrase = backup ? await decryptPhrase(backup.seed, passphrase, file!) : await readSeed(home, passphrase)
+  if (!phrase) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
+  const keys = await localKeys(phrase)
+  const found = await withDatabase(settings, client => verifyAddresses(client, keys))
+  const source = file ?? seedFile(home)
+  for (const {purpose, index, database, seed} of found.examples)
+    console.log(`${purpose} ${index}: the database has ${database}, the seed gives ${seed}`)
+  console.log(
+    found.differences
+      ? `${found.differences} of ${count(found.addresses, 'address', 'addresses')} do not come from ${source}`
+      : `${count(found.addresses, 'address comes', 'addresses come')} from ${source}, each as it is in the database.`,
+  )
+  if (found.differences) process.exitCode = 1
+  for (const [stream, {seq}] of readHeads(journalFile(home))) {
+    const behind = backup && seq - (backup.heads.get(stream)?.seq ?? 0)
+    const lacking = behind ? `; the backup lacks the newest ${behind}` : ''
+    console.log(`journal ${stream}: ${count(seq, 'entry', 'entries')}, whole${lacking}`)
+  }
+}
+
+async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const home = path.resolve(settings.home)
+  const url = settings.databaseUrl ?? readService(home)?.database_url
+  if (!url)
+    throw new PermanentError(
+      `no service runs in ${home}; start it with npm start, or set DATABASE_URL to the owner's URL`,
+    )
+  const client = new pg.Client({connectionString: url, application_name: 'sluice-custody-cli'})
+  await client.connect().catch(cause => {
+    throw new PermanentError(`the database of ${home} does not answer (${cause.message})`, {cause})
+  })
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+function count(number: number, one: string, many: string): string {
+  return `${number} ${number === 1 ? one : many}`
+}
+
+try {
+  loadEnvironmentFile()
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+  else {
+    console.error(`sluice: ${(error as Error).message}`)
+    process.exitCode = 1
+  }
+}
