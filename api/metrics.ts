@@ -3,18 +3,34 @@
 import {Counter, Gauge, Histogram, Registry} from 'prom-client'
 import {type Database, statement} from './database.ts'
 
-const readMetrics = statement('read_metrics', 'select metric, chain, value from app.metrics()')
+const readMetrics = statement('read_metrics', 'select metric, labels, value from app.metrics()')
 
-const help: Record<string, string> = {
-  sluice_chain_head_height: 'Height of the newest indexed block.',
-  sluice_chain_final_height: 'Everything at or below this height is final.',
-  sluice_chain_head_age_seconds: 'Age of the newest indexed block by its own timestamp.',
-  sluice_chain_halted: '1 while the chain stands still for an operator.',
-  sluice_deposits_pending: 'Deposits that are seen and not final.',
-  sluice_incidents_open: 'Incidents that wait for an operator.',
-  sluice_oldest_due_job_age_seconds: 'For how long the job that is due longest has been waiting.',
-  sluice_webhook_deliveries_pending: 'Deliveries that have neither succeeded nor failed.',
-  sluice_webhook_endpoints_failing: 'Endpoints whose last attempt failed.',
+const gauges: Record<string, [help: string, ...labels: string[]]> = {
+  sluice_chain_head_height: ['Height of the newest indexed block.', 'chain'],
+  sluice_chain_final_height: ['Everything at or below this height is final.', 'chain'],
+  sluice_chain_head_age_seconds: ['Age of the newest indexed block by its own timestamp.', 'chain'],
+  sluice_chain_halted: ['1 while the chain stands still for an operator.', 'chain'],
+  sluice_deposits_pending: ['Deposits that are seen and not final.', 'chain'],
+  sluice_incidents_open: ['Incidents that wait for an operator.', 'chain'],
+  sluice_oldest_due_job_age_seconds: ['For how long the job that is due longest has been waiting.'],
+  sluice_webhook_deliveries_pending: ['Deliveries that have neither succeeded nor failed.'],
+  sluice_webhook_endpoints_failing: ['Endpoints whose last attempt failed.'],
+  sluice_payouts_open: ['Payouts under way.', 'chain', 'status'],
+  sluice_payouts_failed_total: ['Payouts that failed.', 'chain'],
+  sluice_payouts_waiting: ['Payouts whose next step cannot be taken now.', 'chain', 'reason'],
+  sluice_payout_oldest_wait_seconds: [
+    'For how long the payout or transaction that waits longest has been waiting.',
+    'chain',
+  ],
+  sluice_transactions_open: ['Transactions of ours that are not final.', 'chain', 'kind'],
+  sluice_transactions_waiting: ['Transactions of ours whose next step cannot be taken now.', 'chain', 'reason'],
+  sluice_treasury_balance: ['What the treasury holds, in whole coins.', 'chain', 'token'],
+  sluice_treasury_reserved: ['What of it is promised to transactions under way, in whole coins.', 'chain', 'token'],
+  sluice_treasury_operator_funds: [
+    "The operator's own money in it that is promised to nothing, in whole coins.",
+    'chain',
+    'token',
+  ],
 }
 
 export class Metrics {
@@ -38,10 +54,10 @@ export class Metrics {
     registers: [this.#registry],
   })
   readonly #gauges = new Map(
-    Object.entries(help).map(([name, text]) => {
-      const labelNames = /_chain_|_deposits_|_incidents_/.test(name) ? ['chain'] : []
-      return [name, new Gauge({name, help: text, labelNames, registers: [this.#registry]})]
-    }),
+    Object.entries(gauges).map(([name, [help, ...labelNames]]) => [
+      name,
+      new Gauge({name, help, labelNames, registers: [this.#registry]}),
+    ]),
   )
   /** The children of each (method, route, status), so that a request does not look its labels up. */
   readonly #served = new Map<string, {count(): void; observe(seconds: number): void}>()
@@ -66,8 +82,8 @@ export class Metrics {
   async text(db: Database): Promise<string> {
     for (const gauge of this.#gauges.values()) gauge.reset()
     try {
-      const rows = await db.rows<[metric: string, chain: string | null, value: number]>(readMetrics)
-      for (const [metric, chain, value] of rows) this.#gauges.get(metric)?.set(chain === null ? {} : {chain}, value)
+      const rows = await db.rows<[metric: string, labels: Record<string, string>, value: number]>(readMetrics)
+      for (const [metric, labels, value] of rows) this.#gauges.get(metric)?.set(labels, value)
       this.#databaseUp.set(1)
     } catch {
       this.#databaseUp.set(0)

@@ -7,6 +7,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeTreasury, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 import type {OpenApi, Schema} from './openapi.ts'
@@ -127,7 +128,12 @@ test('/metrics counts requests by method, route and status, and tells what the d
   const eth = await ChainWriter.open(db, 'ETH')
   await eth.write({add: [[], [{txid: '0xM', amount: 5n, recipient: user.address}]]})
   await eth.finalize(1)
+  await topUp(eth, await makeTreasury(db), 'ETH', 25n * 10n ** 17n)
+  await eth.write({add: [[{txid: '0xN', amount: 5n, recipient: user.address}]]})
   await eth.close()
+  await client.put('/v1/payout-address', {chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'})
+  const {body: payout} = await client.post('/v1/payouts', {chain: 'ETH', token: 'USDC'})
+  await db.rows(`select app.wait_payout(id, 'not_whitelisted', null, 1000) from app.payout`)
   const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
   await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
   await client.get('/v1/users/usr_x')
@@ -139,12 +145,21 @@ test('/metrics counts requests by method, route and status, and tells what the d
     seen.get('http_request_duration_seconds_count{method="POST",route="/v1/webhook-endpoints",status="201"}'),
   ).toBe(1)
   expect(seen.get('sluice_database_up')).toBe(1)
-  expect(seen.get('sluice_chain_head_height{chain="ETH"}')).toBe(2)
-  expect(seen.get('sluice_chain_final_height{chain="ETH"}')).toBe(1)
+  expect(seen.get('sluice_chain_head_height{chain="ETH"}')).toBe(4)
+  expect(seen.get('sluice_chain_final_height{chain="ETH"}')).toBe(3)
   expect(seen.get('sluice_chain_head_age_seconds{chain="ETH"}')).toBeLessThan(60)
   expect(seen.get('sluice_chain_halted{chain="ETH"}')).toBe(0)
   expect(seen.get('sluice_deposits_pending{chain="ETH"}')).toBe(1)
   expect(seen.get('sluice_incidents_open{chain="ETH"}')).toBe(0)
+  expect(seen.get('sluice_payouts_open{chain="ETH",status="pending"}')).toBe(1)
+  expect(seen.get('sluice_payouts_open{chain="ETH",status="paying"}')).toBe(0)
+  expect(seen.get('sluice_payouts_failed_total{chain="ETH"}')).toBe(0)
+  expect(seen.get('sluice_payouts_waiting{chain="ETH",reason="not_whitelisted"}')).toBe(1)
+  expect(seen.get('sluice_payout_oldest_wait_seconds{chain="ETH"}')).toBeGreaterThan(0)
+  expect(seen.get('sluice_payout_oldest_wait_seconds{chain="POLYGON"}')).toBe(0)
+  expect(seen.get('sluice_transactions_open{chain="ETH",kind="sweep"}')).toBe(0)
+  expect(seen.get('sluice_treasury_balance{chain="ETH",token="ETH"}')).toBe(2.5)
+  expect(seen.get('sluice_treasury_operator_funds{chain="ETH",token="ETH"}')).toBe(2.5)
   expect(seen.get('sluice_webhook_deliveries_pending')).toBe(1)
   expect(seen.get('sluice_webhook_endpoints_failing')).toBe(0)
   expect(seen.get('sluice_oldest_due_job_age_seconds')).toBeGreaterThan(0)
@@ -154,7 +169,7 @@ test('/metrics counts requests by method, route and status, and tells what the d
     1, 1,
   ])
   const text = [...seen.keys()].join('\n')
-  for (const secret of [merchantId, merchantId.replaceAll('-', ''), user.address, endpoint.id])
+  for (const secret of [merchantId, merchantId.replaceAll('-', ''), user.address, endpoint.id, payout.id])
     expect(text).not.toContain(secret)
 })
 

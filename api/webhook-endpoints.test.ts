@@ -3,6 +3,7 @@ import {Webhook} from 'standardwebhooks'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {startWorker} from '../jobs/worker.ts'
 import {logger} from '../service/log.ts'
+import {readSettings} from '../service/settings.ts'
 import {type Api, Client, makeKey, startApi} from '../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant} from '../test/support/people.ts'
@@ -28,7 +29,8 @@ beforeAll(async () => {
   const lost = (reason: string) => {
     throw new Error(reason)
   }
-  worker = await startWorker({databaseUrl: db.url('sluice_jobs'), allowPrivate: true, log, onLost: lost})
+  const settings = readSettings({WEBHOOK_ALLOW_PRIVATE: '1'})
+  worker = await startWorker({databaseUrl: db.url('sluice_jobs'), settings, log, onLost: lost})
 })
 afterAll(async () => {
   await worker.stop()

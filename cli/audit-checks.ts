@@ -103,7 +103,7 @@ export const checks: Check[] = [
       left join app.outbound_tx o on o.spend_id = s.id and o.kind = 'effect'
       left join chain.inclusion i on i.chain = o.chain and i.txid = o.txid and i.success
         and i.block_height <= (select c.final_height from chain.cursor c where c.chain = o.chain)
-      where not ${explained('s.id::text', '%payment%')}
+      where not ${explained('s.id::text', 'final_payment_vanished')}
       group by p.id having count(i.txid) <> (p.status = 'completed')::int
       union all
       select p.id, p.status, null from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'

@@ -121,6 +121,7 @@ const may: Record<Role, string[]> = {
     'select * from analytics.time_to_finality',
     'select * from analytics.chain_lag',
     'select * from analytics.unattributed',
+    'select * from analytics.payouts, analytics.sweeps, analytics.ledger, analytics.merchant_totals, analytics.treasury',
     'select analytics.coins(1, 18)',
   ],
 }

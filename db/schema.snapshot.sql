@@ -145,6 +145,180 @@ create view analytics.deposits with (security_barrier=true) as
 --   seconds_to_final numeric: Seconds from block_time to finalised_at; null where one of them is.
 --   settlement_id text: Id of the payout that collected it, as in the API; null until then.
 
+-- Every movement of money, in double entry: the entries of one posting add up to zero for each token.
+create view analytics.ledger with (security_barrier=true) as
+ SELECT e.id AS entry_id,
+    e.posting,
+    e.kind,
+    e.reference,
+    e.account,
+    e.chain,
+    e.token,
+    app.public_id('mer'::text, e.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    e.address,
+    analytics.coins(e.amount, a.decimals) AS amount,
+    e.amount AS amount_base_units,
+    e.created_at
+   FROM app.ledger_entry e
+     LEFT JOIN app.merchant m ON m.id = e.merchant_id
+     LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
+--   entry_id bigint: Order of insertion.
+--   posting bigint: The movement that the entry is a part of.
+--   kind text: deposit (deposits became final), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, network_fee.
+--   reference text: What caused it: promotion:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
+--   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that counts for nobody.
+--   chain text: Chain code.
+--   token text: Token code; the contract address where the token is not supported.
+--   merchant_id text: Id of the merchant that the movement belongs to; null for the operator's own and for unattributed value.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   address text: The deposit address, for the account address.
+--   amount numeric: Debit (positive) or credit (negative), in whole coins, exact; null where the token is not supported. Assets and costs are debits, what is owed and earned are credits.
+--   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
+--   created_at timestamp with time zone: When it was posted.
+
+-- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from the ledger.
+create view analytics.merchant_totals with (security_barrier=true) as
+ SELECT app.public_id('mer'::text, e.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    e.chain,
+    e.token,
+    analytics.coins(e.received, a.decimals) AS received,
+    analytics.coins(e.fees_earned, a.decimals) AS fees_earned,
+    analytics.coins(e.paid_out, a.decimals) AS paid_out,
+    analytics.coins(e.under_way + e.balance, a.decimals) AS owed,
+    analytics.coins(e.under_way, a.decimals) AS under_way,
+    analytics.coins(e.network_costs, a.decimals) AS network_costs
+   FROM ( SELECT ledger_entry.merchant_id,
+            ledger_entry.chain,
+            ledger_entry.token,
+            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'merchant'::text AND (ledger_entry.kind = ANY (ARRAY['deposit'::text, 'reorg'::text]))), 0::numeric) AS received,
+            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'fees'::text), 0::numeric) AS fees_earned,
+            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'treasury'::text AND ledger_entry.kind = 'payout'::text), 0::numeric) AS paid_out,
+            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'payout'::text), 0::numeric) AS under_way,
+            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'merchant'::text), 0::numeric) AS balance,
+            COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'network'::text), 0::numeric) AS network_costs
+           FROM app.ledger_entry
+          WHERE ledger_entry.merchant_id IS NOT NULL
+          GROUP BY ledger_entry.merchant_id, ledger_entry.chain, ledger_entry.token) e
+     JOIN app.merchant m ON m.id = e.merchant_id
+     JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code.
+--   received numeric: Final deposits of its users, in whole coins, exact, less those that an operator took back.
+--   fees_earned numeric: Service fees of completed payouts.
+--   paid_out numeric: Net of completed payouts.
+--   owed numeric: The balance and the gross of payouts under way; below zero for a debt.
+--   under_way numeric: The part of owed that payouts have claimed.
+--   network_costs numeric: Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they stand in the row of that coin alone; the operator bears them.
+
+-- One row for each payout, whatever became of it.
+create view analytics.payouts with (security_barrier=true) as
+ SELECT app.public_id('pay'::text, p.id) AS payout_id,
+    app.public_id('mer'::text, p.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    p.chain,
+    p.token,
+    p.status,
+    analytics.coins(p.gross, a.decimals) AS gross,
+    p.fee_bps,
+    analytics.coins(p.fee, a.decimals) AS fee,
+    analytics.coins(p.net, a.decimals) AS net,
+    p.gross AS gross_base_units,
+    p.fee AS fee_base_units,
+    p.net AS net_base_units,
+    c.deposit_count,
+    p.sweep_first,
+    p.address,
+    p.txid,
+    analytics.coins(p.network_fee, n.decimals) AS network_fee,
+    n.token AS network_fee_token,
+    p.error_code,
+    p.waiting_reason,
+    p.created_at,
+    p.finished_at,
+    round(EXTRACT(epoch FROM p.finished_at - p.created_at), 3) AS seconds_to_finish
+   FROM app.payout p
+     JOIN app.merchant m ON m.id = p.merchant_id
+     JOIN app.asset a ON a.chain = p.chain AND a.token = p.token
+     JOIN app.chain k ON k.chain = p.chain
+     JOIN app.asset n ON n.chain = p.chain AND n.token = k.native_token
+     LEFT JOIN app.claim c ON c.payout_id = p.id AND c.kind = 'claim'::text;
+--   payout_id text: Id of the payout, as in the API; analytics.deposits.settlement_id names it.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code.
+--   status text: pending, sweeping, swept, paying: under way. completed: paid, for ever. failed: nothing was paid, and the deposits are in the balance again.
+--   gross numeric: The balance that it collected, in whole coins, exact.
+--   fee_bps integer: The merchant's fee rate when it was requested, in basis points.
+--   fee numeric: Service fee, in whole coins. Earned only once the payout is completed.
+--   net numeric: What is paid, in whole coins: gross minus fee.
+--   gross_base_units numeric(78,0): gross as an integer in the smallest unit of the token.
+--   fee_base_units numeric(78,0): fee as an integer in the smallest unit of the token.
+--   net_base_units numeric(78,0): net as an integer in the smallest unit of the token.
+--   deposit_count bigint: Number of deposits that it collected.
+--   sweep_first boolean: True if the merchant asked for every address of it to be swept before anything was paid.
+--   address text: Where it is paid to.
+--   txid text: The transaction that paid it; null until it is completed.
+--   network_fee numeric: Network fees of the payment and of the sweeps made for it, in whole native coins. The operator bears them.
+--   network_fee_token text: The native coin of the chain, in which network_fee is counted.
+--   error_code text: Why it failed; null unless it did.
+--   waiting_reason text: What keeps it from its next step now; null while it moves.
+--   created_at timestamp with time zone: When the merchant requested it.
+--   finished_at timestamp with time zone: When it was completed or failed; null while it is under way.
+--   seconds_to_finish numeric: Seconds from created_at to finished_at.
+
+-- One row for each sweep of a user's address to the treasury.
+create view analytics.sweeps with (security_barrier=true) as
+ SELECT s.id AS sweep_id,
+    app.public_id('mer'::text, s.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    app.public_id('pay'::text, s.payout_id) AS payout_id,
+    s.chain,
+    s.token,
+    s.source AS address,
+    analytics.coins(COALESCE(t.amount, s.amount), a.decimals) AS amount,
+    COALESCE(t.amount, s.amount) AS amount_base_units,
+    COALESCE(s.outcome, s.status) AS state,
+    s.txid,
+    analytics.coins(s.fee_paid, n.decimals) AS network_fee,
+    n.token AS network_fee_token,
+    s.created_at,
+    s.final_at
+   FROM app.spend s
+     LEFT JOIN app.merchant m ON m.id = s.merchant_id
+     JOIN app.asset a ON a.chain = s.chain AND a.token = s.token
+     JOIN app.chain k ON k.chain = s.chain
+     JOIN app.asset n ON n.chain = s.chain AND n.token = k.native_token
+     LEFT JOIN app.outbound_tx t ON t.chain = s.chain AND t.txid = s.txid
+  WHERE s.kind = 'sweep'::text;
+--   sweep_id uuid: Id of the sweep.
+--   merchant_id text: Id of the merchant whose user's address it is.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   payout_id text: Id of the payout that it was made for; null for one that was made without.
+--   chain text: Chain code.
+--   token text: Token code.
+--   address text: The address that was swept.
+--   amount numeric: What it moves, in whole coins, exact; 0 if it was cancelled.
+--   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
+--   state text: allocated, live: under way. done: the money is in the treasury. reverted, cancelled, displaced: over, and nothing was moved.
+--   txid text: The final transaction; null while it is under way.
+--   network_fee numeric: What it cost, in whole native coins; null while it is under way. The operator bears it.
+--   network_fee_token text: The native coin of the chain, in which network_fee is counted.
+--   created_at timestamp with time zone: When it was begun.
+--   final_at timestamp with time zone: When it was final; null while it is under way.
+
 -- How long deposits took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged.
 create view analytics.time_to_finality with (security_barrier=true) as
  SELECT (d.finalised_at AT TIME ZONE 'UTC'::text)::date AS day,
@@ -166,6 +340,38 @@ create view analytics.time_to_finality with (security_barrier=true) as
 --   seconds_p50 numeric: The median: half of the deposits took at most this long, in seconds.
 --   seconds_p95 numeric: 95 of 100 deposits took at most this long, in seconds.
 --   seconds_max numeric: The longest time, in seconds. High after a standstill: what the indexer lagged is part of it.
+
+-- What the treasury of each chain holds now, and whose it is.
+create view analytics.treasury with (security_barrier=true) as
+ SELECT a.chain,
+    a.token,
+    o.address,
+    analytics.coins(COALESCE(t.balance, 0::numeric), a.decimals) AS balance,
+    COALESCE(t.balance, 0::numeric) AS balance_base_units,
+    analytics.coins(COALESCE(t.reserved, 0::numeric), a.decimals) AS reserved,
+    analytics.coins(COALESCE(t.balance - t.reserved, 0::numeric) - COALESCE(s.promised, 0::numeric), a.decimals) AS operator_funds,
+    analytics.coins(COALESCE(s.merchants, 0::numeric), a.decimals) AS merchants,
+    analytics.coins(COALESCE(s.advanced, 0::numeric), a.decimals) AS advanced
+   FROM app.asset a
+     JOIN app.chain k ON k.chain = a.chain
+     LEFT JOIN custody.address o ON o.family = k.family AND o.purpose = 'treasury'::text
+     LEFT JOIN app.treasury t ON t.chain = a.chain AND t.token = a.token
+     LEFT JOIN ( SELECT treasury_share.chain,
+            treasury_share.token,
+            sum(GREATEST(treasury_share.amount, 0::numeric)) AS merchants,
+            - sum(LEAST(treasury_share.amount, 0::numeric)) AS advanced,
+            sum(GREATEST(treasury_share.amount - treasury_share.reserved, 0::numeric)) AS promised
+           FROM app.treasury_share
+          GROUP BY treasury_share.chain, treasury_share.token) s ON s.chain = a.chain AND s.token = a.token;
+--   chain text: Chain code.
+--   token text: Token code.
+--   address text: Its address; null before custody made it.
+--   balance numeric: What it holds by the ledger, in whole coins, exact: final transactions alone.
+--   balance_base_units numeric: The same as an integer in the smallest unit of the token.
+--   reserved numeric: The part that is promised to transactions under way: amounts and highest network fees.
+--   operator_funds numeric: The operator's own money in it that is promised to nothing: fees earned and top-ups, less withdrawals, network fees and what is advanced.
+--   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
+--   advanced numeric: What was paid to merchants before their addresses were swept.
 
 -- Value that reached an address of ours and counts for nobody: a token that is not supported, or a chain that the merchant did not ask an address for. Never part of a balance.
 create view analytics.unattributed with (security_barrier=true) as
@@ -455,12 +661,12 @@ create table app.idempotency_key (
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text not null, -- Chain code.
-  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished or payment_of_failed_payout.
+  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout or journal_ahead.
   subject text not null, -- The id of the deposit or of the spend, <chain>:<txid>, or the chain.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
-  resolution text, -- healed (it went away by itself), reorged, kept, rewound or resumed (an operator decided).
+  resolution text, -- healed (it went away by itself), reconciled (custody's journal was entered), reorged, kept, rewound or resumed (an operator decided).
   constraint incident_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WHERE (resolved_at IS NULL);
@@ -567,6 +773,7 @@ create table app.payout (
   constraint payout_net_check CHECK ((net > (0)::numeric)),
   constraint payout_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sweeping'::text, 'swept'::text, 'paying'::text, 'completed'::text, 'failed'::text])))
 );
+CREATE INDEX payout_failed ON app.payout USING btree (chain) WHERE (status = 'failed'::text);
 CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
 CREATE INDEX payout_page ON app.payout USING btree (merchant_id, seq DESC);
 CREATE TRIGGER contract BEFORE UPDATE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.check_payout_change();
@@ -615,6 +822,7 @@ create table app.spend (
   merchant_id uuid, -- The merchant that is paid, or whose address is swept.
   status text not null default 'allocated'::text, -- allocated, live or final.
   cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
+  recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
   txid text, -- The transaction that became final with its nonce.
   outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend).
@@ -634,7 +842,7 @@ create table app.spend (
   constraint spend_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
 CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
-CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text));
+CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered));
 CREATE INDEX spend_open ON app.spend USING btree (chain, next_step_at) WHERE (status <> 'final'::text);
 CREATE INDEX spend_payout ON app.spend USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 
@@ -1031,6 +1239,15 @@ begin
   update app.address a set is_provisioned = true where a.user_id = of_user and a.chain = any(chains) and not a.is_provisioned;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.holding as h (chain, address, token, merchant_id, amount) values (of_chain, of_address, of_token, of_merchant, more)
+  on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
+$function$;
+
 CREATE OR REPLACE FUNCTION app.add_share(of_chain text, of_token text, of_merchant uuid, more numeric, more_reserved numeric)
  RETURNS void
  LANGUAGE sql
@@ -1180,7 +1397,8 @@ begin
   funds := app.operator_funds(of_chain, native);
   for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
     sweep := (select s.id from app.spend s
-      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final');
+      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
+      order by s.nonce desc limit 1);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       continue when held.address is null or item.amount <= 0
@@ -1637,7 +1855,7 @@ CREATE OR REPLACE FUNCTION app.finish_sweep(s app.spend, outcome text, moved num
 AS $function$
 begin
   if outcome = 'done' then
-    update app.holding h set amount = h.amount - moved where h.chain = s.chain and h.address = s.source and h.token = s.token;
+    perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
     perform app.add_treasury(s.chain, s.token, moved, 0);
     perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
     perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
@@ -1736,30 +1954,32 @@ end $function$;
 
 -- What /metrics says about the database, by Prometheus name.
 CREATE OR REPLACE FUNCTION app.metrics()
- RETURNS TABLE(metric text, chain text, value double precision)
+ RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
   return query
-    select m.metric, c.chain, m.value from chain.cursor c cross join lateral (values
+    select m.metric, json_build_object('chain', c.chain), m.value from chain.cursor c cross join lateral (values
       ('sluice_chain_head_height', c.head_height::double precision),
       ('sluice_chain_final_height', c.final_height::double precision),
       ('sluice_chain_head_age_seconds', extract(epoch from clock_timestamp() - c.head_time)),
       ('sluice_chain_halted', (c.halted_at is not null)::int::double precision)) m (metric, value)
     union all
-    select 'sluice_deposits_pending', c.chain, count(d.id) from chain.cursor c
+    select 'sluice_deposits_pending', json_build_object('chain', c.chain), count(d.id) from chain.cursor c
     left join app.deposit d on d.chain = c.chain and d.status = 'pending' group by c.chain
     union all
-    select 'sluice_incidents_open', c.chain, count(i.id) from chain.cursor c
+    select 'sluice_incidents_open', json_build_object('chain', c.chain), count(i.id) from chain.cursor c
     left join app.incident i on i.chain = c.chain and i.resolved_at is null group by c.chain
     union all
-    select 'sluice_oldest_due_job_age_seconds', null, app.oldest_due_job_age_seconds()
+    select 'sluice_oldest_due_job_age_seconds', '{}', app.oldest_due_job_age_seconds()
     union all
-    select 'sluice_webhook_deliveries_pending', null, count(*) from app.delivery d where d.status = 'pending'
+    select 'sluice_webhook_deliveries_pending', '{}', count(*) from app.delivery d where d.status = 'pending'
     union all
-    select 'sluice_webhook_endpoints_failing', null, count(*) from app.webhook_endpoint w where w.failing_since is not null and w.deleted_at is null;
+    select 'sluice_webhook_endpoints_failing', '{}', count(*) from app.webhook_endpoint w where w.failing_since is not null and w.deleted_at is null
+    union all
+    select * from app.payout_metrics();
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.native_token(of_chain text)
@@ -1816,6 +2036,49 @@ begin
   return own;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.payout_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return query
+    with open_payout as materialized (
+      select p.chain, p.status, p.waiting_reason, p.waiting_since from app.payout p where p.status not in ('completed', 'failed')
+    ), open_spend as materialized (
+      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.spend s where s.status <> 'final'
+    )
+    select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
+    from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)
+    left join open_payout o on o.chain = c.chain and o.status = s.status group by c.chain, s.status
+    union all
+    select 'sluice_payouts_failed_total', json_build_object('chain', c.chain), count(p.id) from app.chain c
+    left join app.payout p on p.chain = c.chain and p.status = 'failed' group by c.chain
+    union all
+    select 'sluice_payouts_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_payout o
+    where o.waiting_reason is not null group by o.chain, o.waiting_reason
+    union all
+    select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
+    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal']) k (kind)
+    left join open_spend o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
+    union all
+    select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_spend o
+    where o.waiting_reason is not null group by o.chain, o.waiting_reason
+    union all
+    select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', c.chain),
+      coalesce(extract(epoch from clock_timestamp() - least(
+        (select min(o.waiting_since) from open_payout o where o.chain = c.chain),
+        (select min(o.waiting_since) from open_spend o where o.chain = c.chain))), 0)::double precision
+    from app.chain c
+    union all
+    select m.metric, json_build_object('chain', a.chain, 'token', a.token), analytics.coins(m.value, a.decimals)::double precision
+    from app.asset a left join app.treasury t on t.chain = a.chain and t.token = a.token
+    cross join lateral (values
+      ('sluice_treasury_balance', coalesce(t.balance, 0)), ('sluice_treasury_reserved', coalesce(t.reserved, 0)),
+      ('sluice_treasury_operator_funds', app.operator_funds(a.chain, a.token))) m (metric, value);
+end $function$;
+
 -- What the treasury lacks for paying a payout now, without anybody else's money; null if nothing.
 CREATE OR REPLACE FUNCTION app.payout_shortage(of_payout uuid, network_fee numeric)
  RETURNS text
@@ -1823,7 +2086,7 @@ CREATE OR REPLACE FUNCTION app.payout_shortage(of_payout uuid, network_fee numer
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee) from app.payout p where p.id = of_payout
+  select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $function$;
 
 -- How much of a payout's token the treasury lacks for paying it now, in base units: what sweeps of the merchant's addresses can bring.
@@ -1833,7 +2096,8 @@ CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee nume
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee), 0) from app.payout p where p.id = of_payout
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee), 0)
+  from app.payout p where p.id = of_payout
 $function$;
 
 CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb)
@@ -1892,7 +2156,7 @@ begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
-    update app.holding h set amount = h.amount - fee where h.chain = s.chain and h.address = s.sender and h.token = native;
+    perform app.add_holding(s.chain, s.sender, native, s.merchant_id, -fee);
     perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
   end if;
   perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
@@ -3303,6 +3567,176 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION custody.free_nonces(entries custody.journal[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.sender as s (chain, address, next_nonce)
+  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e group by e.stream, e.sender
+  on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
+  update app.spend s set nonce = app.take_nonce(s.chain, s.sender)
+  where s.status = 'allocated' and exists (
+    select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
+end $function$;
+
+-- Stops a chain, with an incident, because the database is an older copy than custody's journal.
+CREATE OR REPLACE FUNCTION custody.halt_chain(of_chain text, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update chain.cursor c set halted_at = clock_timestamp() where c.chain = of_chain and c.halted_at is null;
+  insert into app.incident (chain, kind, subject, details) values (of_chain, 'journal_ahead', of_chain, jsonb_build_object('why', why))
+  on conflict do nothing;
+end $function$;
+
+CREATE OR REPLACE FUNCTION custody.is_purpose(s app.spend, e custody.journal)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case e.kind when 'pay' then s.kind = 'payout' and s.payout_id = e.subject_id when 'cancel' then s.status <> 'allocated'
+    else s.id = e.subject_id end
+$function$;
+
+-- Enters entries of custody's journal that an older copy of the database lacks, and what follows from them; for sluice custody reconcile.
+CREATE OR REPLACE FUNCTION custody.reconcile(entries jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  signed custody.journal[];
+  e custody.journal;
+  s app.spend;
+  without_purpose int := 0;
+begin
+  lock table app.payout, app.treasury, app.sender, app.spend in exclusive mode; -- nothing plans or settles meanwhile
+  insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
+  select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
+  perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+  perform custody.free_nonces(signed);
+  foreach e in array coalesce(signed, '{}') loop
+    s := custody.recover_spend(e);
+    if s.id is null then without_purpose := without_purpose + 1;
+    else perform custody.recover_attempt(s, e);
+    end if;
+  end loop;
+  update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
+  from (select distinct r.stream, r.txid from unnest(signed) r) r
+  where i.resolved_at is null and ((i.kind = 'journal_ahead' and i.subject = r.stream)
+    or (i.kind = 'unknown_transaction' and i.subject = r.stream || ':' || r.txid));
+  update chain.cursor c set halted_at = null where c.chain in (select r.stream from unnest(signed) r)
+    and not exists (select from app.incident i where i.chain = c.chain and i.kind = 'fork_below_final' and i.resolved_at is null);
+  perform app.wake_spends(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+  return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
+    'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
+end $function$;
+
+CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.spend, e custody.journal)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+    max_priority_fee_per_gas, gas_limit)
+  select e.stream, e.txid, s.id, 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id),
+    case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount,
+    (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint
+  on conflict do nothing;
+  if e.max_fee > s.max_fee and s.status <> 'final' and s.sender = app.treasury_address(s.chain) then
+    perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
+  end if;
+  update app.spend x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
+  where x.id = s.id and x.status <> 'final';
+  if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION custody.recover_merchant(merchant uuid, fee_bps integer)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.merchant (id, name, prefix, fee_bps)
+  values (merchant, 'Recovered ' || merchant, 'r' || substr(encode(uuid_send(merchant), 'hex'), 22), fee_bps)
+  on conflict (id) do nothing
+$function$;
+
+CREATE OR REPLACE FUNCTION custody.recover_payout(e custody.journal)
+ RETURNS app.payout
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = e.subject_id;
+  if p.id is not null then
+    update app.payout o set status = 'sweeping' where o.id = p.id and o.status = 'pending';
+    update app.payout o set status = 'swept' where o.id = p.id and o.status = 'sweeping';
+    select * into p from app.payout o where o.id = p.id;
+    return p;
+  end if;
+  perform custody.recover_merchant(e.merchant_id, (e.details ->> 'fee_bps')::int);
+  insert into app.payout (id, merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first, next_step_at, created_at)
+  values (e.subject_id, e.merchant_id, e.stream, e.token, 'swept', (e.details ->> 'gross')::numeric, (e.details ->> 'fee_bps')::int,
+    (e.details ->> 'fee')::numeric, e.amount, e.destination, false, null, e.signed_at)
+  returning * into p;
+  -- It claimed what nobody can tell any more. So it claims a credit of its gross, and the merchant owes as much.
+  perform app.lock_pair(p.merchant_id, p.chain, p.token);
+  insert into app.adjustment (merchant_id, chain, token, amount, reason, settlement_id)
+  values (p.merchant_id, p.chain, p.token, p.gross, 'payout_recovered', p.id), (p.merchant_id, p.chain, p.token, -p.gross, 'payout_recovered', null);
+  insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount, finished_at)
+  values ('claim', p.id, p.merchant_id, p.chain, p.token, 0, 0, 0, clock_timestamp());
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.gross, 0);
+  perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
+    jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
+    jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
+  return p;
+end $function$;
+
+CREATE OR REPLACE FUNCTION custody.recover_spend(e custody.journal)
+ RETURNS app.spend
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  s app.spend;
+  p app.payout;
+  merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
+  treasury text := app.treasury_address(e.stream);
+begin
+  if e.kind = 'pay' then
+    p := custody.recover_payout(e);
+    update app.spend x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
+  end if;
+  select * into s from app.spend x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
+  if s.id is not null then
+    if not custody.is_purpose(s, e) then
+      raise exception 'nonce % of % on % was signed for another purpose by the file than by the database; they are not of the same service',
+        e.nonce, e.sender, e.stream using errcode = 'P0003';
+    end if;
+    return s;
+  end if;
+  if merchant is not null then perform custody.recover_merchant(merchant, 0);
+  elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
+  end if;
+  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
+  values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
+    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
+    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live', e.kind = 'cancel', true, e.max_fee)
+  returning * into s;
+  if e.sender = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
+  if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
+  if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
+  return s;
+end $function$;
+
 CREATE OR REPLACE FUNCTION custody.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3422,7 +3856,12 @@ grant select on analytics.balances to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
 grant select on analytics.daily_volume to sluice_analyst;
 grant select on analytics.deposits to sluice_analyst;
+grant select on analytics.ledger to sluice_analyst;
+grant select on analytics.merchant_totals to sluice_analyst;
+grant select on analytics.payouts to sluice_analyst;
+grant select on analytics.sweeps to sluice_analyst;
 grant select on analytics.time_to_finality to sluice_analyst;
+grant select on analytics.treasury to sluice_analyst;
 grant select on analytics.unattributed to sluice_analyst;
 grant usage on schema analytics to sluice_analyst;
 
@@ -3472,6 +3911,7 @@ grant usage on schema chain to sluice_api;
 grant usage on schema custody to sluice_api;
 
 -- sluice_custody
+grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, purpose, retired_at) to sluice_custody;
 grant insert, select on custody.journal to sluice_custody;

@@ -1,5 +1,6 @@
--- The data of the examples in docs/database.md: two merchants, four users, two days on two chains. Written as the indexers write it, block by
--- block into chain.*, so that settling makes the deposits; only the times are set afterwards, because settling takes them from the clock.
+-- The data of the examples in docs/database.md: two merchants, four users, two days on two chains, a payout that was paid and one that waits.
+-- Written as the indexers, the API and the worker write it, so that settling makes the deposits and finishes the payout; only the times are
+-- set afterwards, because those are taken from the clock.
 -- For an empty, migrated database; run by its owner.
 
 insert into app.merchant (id, name, prefix, fee_bps) values
@@ -29,6 +30,14 @@ select c.chain, lower(p.address), p.address, p.id, p.merchant_id,
   exists (select from app.merchant_chain m where m.merchant_id = p.merchant_id and m.chain = c.chain)
 from person p cross join (values ('ETH'), ('POLYGON')) c (chain);
 
+insert into custody.address (address, family, derivation_index, taken_at, merchant_id)
+select address, 'evm', row_number() over (order by external_ref) - 1, '2026-06-30 09:00:00Z', merchant_id from person;
+insert into custody.address (address, family, derivation_index, purpose)
+values ('0x3a3e6Cf8E4A7eE43Bd3dc2Aa9A4fD2E4ccC4a4A9', 'evm', 0, 'treasury');
+select custody.watch_treasury('evm');
+create temporary view recipient as
+select external_ref as name, address from person union all select purpose, address from custody.address where purpose = 'treasury';
+
 -- A hash for a name, as long as those of the chains.
 create function pg_temp.hash(name text) returns text language sql return '0x' || encode(sha256(name::bytea), 'hex');
 
@@ -47,8 +56,8 @@ begin
   select of_chain || ':' || txid || ':0', of_chain, txid, 0, of_height, block_hash, at, token, amount,
     '0x086708766EB97dCB6FDE6EC9fCA2F6e415433Ea4', address
   from (
-    select pg_temp.hash(of_chain || at || n) as txid, t->>1 as token, (t->>2)::numeric as amount, p.address
-    from json_array_elements(transfers) with ordinality as e (t, n) join person p on p.external_ref = t->>0
+    select pg_temp.hash(of_chain || at || n) as txid, t->>1 as token, (t->>2)::numeric as amount, r.address
+    from json_array_elements(transfers) with ordinality as e (t, n) join recipient r on r.name = t->>0
   ) paid;
   execute format('update %I.status set nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain));
 end $$;
@@ -61,12 +70,30 @@ select chain.anchor('ETH', 'eip155:11155111', 8100000, pg_temp.hash('ETH'), '202
 select chain.anchor('POLYGON', 'eip155:80002', 24500000, pg_temp.hash('POLYGON'), '2026-06-30 14:00:00Z');
 
 begin;
-select pg_temp.write_block('ETH', 8100001, '2026-06-30 09:12:11Z', '[["alice", "USDC", 250000000]]');
+select pg_temp.write_block('ETH', 8100001, '2026-06-30 09:12:11Z', '[["alice", "USDC", 250000000], ["treasury", "ETH", 2000000000000000000], ["treasury", "USDC", 5000000000]]');
 select pg_temp.write_block('ETH', 8100002, '2026-06-30 16:40:23Z', '[["bob", "ETH", 500000000000000000], ["alice", "USDC", 19990000]]');
 select pg_temp.write_block('ETH', 8100003, '2026-06-30 23:59:47Z', '[["carol", "USDC", 1200500000]]');
 select pg_temp.write_block('ETH', 8100004, '2026-07-01 00:00:11Z', '[["alice", "ETH", 123456789012345678]]');
+commit;
+begin;
+select pg_temp.finalize('ETH', 8100004);
+commit;
+
+-- Nordwind is paid what carol brought; her address is swept without waiting for it.
+begin;
+select app.set_payout_address('019c0000-0000-7000-8000-00000000000b', 'ETH', '0x52908400098527886E0F7030069857D2E4169EE7');
+select app.create_payout('019c0000-0000-7000-8000-00000000000b', 'ETH', 'USDC', false, null, null);
+select app.begin_sweeping(id), app.begin_paying_from_treasury(id), app.begin_payment(id, 2600000000000000) from app.payout;
+select app.begin_sweeps(null, 'ETH', 'USDC', array[address], array[1200500000], array[4800000000000000]) from person where external_ref = 'carol';
+select app.store_attempt(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount, 40000000000, 1000000000, max_fee::bigint / 40000000000) from app.spend;
+commit;
+
+begin;
 select pg_temp.write_block('ETH', 8100005, '2026-07-01 10:30:35Z',
   '[["dave", "USDC", 75000000], ["alice", "0x211cD78a278ED8CE38840597bFc9793990241FE3", 1000000000]]');
+insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+select 'ETH:' || o.txid, 'ETH', o.txid, b.height, b.hash, b.time, s.sender, s.nonce, true, o.gas_limit * 18000000000
+from app.outbound_tx o join app.spend s on s.id = o.spend_id join chain.block b on b.id = 'ETH:8100005';
 commit;
 begin;
 select pg_temp.finalize('ETH', 8100005);
@@ -91,6 +118,13 @@ begin;
 select pg_temp.finalize('POLYGON', 24500003);
 commit;
 
+-- Acme's payout address is on no whitelist.
+begin;
+select app.set_payout_address('019c0000-0000-7000-8000-00000000000a', 'POLYGON', '0xde709f2102306220921060314715629080e2fb77');
+select app.create_payout('019c0000-0000-7000-8000-00000000000a', 'POLYGON', 'POL', true, null, null);
+select app.wait_payout(id, 'not_whitelisted', null, 60000) from app.payout where chain = 'POLYGON';
+commit;
+
 begin;
 select app.sequence_events();
 select app.fold_balances();
@@ -101,4 +135,7 @@ update app.deposit d set created_at = t.block_time + interval '2 seconds',
     + case d.chain when 'ETH' then interval '13 minutes' else interval '4 seconds' end end
 from chain.transfer t where t.id = d.chain || ':' || d.txid || ':' || d.output_index;
 update app.deposit set created_at = '2026-07-01 12:00:13Z' where status = 'reorged';
+update app.payout set created_at = '2026-07-01 10:30:11Z', finished_at = '2026-07-01 10:43:39Z' where chain = 'ETH';
+update app.payout set created_at = '2026-07-01 11:15:00Z', waiting_since = '2026-07-01 11:15:01Z' where chain = 'POLYGON';
+update app.spend set created_at = '2026-07-01 10:30:13Z', final_at = '2026-07-01 10:43:39Z';
 commit;
