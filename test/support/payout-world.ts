@@ -69,6 +69,8 @@ export class PayoutWorld {
   readonly #workers = new Set<ChildProcess>()
   #custody: CustodyProcess
   #miner: Promise<void> | undefined
+  /** The faucet's transactions are sent one after the other: each asks the node for its nonce. */
+  #lastSent: Promise<unknown> = Promise.resolve()
   /** Whether waiting transactions are mined, and made final, by themselves. */
   isMining = true
   #isOver = false
@@ -216,13 +218,17 @@ export class PayoutWorld {
   /** From the faucet, until it is final here. */
   async pay(token: 'ETH' | 'USDC', to: string[], amounts: bigint[]): Promise<void> {
     const total = amounts.reduce((sum, amount) => sum + amount, 0n)
-    if (token === 'ETH') await this.anvil.multi('pay', [to, amounts], total)
-    else await this.anvil.multi('payTokens', [this.anvil.usdc, to, amounts])
-    if (!this.isMining) await this.anvil.mine(3)
-    const sum = `select coalesce(sum(amount), 0)::text as sum from app.deposit where token = $1 and address = any($2) and status = 'final'`
-    const all = async () => BigInt((await this.db.rows<{sum: string}>(sum, [token, to]))[0]!.sum)
-    const before = 0n
-    await until(async () => (await all()) >= before + total, {timeoutMs: 15_000, what: `${token} to be final`})
+    this.#lastSent = this.#lastSent.then(() =>
+      token === 'ETH'
+        ? this.anvil.multi('pay', [to, amounts], total)
+        : this.anvil.multi('payTokens', [this.anvil.usdc, to, amounts]),
+    )
+    const txid = await this.#lastSent
+    const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
+    await until(async () => (await this.db.rows(isFinal, [txid, to.length])).length, {
+      timeoutMs: 15_000,
+      what: `${token} to be final`,
+    })
   }
 
   async topUp(amount: bigint): Promise<void> {
