@@ -1,7 +1,6 @@
 // Ends processes with SIGKILL, and connections of the database, at random moments; half of those that write are waited for until they
 // have a transaction open.
 import {setTimeout as sleep} from 'node:timers/promises'
-import pg from 'pg'
 import {kill} from '../support/processes.ts'
 import type {Random} from './random.ts'
 import type {Service} from './service.ts'
@@ -11,7 +10,8 @@ const weights = {
   'indexer-polygon': 4,
   api: 3,
   jobs: 4,
-  custody: 1,
+  'the second worker': 3,
+  custody: 3,
   postgres: 1,
   'a server process of postgres': 1,
   'a connection': 3,
@@ -74,7 +74,7 @@ export class Killer {
 
   /** Waits, for a moment, until a process has a transaction open that writes. */
   async #aim(writer: string): Promise<boolean> {
-    return await this.#inDatabase(async db => {
+    return await this.#service.inDatabase(async db => {
       for (const deadline = Date.now() + aimMs; Date.now() < deadline; ) {
         const {rowCount} = await db.query(
           'select from pg_stat_activity where application_name = $1 and backend_xid is not null',
@@ -88,7 +88,7 @@ export class Killer {
 
   /** Ends the server's side of a connection: by the server itself, or by SIGKILL, which makes Postgres restart all of them. */
   async #endServerProcess(how: 'a connection' | 'a server process of postgres'): Promise<void> {
-    await this.#inDatabase(async db => {
+    await this.#service.inDatabase(async db => {
       const {rows} = await db.query<{pid: number}>(
         `select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by pid`,
       )
@@ -96,16 +96,5 @@ export class Killer {
       if (how === 'a connection') await db.query('select pg_terminate_backend($1)', [pid])
       else kill(pid, 'SIGKILL')
     })
-  }
-
-  async #inDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
-    const db = new pg.Client({connectionString: this.#service.databaseUrl, connectionTimeoutMillis: 2000})
-    db.on('error', () => {}) // the query that it fails tells
-    await db.connect()
-    try {
-      return await work(db)
-    } finally {
-      await db.end().catch(() => {})
-    }
   }
 }

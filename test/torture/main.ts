@@ -1,5 +1,5 @@
-// npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, while processes, connections and blocks are taken from
-// under it at random. Afterwards everything must be as the chains have it. Prints the seed, what was inflicted, and what was found;
+// npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, with deposits and payouts of two merchants, while
+// processes, connections, blocks and answers of nodes are taken from under it at random. Afterwards everything must be as the chains have it. Prints the seed, what was inflicted, and what was found;
 // ends with 1 if anything differs. The choices of a run come from its seed; when they take effect is up to the machine.
 
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -7,13 +7,17 @@ import {parseArgs} from 'node:util'
 import pg from 'pg'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
+import {Claimant} from './claimant.ts'
 import {Killer} from './killer.ts'
+import {Merchant} from './merchant.ts'
+import {NodeProxy} from './node-proxy.ts'
 import {Payer} from './payer.ts'
 import {Random} from './random.ts'
-import {Reader, Receiver} from './receiver.ts'
+import {Reader} from './reader.ts'
+import type {Run} from './run.ts'
 import {chainCodes, Service} from './service.ts'
 import {Users} from './users.ts'
-import {checks, type Run} from './verify.ts'
+import {checks} from './verify.ts'
 
 const SETTLE_TIMEOUT_MS = 180_000
 const STOP_TIMEOUT_MS = 10_000
@@ -41,54 +45,78 @@ async function main(): Promise<void> {
 
 /** The whole run; resolves to what was wrong. */
 async function torture(home: string): Promise<string[]> {
-  const random = new Random(seed)
-  const service = new Service(home)
-  const receiver = new Receiver(random)
-  const users = new Users(service, random)
-  const payers = chainCodes.map(chain => new Payer(chain, service, users, random))
-  const killer = new Killer(service, random)
-  const reader = new Reader(service)
-
+  const cast = assemble(home, new Random(seed))
+  const {service, merchants, nodes} = cast
+  for (const node of nodes) service.useNode(node.chain, await node.listen())
   await service.start()
-  await prepare({service, receiver, users, payers, reader})
-  await suffer({payers, reader, killer, random})
-  receiver.calm()
-  const db = await settle(service, payers)
-  const failed = await verify({db, service, users, payers, receiver, reader})
-  console.log(summary({service, users, payers, receiver, reader, killer}))
+  await prepare(cast)
+  await suffer(cast)
+  calm(cast)
+  const db = await settle(service, cast.payers)
+  const failed = await verify({...cast, db})
+  console.log(summary(cast))
   console.log(line('deposits', await histories(db)))
+  console.log(line('payouts', await fates(db)))
+  console.log(line('transactions sent', await spends(db)))
 
   await db.end()
   const stoppedMs = await service.stop()
-  receiver.close()
+  for (const {receiver} of merchants) receiver.close()
+  for (const node of nodes) node.close()
   if (stoppedMs > STOP_TIMEOUT_MS) failed.push(`the service took ${stoppedMs} ms to stop`)
   return failed
 }
 
-type Actors = Omit<Run, 'db'>
+interface Cast extends Omit<Run, 'db'> {
+  nodes: NodeProxy[]
+  killer: Killer
+  random: Random
+}
 
-/** A merchant, some users, money to pay them with, and a first event to read on from. */
-async function prepare({service, receiver, users, payers, reader}: Actors): Promise<void> {
-  const {id, secret} = await service.openShop(await receiver.listen())
-  receiver.secret = secret
-  for (let i = 0; i < 5; i++) await users.create()
+function assemble(home: string, random: Random): Cast {
+  const service = new Service(home, seed)
+  const merchants = ['first', 'second'].map(prefix => new Merchant(prefix, service, random))
+  const users = new Users(merchants, random)
+  return {
+    service,
+    merchants,
+    users,
+    random,
+    payers: chainCodes.map(chain => new Payer(chain, service, users, random)),
+    nodes: chainCodes.map(chain => new NodeProxy(chain, service, random)),
+    claimants: merchants.map(merchant => new Claimant(merchant, service, random)),
+    readers: merchants.map(merchant => new Reader(merchant)),
+    killer: new Killer(service, random),
+  }
+}
+
+/** Two merchants, some users, money to pay them with, a treasury, and a first event to read on from. */
+async function prepare({service, merchants, users, payers, claimants, readers}: Cast): Promise<void> {
+  for (const merchant of merchants) await merchant.open()
+  for (let i = 0; i < 8; i++) await users.create()
   for (const payer of payers) await payer.begin()
-  await service.call('POST', `/v1/webhook-endpoints/${id}/test`)
-  await reader.begin()
+  for (const claimant of claimants) await claimant.begin()
+  for (const merchant of merchants) await merchant.testWebhook()
+  for (const reader of readers) await reader.begin()
+  await until(
+    async () => (await service.query('select from app.treasury where balance > 0')).length === chainCodes.length,
+    {
+      timeoutMs: SETTLE_TIMEOUT_MS,
+      intervalMs: 250,
+      what: 'the treasuries to be funded, finally',
+    },
+  )
 }
 
 /** Everybody does what they do, for as long as was asked. */
-async function suffer({
-  payers,
-  reader,
-  killer,
-  random,
-}: Pick<Actors, 'payers' | 'reader'> & {killer: Killer; random: Random}) {
+async function suffer({service, payers, claimants, readers, killer, random}: Cast): Promise<void> {
   const stop = new AbortController()
   const {signal} = stop
   const actors = [
     ...payers.flatMap(payer => [payer.pay(signal), payer.reorganise(signal)]),
-    reader.read(signal),
+    ...claimants.map(claimant => claimant.claim(signal)),
+    ...readers.map(reader => reader.read(signal)),
+    service.runSecondWorker(signal),
     killer.run(signal),
     killSupervisor(killer, random.fork('supervisor')),
   ]
@@ -106,15 +134,22 @@ async function killSupervisor(killer: Killer, random: Random): Promise<void> {
   }
 }
 
-/** Nothing is inflicted any more: waits until every block is final and every event delivered. */
+function calm({service, merchants, nodes}: Cast): void {
+  service.calm()
+  for (const {receiver} of merchants) receiver.calm()
+  for (const node of nodes) node.calm()
+}
+
+/** Nothing is inflicted any more: waits until every payout is over, every block is final and every event delivered. */
 async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
   const waited = {timeoutMs: SETTLE_TIMEOUT_MS, intervalMs: 250}
+  await until(async () => service.query('select 1'), {...waited, what: 'the database'})
+  const db = new pg.Pool({connectionString: service.databaseUrl})
+  db.on('error', () => {})
+  await until(async () => everythingOver(db), {...waited, what: 'every payout to be over'})
   const heads = new Map<string, number>()
   for (const payer of payers)
     heads.set(payer.chain, await until(() => payer.lastHeight(), {...waited, what: `the local ${payer.chain} chain`}))
-  await service.call('GET', '/v1/balances')
-  const db = new pg.Pool({connectionString: service.databaseUrl})
-  db.on('error', () => {})
   await until(
     async () => {
       const {rows} = await db.query<{chain: string; final_height: number}>(
@@ -124,8 +159,17 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
     },
     {...waited, what: 'every block to be final'},
   )
+  await until(async () => everythingOver(db), {...waited, what: 'every sweep to be over'})
   await until(async () => everythingDelivered(db), {...waited, what: 'every event to be delivered'})
   return db
+}
+
+async function everythingOver(db: pg.Pool): Promise<boolean> {
+  const {rows} = await db.query(
+    `select from app.payout where status not in ('completed', 'failed') union all select from app.spend where status <> 'final'
+     union all select from app.claim where finished_at is null`,
+  )
+  return rows.length === 0
 }
 
 /** What waits for its next attempt, in minutes or hours, is due now: the receiver fails no more. */
@@ -149,16 +193,18 @@ async function verify(run: Run): Promise<string[]> {
   return failed
 }
 
-function summary({service, users, payers, receiver, reader, killer}: Actors & {killer: Killer}): string {
+function summary({service, users, payers, merchants, nodes, claimants, readers, killer}: Cast): string {
   return [
     line('killed', killer.counts),
+    line('killed at a step', service.killedAtSteps()),
     ...payers.map(payer => line(payer.chain, payer.counts)),
-    line('receiver', {...receiver.counts, events: receiver.bodies.size}),
-    line('merchant', {
-      users: users.all.length,
-      'events read forward': reader.events.length,
-      'calls made again': service.retries,
-    }),
+    ...nodes.map(node => line(`the node of ${node.chain}, to the worker`, node.counts)),
+    ...merchants.flatMap(({prefix, receiver, retries}, i) => [
+      line(`receiver of the ${prefix}`, {...receiver.counts, events: receiver.bodies.size}),
+      line(`payouts asked for by the ${prefix}`, {...claimants[i]!.counts, 'answers lost': claimants[i]!.lost}),
+      line(`the ${prefix}`, {'events read forward': readers[i]!.events.length, 'calls made again': retries}),
+    ]),
+    line('users', {all: users.all.length}),
   ].join('\n')
 }
 
@@ -169,12 +215,33 @@ function line(what: string, counts: Record<string, number>): string {
 
 /** How many deposits had which history: shows whether the rare ones were met. */
 async function histories(db: pg.Pool): Promise<Record<string, number>> {
-  const {rows} = await db.query<{history: string; count: string}>(
-    `select coalesce(history, 'unattributed, ' || status) as history, count(*) from app.deposit d,
+  return await countsOf(
+    db,
+    `select coalesce(history, 'unattributed, ' || status) as what, count(*) from app.deposit d,
        lateral (select string_agg(substr(type, 9), '-' order by position) as history from app.event where subject_id = d.id) e
      group by 1 order by 2 desc`,
   )
-  return Object.fromEntries(rows.map(({history, count}) => [history, Number(count)]))
+}
+
+async function fates(db: pg.Pool): Promise<Record<string, number>> {
+  return await countsOf(
+    db,
+    `select status || coalesce(', ' || error_code, '') || case when sweep_first then ', swept first' else '' end as what, count(*)
+     from app.payout group by 1 order by 2 desc`,
+  )
+}
+
+async function spends(db: pg.Pool): Promise<Record<string, number>> {
+  return await countsOf(
+    db,
+    `select kind || ' ' || outcome || case when attempts > 1 then ', replaced' else '' end as what, count(*)
+     from app.spend s, lateral (select count(*) as attempts from app.outbound_tx where spend_id = s.id) a group by 1 order by 2 desc`,
+  )
+}
+
+async function countsOf(db: pg.Pool, sql: string): Promise<Record<string, number>> {
+  const {rows} = await db.query<{what: string; count: string}>(sql)
+  return Object.fromEntries(rows.map(({what, count}) => [what, Number(count)]))
 }
 
 await main()

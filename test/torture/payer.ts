@@ -123,7 +123,8 @@ export class Payer {
     const native = this.chain === 'ETH' ? 'ETH' : 'POL'
     const usdc = this.chain === 'ETH' ? 'USDC' : USDC_ADDRESS.toLowerCase() // not supported on POLYGON
     const other = this.#users.any()
-    const [a, b, c] = [this.#amount(), this.#amount(), this.#amount()]
+    const [a, b, c] = [this.#coins(), this.#coins(), this.#coins()]
+    const [u, v] = [this.#amount(), this.#amount()]
     const multi = (functionName: string, args: unknown[], value: bigint, moves: Moved[]): Planned => {
       return {to: MULTISEND_ADDRESS, value, data: multisend(functionName, args), moves}
     }
@@ -134,7 +135,7 @@ export class Payer {
       encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [user.address as Hex, value]})
     const plans: Record<keyof typeof weights, () => Planned> = {
       native: () => ({to: user.address, value: a, moves: [at(0, native, a)]}),
-      token: () => ({to: USDC_ADDRESS, data: transfer(a), moves: [at(1, usdc, a)]}),
+      token: () => ({to: USDC_ADDRESS, data: transfer(u), moves: [at(1, usdc, u)]}),
       many: () =>
         multi(
           'pay',
@@ -146,9 +147,9 @@ export class Payer {
           [at(firstInternal + 1, native, a), at(firstInternal + 2, native, b, other), at(firstInternal + 3, native, c)],
         ),
       tokens: () =>
-        multi('payTokens', [USDC_ADDRESS, [user.address, other.address], [a, b]], 0n, [
-          at(1, usdc, a),
-          at(2, usdc, b, other),
+        multi('payTokens', [USDC_ADDRESS, [user.address, other.address], [u, v]], 0n, [
+          at(1, usdc, u),
+          at(2, usdc, v, other),
         ]),
       selfdestruct: () => multi('payBySelfdestruct', [user.address], a, [at(firstInternal + 2, native, a)]),
       undone: () => multi('payAndRevertInside', [user.address], a, []),
@@ -171,6 +172,14 @@ export class Payer {
 
   #amount(): bigint {
     return BigInt(this.#random.between(1, 1_000_000))
+  }
+
+  /** Of the native coin: what is not worth moving, what is, and now and then more than the treasury can advance. */
+  #coins(): bigint {
+    const unit = {dust: 1n, usual: 10n ** 12n, large: 2n * 10n ** 13n}[
+      this.#random.weighted({dust: 2, usual: 6, large: 2})
+    ]
+    return BigInt(this.#random.between(1, 1_000_000)) * unit
   }
 
   /** The height at or below which every payment is; undefined while some wait to be mined. */

@@ -1,12 +1,9 @@
-// The merchant's webhook receiver: verifies every signature, keeps the bytes, and, until it is told to be calm, fails now and then in
-// the ways that receivers do. And the merchant's other way to learn what happened: reading the events forward, all the while.
+// A merchant's webhook receiver: verifies every signature, keeps the bytes, and, until it is told to be calm, fails now and then in the
+// ways that receivers do.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
-import {setTimeout as sleep} from 'node:timers/promises'
 import {Webhook} from 'standardwebhooks'
-import {z} from 'zod'
 import type {Random} from './random.ts'
-import type {Service} from './service.ts'
 
 const hangMs = 20_000 // longer than the sender waits
 
@@ -68,45 +65,5 @@ export class Receiver {
     const before = this.bodies.get(id)
     if (before !== undefined && before !== body) this.wrong.push(`${id} came with other bytes: ${before} and ${body}`)
     this.bodies.set(id, before ?? body)
-  }
-}
-
-const Page = z.object({events: z.array(z.object({id: z.string(), sequence: z.int()})), has_more: z.boolean()})
-
-/** Reads GET /v1/events forward. What it has is what a merchant has who never looks back. */
-export class Reader {
-  readonly #service: Service
-  readonly events: {id: string; sequence: number}[] = []
-
-  constructor(service: Service) {
-    this.#service = service
-  }
-
-  /** Begins with the event there is. */
-  async begin(): Promise<void> {
-    while (this.events.length === 0) {
-      await sleep(100)
-      this.events.push(...(await this.#page('')).slice(0, 1))
-    }
-  }
-
-  async read(stopped: AbortSignal): Promise<void> {
-    while (!stopped.aborted) {
-      await this.readOn()
-      await sleep(150)
-    }
-  }
-
-  /** Reads until there is nothing more. */
-  async readOn(): Promise<void> {
-    for (;;) {
-      const page = await this.#page(`&after=${this.events.at(-1)!.id}`)
-      if (page.length === 0) return
-      this.events.push(...page)
-    }
-  }
-
-  async #page(query: string): Promise<{id: string; sequence: number}[]> {
-    return Page.parse(JSON.parse(await this.#service.call('GET', `/v1/events?limit=100${query}`))).events
   }
 }

@@ -1,20 +1,31 @@
-// The whole service under torture, as npm start runs it, and what a merchant and an operator do with it. Calls of the merchant are made
-// again until they are answered: that is what a merchant does when the API dies under a request.
-import {type ChildProcess, execFile, spawn} from 'node:child_process'
+// The whole service under torture, as npm start runs it, with a second worker beside it, and what an operator does with it.
+import {type ChildProcess, execFile, fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
-import {openSync, readFileSync} from 'node:fs'
+import {openSync, readFileSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
+import pg from 'pg'
+import {roleUrl} from '../../db/migrate.ts'
 import {readDevnet} from '../../devnet/file.ts'
 import {readProcesses, readService} from '../../service/home.ts'
 import {kill} from '../support/processes.ts'
-import {until} from '../support/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const START_TIMEOUT_MS = 90_000
-const RETRY_MS = 250
+const WORKER_WAIT_MS = 500
+
+/** What makes payouts move fast enough for a run: impatience, and amounts that are worth moving. */
+const settings = {
+  PORT: '0',
+  WEBHOOK_ALLOW_PRIVATE: '1',
+  RATE_LIMIT_PER_MINUTE: '100000',
+  PAYOUT_TIMEOUT_MS: '15000',
+  REPLACE_AFTER_MS: '4000',
+  ETH_SWEEP_MIN: 'USDC:0.01',
+  ETH_COLLECT_ABOVE: 'ETH:15,USDC:0.9',
+}
 
 export const chainCodes = ['ETH', 'POLYGON'] as const
 export type ChainCode = (typeof chainCodes)[number]
@@ -22,18 +33,25 @@ export type ChainCode = (typeof chainCodes)[number]
 export class Service {
   readonly home: string
   readonly #log: number
+  readonly #seed: number
   #child: ChildProcess | undefined
-  #key = ''
-  /** Calls of the merchant that were not answered, or answered by an error of the server, and were made again. */
-  retries = 0
+  #worker: ChildProcess | undefined
+  /** Where the worker finds the node of each chain. */
+  readonly #nodes: Record<string, string> = {}
 
-  constructor(home: string) {
+  constructor(home: string, seed: number) {
     this.home = home
+    this.#seed = seed
     this.#log = openSync(this.logFile, 'a')
   }
 
   get logFile(): string {
     return path.join(this.home, 'service.log')
+  }
+
+  /** Has the worker meet its node elsewhere. To be called before the start. */
+  useNode(chain: ChainCode, url: string): void {
+    this.#nodes[`TORTURE_${chain}_RPC_URL`] = url
   }
 
   // --- the supervisor ---
@@ -47,7 +65,7 @@ export class Service {
   async #startOnce(deadline: number): Promise<boolean> {
     const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
       cwd: this.home,
-      env: {...this.#environment(), PORT: '0', WEBHOOK_ALLOW_PRIVATE: '1', RATE_LIMIT_PER_MINUTE: '100000'},
+      env: {...this.#environment(), ...this.#torment()},
       stdio: ['ignore', this.#log, this.#log],
     })
     this.#child = child
@@ -61,6 +79,77 @@ export class Service {
   #environment(): NodeJS.ProcessEnv {
     return {PATH: process.env.PATH, SLUICE_HOME: this.home}
   }
+
+  #torment(): NodeJS.ProcessEnv {
+    return {
+      ...settings,
+      ...this.#nodes,
+      NODE_OPTIONS: `--import=${fileURLToPath(new URL('./preload.ts', import.meta.url))}`,
+      TORTURE_SEED: String(this.#seed),
+      TORTURE_CALM_FILE: this.#calmFile,
+    }
+  }
+
+  get #calmFile(): string {
+    return path.join(this.home, 'torture-is-over')
+  }
+
+  /** Nobody is killed at a step any more. */
+  calm(): void {
+    writeFileSync(this.#calmFile, '')
+  }
+
+  /** How often a process was killed at each step. */
+  killedAtSteps(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const [, label] of readFileSync(this.logFile, 'utf8').matchAll(/^torture: killed at (.*)$/gm))
+      counts[label!] = (counts[label!] ?? 0) + 1
+    return counts
+  }
+
+  // --- the second worker ---
+
+  /** Keeps a worker running beside the supervisor's until `stopped`. */
+  async runSecondWorker(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      try {
+        const worker = this.#startWorker()
+        const exited = once(worker, 'exit')
+        const end = () => worker.kill('SIGKILL')
+        stopped.addEventListener('abort', end)
+        await exited
+        stopped.removeEventListener('abort', end)
+      } catch {} // the service is just starting
+      await sleep(WORKER_WAIT_MS)
+    }
+  }
+
+  #startWorker(): ChildProcess {
+    const worker = fork(path.join(root, 'jobs/main.ts'), {
+      cwd: this.home,
+      env: {
+        ...this.#environment(),
+        ...this.#torment(),
+        ...Object.assign({}, ...chainCodes.map(chain => this.#chainEnvironment(chain))),
+        DATABASE_URL: roleUrl(this.databaseUrl, 'sluice_jobs'),
+      },
+      execArgv: [],
+      stdio: ['ignore', this.#log, this.#log, 'ipc'],
+    })
+    this.#worker = worker
+    return worker
+  }
+
+  #chainEnvironment(chain: ChainCode): NodeJS.ProcessEnv {
+    const {rpc_url, chain_id, usdc_address} = readDevnet(this.#devnetDirectory(chain))!
+    return {
+      [`${chain}_RPC_URL`]: rpc_url,
+      [`${chain}_CHAIN_ID`]: String(chain_id),
+      [`${chain}_USDC_ADDRESS`]: usdc_address,
+    }
+  }
+
+  // --- ending ---
 
   async killSupervisor(): Promise<void> {
     const exited = once(this.#child!, 'exit')
@@ -82,6 +171,7 @@ export class Service {
   /** The pid of a process of the service, of one of its databases or chains; undefined while it does not run. */
   pidOf(name: string): number | undefined {
     const [kind, chain = ''] = name.split('-')
+    if (kind === 'the second worker') return this.#worker?.exitCode === null ? this.#worker.pid : undefined
     if (kind === 'postgres') return firstNumber(path.join(this.home, 'postgres/data/postmaster.pid'))
     if (kind === 'devnet') return readDevnet(this.#devnetDirectory(chain))?.pid
     if (kind === 'anvil') return firstNumber(path.join(this.#devnetDirectory(chain), 'anvil.pid'))
@@ -97,6 +187,10 @@ export class Service {
     const pid = this.pidOf(name)
     if (pid) kill(pid, 'SIGKILL')
     return pid !== undefined
+  }
+
+  get apiUrl(): string {
+    return this.#running().api_url
   }
 
   get databaseUrl(): string {
@@ -115,58 +209,31 @@ export class Service {
     return service
   }
 
-  // --- what people do with it ---
+  // --- what an operator does with it ---
 
-  /** A merchant with both chains, its key, and its endpoint for every type of event. */
-  async openShop(webhookUrl: string): Promise<{id: string; secret: string}> {
-    await this.#sluice('merchant', 'create', '--name', 'Torture', '--prefix', 'torture', '--chains', chainCodes.join())
-    this.#key = (await this.#sluice('key', 'create', '--merchant', 'torture')).secret!
-    const events = 'deposit.pending,deposit.confirmed,deposit.reorged'
-    const {id, secret} = await this.#sluice(
-      'webhook',
-      'add',
-      '--merchant',
-      'torture',
-      '--url',
-      webhookUrl,
-      '--events',
-      events,
-    )
-    return {id: id!, secret: secret!}
-  }
-
-  async #sluice(...words: string[]): Promise<Record<string, string>> {
+  /** A command of the command line, with --json. */
+  async sluice(...words: string[]): Promise<Record<string, string>> {
     const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...words, '--json'], {
       env: this.#environment(),
     })
     return JSON.parse(stdout)
   }
 
-  /** A call of the merchant, made again until it is answered with success. Resolves to the text of the answer. */
-  async call(method: string, path: string, body?: object): Promise<string> {
-    return await until(
-      async () => {
-        try {
-          return await this.#callOnce(method, path, body)
-        } catch (error) {
-          this.retries++
-          throw error
-        }
-      },
-      {timeoutMs: 120_000, intervalMs: RETRY_MS, what: `an answer to ${method} ${path}`},
-    )
+  /** Rejects where the database is down. */
+  async query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]> {
+    return await this.inDatabase(async db => (await db.query(sql, values)).rows)
   }
 
-  async #callOnce(method: string, path: string, body?: object): Promise<string> {
-    const response = await fetch(this.#running().api_url + path, {
-      method,
-      headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'})},
-      body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(10_000),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${text.slice(0, 200)}`)
-    return text
+  /** With the owner's rights. Rejects where the database is down. */
+  async inDatabase<T>(work: (db: pg.Client) => Promise<T>): Promise<T> {
+    const db = new pg.Client({connectionString: this.databaseUrl, connectionTimeoutMillis: 2000})
+    db.on('error', () => {}) // the query that it fails tells
+    await db.connect()
+    try {
+      return await work(db)
+    } finally {
+      await db.end().catch(() => {})
+    }
   }
 }
 

@@ -1,9 +1,11 @@
-// The merchant's users, made by the API while everything is being killed: a user asked for twice is one user.
+// The merchants' users, made by the API while everything is being killed: a user asked for twice is one user.
 import {z} from 'zod'
+import type {Merchant} from './merchant.ts'
 import type {Random} from './random.ts'
-import {type ChainCode, chainCodes, type Service} from './service.ts'
+import {type ChainCode, chainCodes} from './service.ts'
 
 export interface User {
+  merchant: Merchant
   id: string
   externalRef: string
   /** Asked for: what arrives elsewhere is unattributed. */
@@ -18,27 +20,27 @@ const Answer = z.object({
 })
 
 export class Users {
-  readonly #service: Service
+  readonly #merchants: Merchant[]
   readonly #random: Random
   readonly all: User[] = []
 
-  constructor(service: Service, random: Random) {
-    this.#service = service
+  constructor(merchants: Merchant[], random: Random) {
+    this.#merchants = merchants
     this.#random = random.fork('users')
   }
 
   async create(): Promise<User> {
     const externalRef = `user-${this.#random.between(0, 2 ** 40)}`
     const chains = this.#random.chance(0.8) ? chainCodes : [this.#random.pick(chainCodes)]
-    const user = await this.#ask(externalRef, chains)
+    const user = await this.#ask(this.#random.pick(this.#merchants), externalRef, chains)
     this.all.push(user)
     return user
   }
 
-  async #ask(externalRef: string, chains: readonly ChainCode[]): Promise<User> {
+  async #ask(merchant: Merchant, externalRef: string, chains: readonly ChainCode[]): Promise<User> {
     const body = {external_ref: externalRef, chains}
-    const {id, addresses} = Answer.parse(JSON.parse(await this.#service.call('POST', '/v1/users', body)))
-    return {id, externalRef, chains, address: addresses[0]!.address}
+    const {id, addresses} = Answer.parse(JSON.parse(await merchant.call('POST', '/v1/users', body)))
+    return {merchant, id, externalRef, chains, address: addresses[0]!.address}
   }
 
   any(): User {
@@ -49,7 +51,7 @@ export class Users {
   async changed(): Promise<User[]> {
     const changed = []
     for (const user of this.all) {
-      const again = await this.#ask(user.externalRef, user.chains)
+      const again = await this.#ask(user.merchant, user.externalRef, user.chains)
       if (again.id !== user.id || again.address !== user.address) changed.push(user)
     }
     return changed

@@ -1,39 +1,43 @@
 // What must hold when everything is calm again, checked against the chains themselves: each function returns what is wrong, in words.
 
-import type pg from 'pg'
-import {encodeFunctionData, erc20Abi, type Hex, numberToHex} from 'viem'
+import {formatUnits, numberToHex, parseUnits} from 'viem'
 import {z} from 'zod'
 import {findChain} from '../../chains/registry.ts'
-import {USDC_ADDRESS} from '../../devnet/constants.ts'
-import type {LocalChainClient} from '../../devnet/evm.ts'
-import type {Payer} from './payer.ts'
-import type {Reader, Receiver} from './receiver.ts'
-import type {ChainCode, Service} from './service.ts'
-import type {Users} from './users.ts'
-
-export interface Run {
-  db: pg.Pool
-  service: Service
-  users: Users
-  payers: Payer[]
-  receiver: Receiver
-  reader: Reader
-}
+import type {Merchant} from './merchant.ts'
+import type {Run} from './run.ts'
+import type {ChainCode} from './service.ts'
+import {
+  answersWereKept,
+  auditIsClean,
+  ledgerIsTheChains,
+  payoutsAreOver,
+  payoutsOf,
+  sweepsReachedTheTreasury,
+  treasuryPaidPayouts,
+} from './verify-payouts.ts'
 
 export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'every deposit is what the chain has, and the chain has no other': depositsAreTheChains,
-  'addresses hold what their deposits say': balancesOfAddresses,
   'blocks are those of the node': blocksAreTheNodes,
-  'each change of a deposit has exactly one event': eventsAreTheHistory,
+  'every payout is completed or failed': payoutsAreOver,
+  'the same key gave the same payout and the same answer, and no payout came from nowhere': answersWereKept,
+  'each completed payout left the treasury once, its net to its address, and nothing else did': treasuryPaidPayouts,
+  'what left the addresses of users went to the treasury': sweepsReachedTheTreasury,
+  'addresses and treasury hold what came less what left, and the ledger says the same': ledgerIsTheChains,
+  'each change of a deposit, and the end of each payout, has exactly one event': eventsAreTheHistory,
   'each event reached the receiver with the bytes that the API has': eventsArrived,
   'sequences follow visibility: who read forward has everything': nothingWasSkipped,
-  'the API shows the balances that the chain implies': balancesOfTheMerchant,
+  'the API shows the balances that deposits and payouts imply': balancesOfTheMerchants,
   'the books agree, and nothing is left over': nothingIsLeft,
+  'sluice audit finds nothing': auditIsClean,
   'users keep their addresses': usersAreTheSame,
 }
 
+/** A deposit; what the treasury received is none. */
 interface Row {
   id: string
+  merchant_id: string
+  settlement_id: string | null
   chain: ChainCode
   txid: string
   output_index: number
@@ -48,7 +52,7 @@ interface Row {
 }
 
 const rowsOf = async ({db}: Run): Promise<Row[]> =>
-  (await db.query<Row>('select * from app.deposit order by chain, txid, output_index')).rows
+  (await db.query<Row>('select * from app.deposit where user_id is not null order by chain, txid, output_index')).rows
 
 const show = (rows: Iterable<string>, why: string): string[] => [...rows].map(row => `${why}: ${row}`)
 
@@ -94,40 +98,6 @@ async function depositsAreTheChains(run: Run): Promise<string[]> {
   ]
 }
 
-async function balancesOfAddresses(run: Run): Promise<string[]> {
-  const wrong: string[] = []
-  const sums = new Map<string, bigint>()
-  for (const {status, chain, address, token, amount} of await rowsOf(run)) {
-    const key = `${chain} ${address} ${token}`
-    if (status === 'final') sums.set(key, (sums.get(key) ?? 0n) + BigInt(amount))
-  }
-  for (const payer of run.payers) {
-    const client = await payer.client()
-    const [native] = findChain(payer.chain)!.assets
-    const usdc = payer.chain === 'ETH' ? 'USDC' : USDC_ADDRESS.toLowerCase()
-    for (const {address} of run.users.all) {
-      for (const [token, held] of [
-        [native.token, await nativeBalance(client, address)],
-        [usdc, await usdcBalance(client, address)],
-      ] as const) {
-        const counted = sums.get(`${payer.chain} ${address} ${token}`) ?? 0n
-        if (held !== counted)
-          wrong.push(`${address} holds ${held} of ${token} on ${payer.chain}, and its deposits are ${counted}`)
-      }
-    }
-  }
-  return wrong
-}
-
-async function nativeBalance(client: LocalChainClient, address: string): Promise<bigint> {
-  return BigInt((await client.rpc('eth_getBalance', [address, 'latest'])) as Hex)
-}
-
-async function usdcBalance(client: LocalChainClient, address: string): Promise<bigint> {
-  const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
-  return BigInt((await client.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
-}
-
 const Block = z.object({hash: z.string()}).nullable()
 
 async function blocksAreTheNodes({db, payers}: Run): Promise<string[]> {
@@ -148,6 +118,7 @@ async function blocksAreTheNodes({db, payers}: Run): Promise<string[]> {
 
 interface Event {
   id: string
+  merchant_id: string
   type: string
   subject_id: string
   version: number
@@ -158,14 +129,14 @@ interface Event {
 const eventsOf = async ({db}: Run): Promise<Event[]> =>
   (
     await db.query<Event>(
-      `select app.public_id('evt', id) as id, type, subject_id, version, sequence, app.event_body(payload, sequence) as body
+      `select app.public_id('evt', id) as id, merchant_id, type, subject_id, version, sequence, app.event_body(payload, sequence) as body
        from app.event order by position`,
     )
   ).rows
 
 async function eventsAreTheHistory(run: Run): Promise<string[]> {
   const history = Map.groupBy(await eventsOf(run), ({subject_id}) => subject_id)
-  return (await rowsOf(run)).flatMap(deposit => {
+  const ofDeposits = (await rowsOf(run)).flatMap(deposit => {
     const events = history.get(deposit.id) ?? []
     const told = events.map(({type}) => type.replace('deposit.', '')).join(' ')
     const shape =
@@ -175,22 +146,43 @@ async function eventsAreTheHistory(run: Run): Promise<string[]> {
     const right = deposit.credited ? shape.test(told) && inOrder : told === ''
     return right ? [] : [`${deposit.chain} ${deposit.txid} ${deposit.output_index} (${deposit.status}): ${told}`]
   })
+  const {rows: payouts} = await run.db.query<{id: string; status: string}>('select id, status from app.payout')
+  const ofPayouts = payouts.flatMap(({id, status}) => {
+    const told = (history.get(id) ?? []).map(({type}) => type).join(' ')
+    return told === `payout.${status}` ? [] : [`payout ${id} is ${status}, and its events are: ${told}`]
+  })
+  return [...ofDeposits, ...ofPayouts]
 }
 
 async function eventsArrived(run: Run): Promise<string[]> {
-  const {service, receiver} = run
+  const all = await eventsOf(run)
+  return (
+    await Promise.all(
+      run.merchants.map(merchant =>
+        eventsArrivedAt(
+          merchant,
+          all.filter(({merchant_id}) => merchant_id === merchant.id),
+        ),
+      ),
+    )
+  ).flat()
+}
+
+async function eventsArrivedAt(merchant: Merchant, events: Event[]): Promise<string[]> {
+  const {receiver} = merchant
   const wrong = [...receiver.wrong]
-  const pages = await allPages(service)
-  const events = await eventsOf(run)
+  const pages = await allPages(merchant)
   for (const {id, type, body} of events) {
     if (!pages.text.includes(body)) wrong.push(`GET /v1/events does not show ${id} (${type}) as ${body}`)
     const received = receiver.bodies.get(id)
     if (received !== body) wrong.push(`${id} (${type}) arrived as ${received}, and is ${body}`)
   }
   const known = new Set(events.map(({id}) => id))
-  wrong.push(...show(missing(known, receiver.bodies.keys()), 'received, and never an event'))
+  wrong.push(
+    ...show(missing(known, receiver.bodies.keys()), `received by ${merchant.prefix}, and never an event of it`),
+  )
   if (pages.ids.length !== events.length)
-    wrong.push(`GET /v1/events lists ${pages.ids.length} of ${events.length} events`)
+    wrong.push(`GET /v1/events of ${merchant.prefix} lists ${pages.ids.length} of ${events.length} events`)
   return wrong
 }
 
@@ -199,11 +191,11 @@ const Page = z.object({
   next_cursor: z.string().nullable(),
 })
 
-async function allPages(service: Service): Promise<{ids: string[]; text: string}> {
+async function allPages(merchant: Merchant): Promise<{ids: string[]; text: string}> {
   const ids: string[] = []
   let text = ''
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: string = await service.call('GET', `/v1/events?limit=100${cursor && `&cursor=${cursor}`}`)
+    const page: string = await merchant.call('GET', `/v1/events?limit=100${cursor && `&cursor=${cursor}`}`)
     const {events, next_cursor} = Page.parse(JSON.parse(page))
     ids.push(...events.map(({id}) => id))
     text += page
@@ -213,50 +205,67 @@ async function allPages(service: Service): Promise<{ids: string[]; text: string}
 }
 
 async function nothingWasSkipped(run: Run): Promise<string[]> {
-  await run.reader.readOn()
-  const {events} = run.reader
+  const all = await eventsOf(run)
   const wrong: string[] = []
-  for (const [i, {sequence}] of events.entries())
-    if (i > 0 && sequence <= events[i - 1]!.sequence)
-      wrong.push(`sequence ${sequence} was read after ${events[i - 1]!.sequence}`)
-  const read = new Set(events.map(({id}) => id))
-  const all = new Set((await eventsOf(run)).map(({id}) => id))
-  return [
-    ...wrong,
-    ...show(missing(read, all), 'skipped by who read forward'),
-    ...show(missing(all, read), 'read, and gone'),
-  ]
+  for (const reader of run.readers) {
+    await reader.readOn()
+    const {events, merchant} = reader
+    for (const [i, {sequence}] of events.entries())
+      if (i > 0 && sequence <= events[i - 1]!.sequence)
+        wrong.push(`sequence ${sequence} was read after ${events[i - 1]!.sequence}`)
+    const read = new Set(events.map(({id}) => id))
+    const its = new Set(all.filter(({merchant_id}) => merchant_id === merchant.id).map(({id}) => id))
+    wrong.push(
+      ...show(missing(read, its), 'skipped by who read forward'),
+      ...show(missing(its, read), 'read, and gone, or of somebody else'),
+    )
+  }
+  return wrong
 }
 
 const Balances = z.object({
   balances: z.array(z.object({chain: z.string(), token: z.string(), gross: z.string(), depositCount: z.int()})),
 })
 
-async function balancesOfTheMerchant(run: Run): Promise<string[]> {
-  const counted = new Map<string, {amount: bigint; count: number}>()
-  for (const {status, credited, chain, token, amount} of await rowsOf(run)) {
-    if (status !== 'final' || !credited) continue
-    const sum = counted.get(`${chain} ${token}`) ?? {amount: 0n, count: 0}
-    counted.set(`${chain} ${token}`, {amount: sum.amount + BigInt(amount), count: sum.count + 1})
-  }
-  const {balances} = Balances.parse(JSON.parse(await run.service.call('GET', '/v1/balances')))
-  const shown = balances.map(({chain, token, gross, depositCount}) => `${chain} ${token} ${gross} ${depositCount}`)
-  const implied = [...counted].map(([pair, {amount, count}]) => {
-    const [chain, token] = pair.split(' ')
-    const {decimals} = findChain(chain!)!.assets.find(asset => asset.token === token)!
-    return `${pair} ${decimal(amount, decimals)} ${count}`
-  })
-  return `${shown.sort()}` === `${implied.sort()}` ? [] : [`shown ${shown}, and implied ${implied}`]
+/** What came, less what was paid out. */
+async function balancesOfTheMerchants(run: Run): Promise<string[]> {
+  const rows = await rowsOf(run)
+  return (await Promise.all(run.merchants.map(merchant => balancesOf(merchant, rows)))).flat()
 }
 
-function decimal(amount: bigint, decimals: number): string {
-  const digits = `${amount}`.padStart(decimals + 1, '0')
-  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, '')
+async function balancesOf(merchant: Merchant, rows: Row[]): Promise<string[]> {
+  const counted = new Map<string, {amount: bigint; count: number}>()
+  const add = (pair: string, amount: bigint, count: number) => {
+    const sum = counted.get(pair) ?? {amount: 0n, count: 0}
+    counted.set(pair, {amount: sum.amount + amount, count: sum.count + count})
+  }
+  for (const {merchant_id, status, credited, chain, token, amount, settlement_id} of rows)
+    if (status === 'final' && credited && merchant_id === merchant.id)
+      add(`${chain} ${token}`, BigInt(amount), settlement_id === null ? 1 : 0)
+  for (const {status, chain, token, gross} of await payoutsOf(merchant))
+    if (status === 'completed') add(`${chain} ${token}`, -parseUnits(gross, decimalsOf(chain, token)), 0)
+  const {balances} = Balances.parse(JSON.parse(await merchant.call('GET', '/v1/balances')))
+  const shown = balances.map(({chain, token, gross, depositCount}) => `${chain} ${token} ${gross} ${depositCount}`)
+  const implied = [...counted].flatMap(([pair, {amount, count}]) => {
+    const [chain = '', token = ''] = pair.split(' ')
+    return amount === 0n && count === 0 ? [] : [`${pair} ${formatUnits(amount, decimalsOf(chain, token))} ${count}`]
+  })
+  return `${shown.sort()}` === `${implied.sort()}`
+    ? []
+    : [`the balances of ${merchant.prefix} are shown as ${shown}, and implied as ${implied}`]
 }
+
+const decimalsOf = (chain: string, token: string): number =>
+  findChain(chain)!.assets.find(asset => asset.token === token)!.decimals
 
 async function nothingIsLeft({db}: Run): Promise<string[]> {
   const leftovers: Record<string, string> = {
     'balance_audit has a row': 'select * from app.balance_audit',
+    'ledger_audit has a row': 'select * from app.ledger_audit',
+    'a spend that is not final': `select * from app.spend where status <> 'final'`,
+    'a claim that is not stamped': 'select * from app.claim where finished_at is null',
+    'a deposit of a failed payout': `select d.id from app.deposit d join app.payout p on p.id = d.settlement_id where p.status = 'failed'`,
+    'something reserved for nothing': 'select * from app.treasury where reserved <> 0',
     'an open incident': 'select * from app.incident where resolved_at is null',
     'a halted chain': 'select chain from chain.cursor where halted_at is not null',
     'touched and not settled': 'select * from chain.touched union all select txn, chain, null from chain.touched_chain',

@@ -1,0 +1,226 @@
+// Somebody who asks for a merchant's payouts in every way there is: with and without a key, twice at once, again later, to an address that
+// is not whitelisted, cancelled by the merchant or by the operator. Every answer is written down; what became of it is asked at the end.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
+import {z} from 'zod'
+import {until} from '../support/until.ts'
+import type {Answer, Merchant} from './merchant.ts'
+import type {Random} from './random.ts'
+import {type ChainCode, chainCodes, type Service} from './service.ts'
+
+const pairs = [
+  {chain: 'ETH', token: 'ETH'},
+  {chain: 'ETH', token: 'USDC'},
+  {chain: 'POLYGON', token: 'POL'},
+] as const
+
+export interface Asked {
+  key: string
+  body: {chain: ChainCode; token: string; sweep_first: boolean}
+  /** The payout address at that time. */
+  address: string
+  /** Of answers 202. */
+  texts: string[]
+}
+
+const Accepted = z.object({id: z.string()})
+const Refused = z.object({error: z.string()})
+
+export class Claimant {
+  readonly merchant: Merchant
+  readonly #service: Service
+  readonly #random: Random
+  readonly #addresses = new Map<ChainCode, string>()
+  /** Requests with a key that were accepted. */
+  readonly asked: Asked[] = []
+  /** Payouts that were accepted without a key. */
+  readonly plain: {id: string; address: string}[] = []
+  /** Requests without a key whose answer was lost: each may have made a payout. */
+  lost = 0
+  /** What must never happen, in words. */
+  readonly wrong: string[] = []
+  readonly counts: Record<string, number> = {}
+
+  constructor(merchant: Merchant, service: Service, random: Random) {
+    this.merchant = merchant
+    this.#service = service
+    this.#random = random.fork(`claimant ${merchant.prefix}`)
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+
+  async begin(): Promise<void> {
+    for (const chain of chainCodes) await this.#move(chain)
+  }
+
+  async claim(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(this.#random.between(300, 2500))
+      if (stopped.aborted) return
+      const kind = this.#random.weighted(weights)
+      this.#count(kind)
+      await this.#ways[kind]().catch(() => this.#count('operator without a database'))
+    }
+  }
+
+  readonly #ways: Record<keyof typeof weights, () => Promise<unknown>> = {
+    keyed: () => this.#keyed(),
+    plain: () => this.#plain(),
+    twins: () => this.#twins(),
+    'asked again': () => this.#again(),
+    'to a stranger': () => this.#toStranger(),
+    'to another address': () => this.#move(this.#random.pick(chainCodes)),
+    'off the whitelist for a while': () => this.#offTheList(),
+    'cancelled by the operator': () => this.#cancelAsOperator(),
+  }
+
+  // --- requests ---
+
+  #wish(): Asked {
+    const body = {...this.#random.pick(pairs), sweep_first: this.#random.chance(0.5)}
+    const key = `key-${this.#random.between(0, 2 ** 40)}`
+    return {key, body, address: this.#addresses.get(body.chain)!, texts: []}
+  }
+
+  async #keyed(wish = this.#wish()): Promise<string | undefined> {
+    return this.#heard(wish, await this.#post(wish))
+  }
+
+  async #twins(): Promise<void> {
+    const wish = this.#wish()
+    for (const answer of await Promise.all([1, 2, 3].map(() => this.#post(wish)))) this.#heard(wish, answer)
+  }
+
+  #post({body, key}: Asked): Promise<Answer> {
+    return this.merchant.ask('POST', '/v1/payouts', body, {'idempotency-key': key})
+  }
+
+  /** Writes an answer down; the payout's id, if it made one. */
+  #heard(wish: Asked, {status, text}: Answer): string | undefined {
+    if (status !== 202) return this.#refusal(status, text)
+    this.#count('accepted')
+    if (wish.texts.length === 0) this.asked.push(wish)
+    wish.texts.push(text)
+    return Accepted.parse(JSON.parse(text)).id
+  }
+
+  #refusal(status: number, text: string): undefined {
+    const {error} = Refused.parse(JSON.parse(text))
+    this.#count(`refused: ${error}`)
+    if (status !== 422 || error !== 'payout_failed') this.wrong.push(`a payout was answered with ${status} ${text}`)
+  }
+
+  /** Once: nobody knows whether a request without an answer made a payout. */
+  async #plain(): Promise<void> {
+    const {body, address} = this.#wish()
+    let answer: Answer
+    try {
+      answer = await this.merchant.askOnce('POST', '/v1/payouts', body)
+    } catch {
+      this.lost++
+      return
+    }
+    if (answer.status >= 500) this.lost++
+    else if (answer.status !== 202) this.#refusal(answer.status, answer.text)
+    else this.plain.push({id: Accepted.parse(JSON.parse(answer.text)).id, address})
+  }
+
+  /** A key that was used, with the same request, and with another one. */
+  async #again(): Promise<void> {
+    if (this.asked.length === 0) return
+    const before = this.#random.pick(this.asked)
+    this.#heard(before, await this.#post(before))
+    const other = {...before, body: {...before.body, sweep_first: !before.body.sweep_first}}
+    const {status, text} = await this.#post(other)
+    if (status !== 422 || Refused.parse(JSON.parse(text)).error !== 'idempotency_key_reused')
+      this.wrong.push(`a key used with another request was answered with ${status} ${text}`)
+  }
+
+  /** It waits for the whitelist until it fails, or until the merchant cancels it. */
+  async #toStranger(): Promise<void> {
+    const wish = this.#wish()
+    const {chain} = wish.body
+    const usual = this.#addresses.get(chain)!
+    wish.address = newAddress()
+    await this.#register(chain, wish.address)
+    const id = await this.#keyed(wish)
+    await this.#register(chain, usual)
+    if (!id || !this.#random.chance(0.5)) return
+    await sleep(this.#random.between(0, 3000))
+    const {status} = await this.merchant.ask('POST', `/v1/payouts/${id}/cancel`)
+    this.#count(status === 200 ? 'cancelled' : 'cancelled too late')
+  }
+
+  async #register(chain: ChainCode, address: string): Promise<void> {
+    await this.merchant.call('PUT', '/v1/payout-address', {chain, address})
+    this.#addresses.set(chain, address)
+  }
+
+  /** From now on to a new address, which is whitelisted first, or a moment later. */
+  async #move(chain: ChainCode): Promise<void> {
+    const address = newAddress()
+    const isLate = this.#random.chance(0.3)
+    if (!isLate) await this.#whitelist(chain, address)
+    await this.#register(chain, address)
+    if (isLate) await this.#whitelist(chain, address)
+  }
+
+  // --- what the operator does ---
+
+  async #whitelist(chain: ChainCode, address: string): Promise<void> {
+    const sql = 'insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)'
+    await this.#untilDone(sql, [this.merchant.id, chain, address])
+  }
+
+  async #offTheList(): Promise<void> {
+    const chain = this.#random.pick(chainCodes)
+    const address = this.#addresses.get(chain)!
+    const sql = `update custody.whitelist set removed_at = clock_timestamp()
+      where merchant_id = $1 and chain = $2 and address = $3 and removed_at is null`
+    await this.#untilDone(sql, [this.merchant.id, chain, address])
+    await sleep(this.#random.between(500, 4000))
+    await this.#whitelist(chain, address)
+  }
+
+  /** Whatever it does by then: at once, or by a transaction that takes the payment's place. */
+  async #cancelAsOperator(): Promise<void> {
+    const rows = await this.#service.query(
+      `select app.cancel_payout_by_operator(id) as how from app.payout
+       where id = (select id from app.payout where merchant_id = $1 and status not in ('completed', 'failed') order by random() limit 1)`,
+      [this.merchant.id],
+    )
+    for (const {how} of rows) this.#count(`by the operator: ${how}`)
+  }
+
+  /** Statements that are safe to make again, and that must happen. */
+  async #untilDone(sql: string, values: unknown[]): Promise<void> {
+    await until(
+      async () => {
+        try {
+          await this.#service.query(sql, values)
+        } catch (error) {
+          if ((error as {code?: string}).code !== '23505') throw error
+        }
+        return true // or it was done before, and the answer was lost
+      },
+      {timeoutMs: 60_000, intervalMs: 250, what: sql},
+    )
+  }
+}
+
+const weights = {
+  keyed: 40,
+  plain: 25,
+  twins: 10,
+  'asked again': 8,
+  'to a stranger': 8,
+  'to another address': 4,
+  'off the whitelist for a while': 4,
+  'cancelled by the operator': 6,
+}
+
+function newAddress(): string {
+  return privateKeyToAddress(generatePrivateKey())
+}

@@ -1,0 +1,87 @@
+// A merchant under torture: its key, its webhook receiver, and its calls, which are made again until they are answered: that is what a
+// merchant does when the API dies under a request.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {z} from 'zod'
+import type {Random} from './random.ts'
+import {Receiver} from './receiver.ts'
+import {chainCodes, type Service} from './service.ts'
+
+const RETRY_MS = 250
+const ANSWER_TIMEOUT_MS = 120_000
+const CALL_TIMEOUT_MS = 10_000
+
+export interface Answer {
+  status: number
+  text: string
+}
+
+export class Merchant {
+  readonly prefix: string
+  readonly #service: Service
+  readonly receiver: Receiver
+  /** As the database has it. */
+  id = ''
+  #key = ''
+  #endpoint = ''
+  /** Calls that were not answered, or answered by an error of the server, and were made again. */
+  retries = 0
+
+  constructor(prefix: string, service: Service, random: Random) {
+    this.prefix = prefix
+    this.#service = service
+    this.receiver = new Receiver(random.fork(prefix))
+  }
+
+  /** Makes the merchant with both chains, its key, and its endpoint for every type of event. */
+  async open(): Promise<void> {
+    const merchant = ['--merchant', this.prefix]
+    const words = ['--name', this.prefix, '--prefix', this.prefix, '--chains', chainCodes.join()]
+    await this.#service.sluice('merchant', 'create', ...words)
+    const [row] = await this.#service.query('select id from app.merchant where prefix = $1', [this.prefix])
+    this.id = z.object({id: z.string()}).parse(row).id
+    this.#key = (await this.#service.sluice('key', 'create', ...merchant)).secret!
+    const events = 'deposit.pending,deposit.confirmed,deposit.reorged,payout.completed,payout.failed'
+    const url = await this.receiver.listen()
+    const {id, secret} = await this.#service.sluice('webhook', 'add', ...merchant, '--url', url, '--events', events)
+    this.#endpoint = id!
+    this.receiver.secret = secret!
+  }
+
+  /** Makes an event that belongs to nothing. */
+  async testWebhook(): Promise<void> {
+    await this.call('POST', `/v1/webhook-endpoints/${this.#endpoint}/test`)
+  }
+
+  /** A call that must succeed. Resolves to the text of the answer. */
+  async call(method: string, path: string, body?: object): Promise<string> {
+    const {status, text} = await this.ask(method, path, body)
+    if (status >= 400) throw new Error(`${method} ${path} was answered with ${status}: ${text.slice(0, 200)}`)
+    return text
+  }
+
+  /** A call, made again until it is answered by anything but an error of the server. */
+  async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    let last: unknown
+    for (const deadline = Date.now() + ANSWER_TIMEOUT_MS; Date.now() < deadline; await sleep(RETRY_MS)) {
+      try {
+        const answer = await this.askOnce(method, path, body, headers)
+        if (answer.status < 500) return answer
+        last = answer.text
+      } catch (error) {
+        last = error
+      }
+      this.retries++
+    }
+    throw new Error(`${method} ${path} was not answered`, {cause: last})
+  }
+
+  async askOnce(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    const response = await fetch(this.#service.apiUrl + path, {
+      method,
+      headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'}), ...headers},
+      body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    })
+    return {status: response.status, text: await response.text()}
+  }
+}

@@ -1,0 +1,97 @@
+// A node as the worker meets it: in front of a local chain, and, until it is told to be calm, now and then late, cut off, or lying. What it
+// likes best is to take a transaction and not to say so.
+import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
+import type {AddressInfo} from 'node:net'
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {Random} from './random.ts'
+import type {ChainCode, Service} from './service.ts'
+
+const sending = {
+  passes: 60,
+  'taken, told late': 10,
+  'taken, answer lost': 14,
+  'taken, called refused': 6,
+  'not taken, answer lost': 6,
+  'not taken, refused': 4,
+}
+const reading = {passes: 92, late: 3, 'answer lost': 3, refused: 2}
+type Mood = keyof typeof sending | keyof typeof reading
+
+export class NodeProxy {
+  readonly chain: ChainCode
+  readonly #service: Service
+  readonly #random: Random
+  readonly #server: Server
+  #calm = false
+  readonly counts: Record<string, number> = {}
+
+  constructor(chain: ChainCode, service: Service, random: Random) {
+    this.chain = chain
+    this.#service = service
+    this.#random = random.fork(`node ${chain}`)
+    this.#server = createServer((request, response) => void this.#take(request, response))
+  }
+
+  /** Resolves to where it listens. */
+  async listen(): Promise<string> {
+    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  calm(): void {
+    this.#calm = true
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk)
+      const body = Buffer.concat(chunks).toString()
+      await this.#answer(body, this.#mood(body), response)
+    } catch {
+      response.destroy() // the chain is down, or the worker was killed
+    }
+  }
+
+  #mood(body: string): Mood {
+    if (this.#calm) return 'passes'
+    const isSending = body.includes('eth_sendRawTransaction')
+    const mood: Mood = this.#random.weighted<Mood>((isSending ? sending : reading) as Record<Mood, number>)
+    if (mood !== 'passes') this.counts[mood] = (this.counts[mood] ?? 0) + 1
+    return mood
+  }
+
+  async #answer(body: string, mood: Mood, response: ServerResponse): Promise<void> {
+    if (mood.startsWith('not taken') || mood === 'refused') {
+      if (mood === 'not taken, answer lost') return void response.destroy()
+      return void response.writeHead(503).end()
+    }
+    if (mood === 'late') await sleep(this.#random.between(500, 3000))
+    const answer = await fetch(this.#service.rpcUrl(this.chain), {
+      method: 'POST',
+      headers: {'content-type': 'application/json'},
+      body,
+    })
+    const text = await answer.text()
+    if (mood === 'taken, told late') await sleep(this.#random.between(500, 8000))
+    if (mood.endsWith('answer lost')) return void response.destroy()
+    response.setHeader('content-type', 'application/json')
+    response.end(mood === 'taken, called refused' ? refusals(text) : text)
+  }
+}
+
+/** The same answers, each an error. */
+function refusals(text: string): string {
+  const refused = ({id}: {id: number}) => ({
+    jsonrpc: '2.0',
+    id,
+    error: {code: -32000, message: 'transaction underpriced'},
+  })
+  const answers = JSON.parse(text)
+  return JSON.stringify(Array.isArray(answers) ? answers.map(refused) : refused(answers))
+}

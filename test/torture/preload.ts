@@ -1,0 +1,30 @@
+// Loaded into the processes of the service before their own code. The worker meets its nodes through the proxies of the torture; and a
+// process that comes to a labelled step (service/step.ts) is killed there now and then, as by kill -9, until the torture is over. How
+// likely that is at each label comes from the seed: each run has its favourites.
+import {subscribe} from 'node:diagnostics_channel'
+import {existsSync, writeSync} from 'node:fs'
+import {Random} from './random.ts'
+
+const {TORTURE_SEED: seed, TORTURE_CALM_FILE: calmFile} = process.env
+const atFirstMost = 0.08
+const laterMost = 0.006
+
+if (process.argv[1]?.endsWith('jobs/main.ts')) {
+  for (const chain of ['ETH', 'POLYGON']) {
+    const proxy = process.env[`TORTURE_${chain}_RPC_URL`]
+    if (proxy) process.env[`${chain}_RPC_URL`] = proxy
+  }
+}
+
+if (seed && calmFile) {
+  const favourites = new Random(Number(seed))
+  const random = new Random(Number(seed) ^ process.pid ^ Date.now())
+  const seen = new Set<unknown>()
+  subscribe('sluice:step', label => {
+    const likelihood = favourites.fork(`${label}`).next() * (seen.has(label) ? laterMost : atFirstMost)
+    seen.add(label)
+    if (!random.chance(likelihood) || existsSync(calmFile)) return
+    writeSync(2, `torture: killed at ${label}\n`)
+    process.kill(process.pid, 'SIGKILL')
+  })
+}
