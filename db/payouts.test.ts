@@ -29,19 +29,6 @@ async function more(user: TestUser, amount = 1000, deposits = 1): Promise<void> 
   await money.finalize()
 }
 
-/** While this runs nobody can stamp deposits of the merchant: what is claimed meanwhile stays to be stamped. */
-async function unstamped<T>({merchantId}: TestUser, work: () => Promise<T>): Promise<T> {
-  const holder = await money.jobs.connect()
-  try {
-    await holder.query('begin')
-    await holder.query(`select pg_advisory_xact_lock(hashtextextended('stamp:' || $1 || ':ETH:USDC', 0))`, [merchantId])
-    return await work()
-  } finally {
-    await holder.query('rollback')
-    holder.release()
-  }
-}
-
 /** What a payout collected so far: deposits, and their sum. */
 async function collected(payout: string): Promise<[number, number]> {
   const [row] = await money.db.rows<{count: string; sum: string}>(
@@ -218,7 +205,7 @@ describe('an Idempotency-Key', () => {
 describe('stamping, in steps of three deposits,', () => {
   test('gives a payout exactly the deposits that were final when it claimed, while more become final', async () => {
     const user = await rich(700, 7)
-    const payout = await unstamped(user, () => money.claim(user))
+    const payout = await money.withoutStamping(user, 'USDC', () => money.claim(user))
     expect(await collected(payout)).toEqual([0, 0])
     await more(user, 500, 5)
     expect(await money.stamp(user, 3)).toBe(true)
@@ -230,7 +217,7 @@ describe('stamping, in steps of three deposits,', () => {
 
   test('carries out a second claim after the first, each with its own deposits', async () => {
     const user = await rich(700, 7)
-    const [first, second] = await unstamped(user, async () => {
+    const [first, second] = await money.withoutStamping(user, 'USDC', async () => {
       const one = await money.claim(user)
       await more(user, 400, 4)
       return [one, await money.claim(user)]
@@ -244,7 +231,7 @@ describe('stamping, in steps of three deposits,', () => {
 
   test('gives everything back when the payout fails half-way, to a claim that came in between', async () => {
     const user = await rich(700, 7)
-    const [first, second] = await unstamped(user, async () => {
+    const [first, second] = await money.withoutStamping(user, 'USDC', async () => {
       const one = await money.claim(user)
       await more(user, 400, 4)
       await fail(one)
@@ -263,7 +250,7 @@ describe('stamping, in steps of three deposits,', () => {
 
   test('is right whoever does it, several at once', async () => {
     const user = await rich(3000, 30)
-    const payout = await unstamped(user, () => money.claim(user))
+    const payout = await money.withoutStamping(user, 'USDC', () => money.claim(user))
     const worker = async () => {
       while (await money.stamp(user, 3));
     }
@@ -273,7 +260,7 @@ describe('stamping, in steps of three deposits,', () => {
 
   test('is added again as a job for whatever is left of it', async () => {
     const user = await rich(400, 4)
-    await unstamped(user, () => money.claim(user))
+    await money.withoutStamping(user, 'USDC', () => money.claim(user))
     await money.db.rows(`delete from graphile_worker._private_jobs`)
     await money.work('wake_due')
     expect(await jobsOf(`stamp:${user.merchantId}:ETH:USDC`)).toEqual(['stamp_deposits'])

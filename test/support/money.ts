@@ -82,8 +82,11 @@ export class Money {
     if (!(await this.eth.finalize(height))) throw new Error(`block ${height} cannot be final`)
   }
 
-  /** As an operator asks for it: a transfer that was final is gone, everything that came after it is there again. That alone is left to decide. */
-  async lose(txid: string): Promise<void> {
+  /**
+   * As an operator asks for it: a transfer that was final is gone, everything that came after it is there again, and what was final is so
+   * again. That it is gone is left to decide.
+   */
+  async lose(txid: string, finalHeight = this.eth.head.height): Promise<void> {
     const at = this.eth.blocks.findIndex(({transfers}) => transfers.some(transfer => transfer.txid === txid))
     const tail = this.eth.blocks.slice(at)
     await this.rewindBelow(at)
@@ -91,7 +94,7 @@ export class Money {
       return {transfers: transfers.filter(transfer => transfer.txid !== txid), inclusions}
     })
     await this.eth.write({add})
-    await this.finalize()
+    await this.finalize(finalHeight)
     await this.db.rows(
       `select app.resolve_incident(i.id, 'kept') from app.incident i
        where i.resolved_at is null and i.subject not in (select d.id::text from app.deposit d where d.txid = $1)`,
@@ -147,6 +150,22 @@ export class Money {
       body,
     ])
     return rows[0].reply
+  }
+
+  /** While this runs nobody can stamp the merchant's deposits: what is claimed meanwhile is left to a job. */
+  async withoutStamping<T>({merchantId}: TestUser, token: string, work: () => Promise<T>): Promise<T> {
+    const holder = await this.jobs.connect()
+    try {
+      await holder.query('begin')
+      await holder.query(`select pg_advisory_xact_lock(hashtextextended('stamp:' || $1 || ':ETH:' || $2, 0))`, [
+        merchantId,
+        token,
+      ])
+      return await work()
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
   }
 
   // What the worker does ---------------------------------------------------------------------------------------------------------------

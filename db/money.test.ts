@@ -1,0 +1,308 @@
+// Everything that moves money, in any order: deposits, reorganisations, claims, stamping, sweeps, payments with every outcome, failures,
+// cancels, withdrawals, and what an operator decides about final deposits that are gone. After every step the books are right, and what the
+// ledger says of each address is what the chain says. MONEY_STEPS=5000 takes more steps than the quick suite does.
+import fc from 'fast-check'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {Money, networkFee} from '../test/support/money.ts'
+import type {TestUser} from '../test/support/people.ts'
+
+const steps = Number(process.env.MONEY_STEPS ?? 200)
+const tokens = ['USDC', 'ETH'] as const
+
+let money: Money
+let world: World
+
+beforeAll(async () => {
+  money = await Money.open()
+  world = await World.create()
+})
+afterAll(() => money.close())
+
+interface Spend {
+  id: string
+  kind: string
+  token: string
+  amount: string
+  sender: string
+  nonce: number
+  cancelling: boolean
+}
+
+/** What refuses a step in the way that it should. */
+const refusals = ['SLPAY', 'SL422', 'SL404']
+
+const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length]
+
+class World {
+  readonly merchants: TestUser[][] = []
+  /** Deposits that are on the chain no more: those that an operator took back, and may return. */
+  readonly #lost = new Map<string, {address: string; amount: number}>()
+  /** Those that an operator kept in the books. */
+  readonly #kept: {address: string; token: string; amount: number}[] = []
+
+  static async create(): Promise<World> {
+    const world = new World()
+    for (let n = 0; n < 2; n++) {
+      const user = await money.merchant()
+      world.merchants.push([user, await money.user(user.merchantId)])
+    }
+    await money.topUp('ETH', 2_000)
+    await money.topUp('USDC', 500)
+    return world
+  }
+
+  readonly actions: Record<string, (a: number, b: number, c: number) => Promise<unknown>> = {
+    deposit: async (a, b, c) => {
+      const transfers = Array.from({length: 1 + (c % 3)}, (_, n) => {
+        const {address} = pick(this.merchants.flat(), a + n)!
+        return {txid: money.newTxid(), token: pick(tokens, b)!, amount: BigInt(20 + (c % 400)), recipient: address}
+      })
+      await money.block(transfers, [])
+    },
+    topUp: async (a, b) =>
+      money.block(
+        [{txid: money.newTxid(), token: pick(tokens, a)!, amount: BigInt(50 + b), recipient: money.treasury}],
+        [],
+      ),
+    finalise: async a => money.finalize(Math.min((await this.#finalHeight()) + 1 + (a % 4), money.eth.head.height)),
+    finaliseAll: async () => money.finalize(),
+    fold: () => money.work('fold_balances', 5),
+
+    /** Blocks that are not final leave; some of what they held comes back in another block. */
+    reorg: async (a, b) => {
+      const depth = Math.min(1 + (a % 3), money.eth.head.height - (await this.#finalHeight()))
+      const gone = money.eth.blocks.slice(money.eth.blocks.length - depth)
+      const stays = (_: unknown, n: number) => (b >> n) % 2 === 0
+      const transfers = gone.flatMap(block => block.transfers).filter(stays)
+      const inclusions = gone
+        .flatMap(block => block.inclusions)
+        .filter(({txid}, n) => stays(txid, n) && this.#inOrder(gone, txid, stays))
+      const swept = ({txid}: {txid: string}) =>
+        !gone.some(block => block.inclusions.some(i => i.txid === txid)) || inclusions.some(i => i.txid === txid)
+      const all = gone.flatMap(block => block.transfers)
+      const sweeps = all.filter(transfer => inclusions.some(({txid}) => txid === transfer.txid))
+      const rest = transfers.filter(transfer => swept(transfer) && !sweeps.includes(transfer))
+      await money.eth.write({drop: depth, add: [{transfers: [...rest, ...sweeps], inclusions}]})
+    },
+
+    claim: async (a, b, c) => {
+      const [user] = pick(this.merchants, a)!
+      const token = pick(tokens, b)!
+      if (c % 2) return money.claim(user!, token)
+      return money.withoutStamping(user!, token, () => money.claim(user!, token)) // everything is left to a job
+    },
+    stamp: async (a, b, c) => money.stamp(pick(this.merchants, a)![0]!, 1 + (c % 3), pick(tokens, b)),
+
+    sweep: async (a, b) => {
+      const payout = pick(await this.#payouts('pending', 'sweeping'), a)
+      if (payout) await money.work('begin_sweeping', payout.id)
+      const addresses = pick(this.merchants, b)!.map(({address}) => address)
+      return money.sweep(payout?.id ?? null, addresses, payout?.token ?? pick(tokens, b))
+    },
+    pay: async a => {
+      const payout = pick(await this.#payouts('pending', 'sweeping', 'swept'), a)
+      return payout && money.pay(payout.id)
+    },
+    attempt: async (a, b) => {
+      for (const spend of (await this.#spends()).slice(0, 1 + (a % 4))) await this.#attempt(spend, b)
+    },
+    fail: async (a, b) => {
+      const payout = pick(await this.#payouts('pending', 'sweeping', 'swept', 'paying'), a)
+      if (payout && b % 3 === 0) await money.work('fail_payout', payout.id, 'timed_out', 'because')
+    },
+    cancel: async (a, b) => {
+      const payout = pick(await this.#payouts('pending', 'sweeping', 'swept', 'paying', 'completed'), a)
+      if (payout && b % 3 === 0) await money.db.rows('select app.cancel_payout_by_operator($1)', [payout.id])
+    },
+    cancelSpend: async (a, b) => {
+      const spend = pick(await this.#spends(), a)
+      if (spend && b % 3 === 0) await money.work('cancel_spend', spend.id)
+    },
+    withdraw: async (a, b) => {
+      const values = [pick(tokens, a), 1 + (b % 60), networkFee]
+      if (b % 2) await money.db.rows(`select app.begin_withdrawal('ETH', $1, $2, '0xOperator', $3)`, values)
+    },
+
+    /** Attempts whose nonces are next are mined, with or without their effect. */
+    mine: async (a, b, c) => {
+      for (let n = 0; n <= a % 4; n++) {
+        const attempt = pick(await this.#minable(), b + n)
+        if (!attempt) return
+        const cannotFail = attempt.kind === 'sweep' && attempt.token === 'ETH'
+        await money.mine([attempt.txid], {success: cannotFail || (b + n) % 5 > 0, fee: c % 10})
+      }
+    },
+    /** As above, by somebody who has our key. */
+    displace: async (a, b) => {
+      const attempt = pick(await this.#minable(), a)
+      if (!attempt || b % 3 > 0) return
+      await money.block([], [{txid: money.newTxid(), sender: attempt.sender, nonce: attempt.nonce, fee: 3n}])
+      await money.resolve('kept')
+    },
+
+    /** A final deposit is gone, and an operator decides. */
+    lose: async (a, b) => {
+      const finalHeight = await this.#finalHeight()
+      const deposits = money.eth.blocks.slice(-12).flatMap(block => (block.height > finalHeight ? [] : block.transfers))
+      const lost = pick(
+        deposits.filter(({recipient}) => recipient !== money.treasury),
+        a,
+      )
+      if (!lost) return
+      const {txid, recipient: address, token = 'USDC'} = lost
+      const amount = Number(lost.amount)
+      await money.lose(txid, finalHeight)
+      const decision = b % 3 ? 'reorged' : 'kept'
+      if (decision === 'kept') this.#kept.push({address, token, amount})
+      else if (token === 'USDC') this.#lost.set(txid, {address, amount})
+      await money.resolve(decision)
+    },
+    giveBack: async (a, b) => {
+      const lost = pick([...this.#lost], a)
+      if (!lost) return
+      const [txid, {address, amount}] = lost
+      this.#lost.delete(txid)
+      await money.block([{txid, amount: BigInt(b % 3 ? amount : amount + 1), recipient: address}], [])
+    },
+  }
+
+  async #attempt(spend: Spend, n: number): Promise<void> {
+    const isNative = spend.kind === 'sweep' && spend.token === 'ETH' // which may move less, to pay a higher fee
+    const amount = isNative ? String(Math.max(Number(spend.amount) - 10 * (n % 3), 1)) : spend.amount
+    await money.attempt(spend.id, {kind: spend.cancelling ? 'cancel' : 'effect', price: 1 + (n % 3), amount})
+  }
+
+  /** Nothing goes wrong any more. */
+  async finish(): Promise<void> {
+    for (let open = await this.#spends(); open.length; open = await this.#spends()) {
+      for (const spend of open) await this.#attempt(spend, 0)
+      for (let next = await this.#minable(); next.length; next = await this.#minable())
+        await money.mine([next.at(-1)!.txid])
+      await money.finalize()
+    }
+    for (const [user] of this.merchants) for (const token of tokens) while (await money.stamp(user!, 100, token));
+  }
+
+  async step(name: string, a: number, b: number, c: number): Promise<void> {
+    try {
+      await this.actions[name]!(a, b, c)
+    } catch (error) {
+      if (!refusals.includes((error as {code?: string}).code ?? '')) throw error
+    }
+  }
+
+  /** What each address holds, in final blocks, by what the blocks say. */
+  async onChain(): Promise<Record<string, number>> {
+    const finalHeight = await this.#finalHeight()
+    const sums: Record<string, number> = {}
+    const add = (address: string, token: string, amount: number) => {
+      sums[`${address} ${token}`] = (sums[`${address} ${token}`] ?? 0) + amount
+    }
+    const attempts = new Map((await this.#attempts()).map(attempt => [attempt.txid, attempt]))
+    for (const {address, token, amount} of this.#kept) add(address, token, amount)
+    for (const {height, transfers, inclusions} of money.eth.blocks) {
+      if (height > finalHeight) break
+      for (const {recipient, token = 'USDC', amount} of transfers) add(recipient, token, Number(amount))
+      for (const {txid, sender, success, fee} of inclusions) {
+        add(sender, 'ETH', -Number(fee))
+        const attempt = attempts.get(txid)
+        if (attempt && success) add(attempt.source, attempt.token, -Number(attempt.amount))
+      }
+    }
+    return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum !== 0))
+  }
+
+  /** The same, by the ledger. */
+  async inLedger(): Promise<Record<string, number>> {
+    const rows = await money.db.rows<{held: string; amount: string}>(
+      `select coalesce(address, $1) || ' ' || token as held, sum(amount) as amount from app.ledger_entry
+       where account in ('address', 'treasury') group by 1 having sum(amount) <> 0`,
+      [money.treasury],
+    )
+    return Object.fromEntries(rows.map(({held, amount}) => [held, Number(amount)]))
+  }
+
+  async #finalHeight(): Promise<number> {
+    const [row] = await money.db.rows<{height: number}>('select final_height as height from chain.cursor')
+    return row!.height
+  }
+
+  #payouts(...statuses: string[]): Promise<{id: string; token: string}[]> {
+    return money.db.rows('select id, token from app.payout where status = any($1) order by seq', [statuses])
+  }
+
+  #spends(): Promise<Spend[]> {
+    return money.db.rows(`select * from app.spend where status <> 'final' order by nonce, id`)
+  }
+
+  #attempts(): Promise<
+    {txid: string; token: string; amount: string; source: string; kind: string; sender: string; nonce: number}[]
+  > {
+    return money.db.rows(
+      `select o.txid, o.token, case o.kind when 'cancel' then 0 else o.amount end as amount, o.source, s.kind, s.sender, s.nonce
+       from app.outbound_tx o join app.spend s on s.id = o.spend_id order by o.stored_at`,
+    )
+  }
+
+  /** A chain takes a sender's nonces in their order. */
+  async #minable() {
+    const next = new Map<string, number>()
+    for (const {inclusions} of money.eth.blocks)
+      for (const {sender} of inclusions) next.set(sender, (next.get(sender) ?? 0) + 1)
+    return (await this.#attempts()).filter(({sender, nonce}) => nonce === (next.get(sender) ?? 0))
+  }
+
+  /** Whether every earlier transaction of the sender stays, too. */
+  #inOrder(gone: Money['eth']['blocks'], txid: string, stays: (_: unknown, n: number) => boolean): boolean {
+    const all = gone.flatMap(block => block.inclusions)
+    const {sender, nonce} = all.find(inclusion => inclusion.txid === txid)!
+    return all.every((other, n) => other.sender !== sender || other.nonce >= nonce || stays(other, n))
+  }
+}
+
+test('whatever happens to money, in any order, the books are right and agree with the chain', {
+  timeout: 30_000 + steps * 200,
+}, async () => {
+  const often = [
+    'deposit',
+    'finalise',
+    'finaliseAll',
+    'claim',
+    'stamp',
+    'sweep',
+    'pay',
+    'pay',
+    'attempt',
+    'attempt',
+    'mine',
+    'mine',
+    'mine',
+  ]
+  const name = fc.constantFrom(...Object.keys(world.actions), ...often)
+  const list = fc.array(fc.tuple(name, fc.nat(1000), fc.nat(1000), fc.nat(1000)), {
+    minLength: steps / 10,
+    maxLength: steps / 10,
+  })
+  await fc.assert(
+    fc.asyncProperty(list, async list => {
+      for (const [name, a, b, c] of list) {
+        await world.step(name, a, b, c)
+        await assertBooks(money.db)
+        expect(await world.inLedger(), `${name} ${a} ${b} ${c}`).toEqual(await world.onChain())
+      }
+    }),
+    {numRuns: 10, endOnFailure: true},
+  )
+  const reached = await money.db.rows(
+    `select coalesce(s.outcome, p.error_code, p.status) as outcome, coalesce(s.kind, 'unpaid') as kind, count(*)::int
+     from app.spend s full join app.payout p on p.id = s.payout_id and s.kind = 'payout' group by 1, 2 order by 1, 2`,
+  )
+  if (steps > 200) console.table(reached)
+
+  await world.finish()
+  await assertBooks(money.db)
+  expect(await world.inLedger()).toEqual(await world.onChain())
+  expect(await money.db.rows('select * from app.claim where finished_at is null')).toEqual([])
+  expect(await money.db.rows('select * from app.treasury where reserved <> 0')).toEqual([])
+})
