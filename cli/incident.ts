@@ -51,10 +51,10 @@ export function addIncidentCommands(program: Command): void {
     incident,
     'resolve',
     [
-      'Resolves an incident about a deposit.',
+      'Resolves an incident, so that payouts of its chain go on.',
       '',
-      'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount.',
-      'kept leaves everything as it is. A halted chain (fork_below_final) is resolved by sluice chain rewind or resume.',
+      'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that collected',
+      'it fails; from paying on the merchant owes it instead. kept leaves everything as it is. A halted chain (fork_below_final) is resolved by sluice chain rewind or resume.',
     ].join('\n'),
     'sluice incident resolve 7 --as reorged',
   )
@@ -71,6 +71,10 @@ export function addIncidentCommands(program: Command): void {
           throw new PermanentError(
             `incident ${id} is about the whole chain: sluice chain rewind --chain ${rows[0].chain} reads it again from where` +
               ' it forked; sluice chain resume goes on without',
+          )
+        if (rows[0].kind === 'journal_ahead')
+          throw new PermanentError(
+            `incident ${id}: the database is an older copy, and custody signed more since; sluice custody reconcile enters it`,
           )
         await db.query('select app.resolve_incident($1, $2)', [id, options.as])
         return {json: {id: Number(id), resolution: options.as}, text: `Incident ${id} is resolved: ${options.as}.`}

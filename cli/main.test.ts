@@ -119,6 +119,8 @@ test('status says how everything is', async () => {
     },
     chains: [{chain: 'ETH', local: true, head: 100, final: 100, lag_seconds: expect.any(Number), halted: false}],
     deposits: {pending: 0, unattributed: 0},
+    payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: []},
+    treasuries: [],
     webhooks: {pending: 1, failing: 0, failed: 0},
     incidents: {open: 0},
     processes: [process_],
@@ -159,11 +161,11 @@ test('the help of each command shows an example', async () => {
     chain: ['rewind', 'resume'],
     payout: ['list', 'show', 'retry', 'cancel'],
     whitelist: ['add', 'list', 'remove'],
-    treasury: ['show', 'withdraw'],
+    treasury: ['show', 'withdraw', 'cancel'],
   }
   const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
   await Promise.all(
-    [['status'], ...commands].map(async command => {
+    [['status'], ['audit'], ...commands].map(async command => {
       const {code, stdout} = await sluice(...command, '--help')
       expect(code).toBe(0)
       expect(stdout).toContain(`Example:\n  sluice ${command.join(' ')}`)

@@ -4,6 +4,7 @@ import {Command, CommanderError} from 'commander'
 import {loadEnvironmentFile} from '../service/settings.ts'
 import {addAuditCommand} from './audit.ts'
 import {addChainCommands} from './chain.ts'
+import {addCustodyCommand} from './custody.ts'
 import {addDevnetCommand} from './devnet.ts'
 import {addIncidentCommands} from './incident.ts'
 import {addKeyCommands} from './key.ts'
@@ -33,6 +34,7 @@ addTreasuryCommands(program)
 addIncidentCommands(program)
 addChainCommands(program)
 addAuditCommand(program)
+addCustodyCommand(program)
 addDevnetCommand(program)
 
 try {

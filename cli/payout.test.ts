@@ -74,11 +74,15 @@ test('what is no address, is mistyped, or is the service’s own, is put on no l
     `select address from custody.address where purpose = 'deposit' limit 1`,
   )
   const add = ['whitelist', 'add', '--chain', 'ETH', '--merchant', prefix, '--address']
-  expect(await failure(...add, mixed.toLowerCase().replace('0x5a', '0x5A'))).toMatch(/is mistyped/)
-  expect(await failure(...add, 'vitalik.eth')).toMatch(/must be 0x and 40 hex digits/)
-  expect(await failure(...add, treasury)).toMatch(/belongs to this service/)
-  expect(await failure(...add, own!.address.toLowerCase())).toMatch(/belongs to this service/)
-  expect(await failure('whitelist', 'add', '--chain', 'ETH', '--address', mixed)).toMatch(/say whose list/)
+  await Promise.all(
+    [
+      {given: [...add, mixed.toLowerCase().replace('0x5a', '0x5A')], says: /is mistyped/},
+      {given: [...add, 'vitalik.eth'], says: /must be 0x and 40 hex digits/},
+      {given: [...add, treasury], says: /belongs to this service/},
+      {given: [...add, own!.address.toLowerCase()], says: /belongs to this service/},
+      {given: ['whitelist', 'add', '--chain', 'ETH', '--address', mixed], says: /say whose list/},
+    ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
+  )
   expect(
     await db.rows('select from custody.whitelist w join app.merchant m on m.id = w.merchant_id and m.prefix = $1', [
       prefix,
@@ -109,6 +113,18 @@ test('a payout that waits shows why, is woken by retry, and is cancelled at once
   expect(await failure('payout', 'retry', id)).toMatch(/is over; request a new one/)
   expect(await failure('payout', 'cancel', id)).toMatch(/is failed already/)
   expect(await failure('payout', 'show', `pay_${'0'.repeat(32)}`)).toMatch(/there is no payout/)
+})
+
+test('status counts payouts under way, what waits and why, and the treasuries', async () => {
+  const {uuid} = await requestPayout()
+  await db.rows(`select app.wait_payout($1, 'chain_halted', null, 3600000)`, [uuid])
+  expect(await json('status')).toMatchObject({
+    payouts: {pending: 3, paying: 0, waiting: [{what: 'payout', chain: 'ETH', reason: 'chain_halted', count: 1}]},
+    treasuries: [{chain: 'ETH', token: 'ETH', operator: '100'}, {token: 'USDC', balance: '300'}, {chain: 'POLYGON'}],
+  })
+  const {stdout} = await sluice('status')
+  expect(stdout).toMatch(/^payouts under way +3 pending$/m)
+  expect(stdout).toMatch(/^payout +ETH +1 +chain_halted +\d{4}-/m)
 })
 
 test('a payout that is paying is cancelled by the chain alone; show lists each attempt', async () => {
@@ -156,11 +172,15 @@ test('a withdrawal goes to the operator’s whitelist alone, and takes the opera
   expect(await json('whitelist', 'add', '--operator', '--chain', 'ETH', '--address', mixed)).toMatchObject({
     merchant: null,
   })
-  expect(await failure(...withdraw('USDC', '1.1234567'))).toMatch(/USDC has 6 decimals/)
-  expect(await failure(...withdraw('USDC', '-1'))).toMatch(/no amount/)
-  expect(await failure(...withdraw('DOGE', '1'))).toMatch(/ETH has no DOGE; it has ETH, USDC/)
-  expect(await failure(...withdraw('USDC', '52.500001'))).toMatch(/own money is not enough: USDC short by 1 base units/)
-  expect(await failure(...withdraw('ETH', '99.98'))).toMatch(/own money is not enough: ETH short by/)
+  await Promise.all(
+    [
+      {given: withdraw('USDC', '1.1234567'), says: /USDC has 6 decimals/},
+      {given: withdraw('USDC', '-1'), says: /no amount/},
+      {given: withdraw('DOGE', '1'), says: /ETH has no DOGE; it has ETH, USDC/},
+      {given: withdraw('USDC', '52.500001'), says: /own money is not enough: USDC short by 1 base units/},
+      {given: withdraw('ETH', '99.98'), says: /own money is not enough: ETH short by/},
+    ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
+  )
   const {id} = await json(...withdraw('USDC', '52.5'))
   expect(await db.rows('select kind, amount, recipient, nonce from app.spend where id = $1', [id])).toEqual([
     {kind: 'withdrawal', amount: '52500000', recipient: mixed, nonce: 1},
@@ -168,4 +188,7 @@ test('a withdrawal goes to the operator’s whitelist alone, and takes the opera
   expect(await json('treasury', 'show')).toMatchObject({
     withdrawals: [{id, token: 'USDC', amount: '52.5', to: mixed, status: 'allocated'}],
   })
+  expect(await json('treasury', 'cancel', String(id))).toEqual({id, cancelling: true})
+  expect(await db.rows('select cancelling from app.spend where id = $1', [id])).toEqual([{cancelling: true}])
+  expect(await failure('treasury', 'cancel', 'x')).toMatch(/no withdrawal x is under way/)
 })

@@ -10,7 +10,7 @@ import {moment, table} from './output.ts'
 /** More than a transfer of any asset needs; what the transaction does not use is never paid. */
 const WITHDRAWAL_GAS = 100_000n
 
-interface Treasury {
+export interface Treasury {
   chain: string
   address: string | null
   token: string
@@ -109,9 +109,27 @@ export function addTreasuryCommands(program: Command): void {
         }
       }),
     )
+
+  leaf(
+    treasury,
+    'cancel',
+    [
+      'Gives up a withdrawal that is under way: a transaction that moves nothing takes its nonce.',
+      '',
+      'One that custody refuses holds up every later transaction of the treasury, until it is signed or cancelled.',
+    ].join('\n'),
+    'sluice treasury cancel 0192f3a4-b5c6-7d8e-9fa0-b1c2d3e4f508',
+  )
+    .argument('<id>', 'id of the withdrawal')
+    .action(
+      action(async ({db}, _options, id) => {
+        await cancelWithdrawal(db, id)
+        return {json: {id, cancelling: true}, text: `Withdrawal ${id} is cancelled, unless it is mined before.`}
+      }),
+    )
 }
 
-async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
+export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
   const {rows} = await db.query<Treasury>(
     `select a.chain, app.treasury_address(a.chain) as address, a.token,
        app.decimal(coalesce(t.balance, 0), a.decimals) as balance, app.decimal(coalesce(t.reserved, 0), a.decimals) as reserved,
@@ -122,6 +140,15 @@ async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
      where app.treasury_address(a.chain) is not null order by a.chain, a.token`,
   )
   return rows
+}
+
+/** A cancel may come too late: whichever of the two is mined counts. */
+async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
+  const {rowCount} = await db.query(
+    `select app.cancel_spend(id) from app.spend where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
+    [id],
+  )
+  if (!rowCount) throw new PermanentError(`no withdrawal ${id} is under way; sluice treasury show lists those that are`)
 }
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
