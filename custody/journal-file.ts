@@ -151,9 +151,9 @@ export class JournalFile {
     else if (now.size > this.#size) this.#open() // or a write of ours that failed half-way: its beginning is read, or cut
   }
 
-  /** Resolves nothing: when it returns, the entries are on disk. */
+  /** When it returns, the entries are on disk. */
   append(entries: Entry[]): void {
-    writeAll(this.#descriptor, entries.map(entry => `${JSON.stringify(entry)}\n`).join(''))
+    writeAll(this.#descriptor, entries.map(entry => `${canonical(entry)}\n`).join(''))
     fsyncSync(this.#descriptor)
     this.#size = fstatSync(this.#descriptor).size
     for (const {stream, seq, hash} of entries) this.#heads.set(stream, {seq, hash})

@@ -130,6 +130,16 @@ begin
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $$;
 
+-- Nonces that were taken after the copy was made, and for which nothing was signed: nothing after them can be mined, so they are used up.
+create function custody.fill_holes(of_chains text[]) returns void
+language sql set search_path = pg_catalog as $$
+  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
+  select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
+  from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
+  where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
+    and not exists (select from app.spend s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
+$$;
+
 create function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -149,6 +159,7 @@ begin
     else perform custody.recover_attempt(s, e);
     end if;
   end loop;
+  perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
   from (select distinct r.stream, r.txid from unnest(signed) r) r
   where i.resolved_at is null and ((i.kind = 'journal_ahead' and i.subject = r.stream)

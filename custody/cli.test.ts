@@ -1,0 +1,281 @@
+// sluice custody, as operators call it: a process of its own, on a real database.
+import {execFile} from 'node:child_process'
+import {randomUUID} from 'node:crypto'
+import {existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {
+  CustodyWorld,
+  fees,
+  higherFees,
+  junk,
+  type Merchant,
+  newAddress,
+  tokenGas,
+} from '../test/support/custody-world.ts'
+import {seedFile} from './seed.ts'
+
+const program = fileURLToPath(new URL('cli.ts', import.meta.url))
+const passphrase = 'correct horse'
+
+let world: CustodyWorld
+let outside: string
+
+beforeAll(async () => {
+  world = await CustodyWorld.open()
+  outside = mkdtempSync(path.join(tmpdir(), 'sluice-backup-'))
+})
+afterAll(async () => {
+  await world.close()
+  rmSync(outside, {recursive: true})
+})
+
+async function custody(given: string[], more: Record<string, string | undefined> = {}) {
+  const env = {
+    ...process.env,
+    SLUICE_HOME: world.home,
+    DATABASE_URL: world.db.ownerUrl,
+    CUSTODY_PASSPHRASE: passphrase,
+    ...more,
+  }
+  return await new Promise<{code: number; stdout: string; stderr: string}>(resolve => {
+    execFile(process.execPath, [program, ...given], {env, cwd: tmpdir()}, (error, stdout, stderr) =>
+      resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
+    )
+  })
+}
+
+test('init makes the seed once, names the treasury, and shows the phrase only if it is asked to', async () => {
+  const home = path.join(outside, 'home')
+  const elsewhere = {SLUICE_HOME: home, ETH_RPC_URL: 'http://127.0.0.1:1'}
+  const without = await custody(['init'], {...elsewhere, CUSTODY_PASSPHRASE: undefined})
+  expect([without.code, without.stdout]).toEqual([1, ''])
+  expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
+  expect(existsSync(home)).toBe(false)
+  const made = await custody(['init'], elsewhere)
+  expect(made).toMatchObject({code: 0, stderr: ''})
+  expect(made.stdout).toMatch(/Made a seed: .*seed\.json\ntreasury {2}0x[0-9a-fA-F]{40}\nKeep a copy/)
+  const again = await custody(['init', '--show-phrase'], elsewhere)
+  const phrase = /phrase {4}((\w+ ){23}\w+)/.exec(again.stdout)![1]!
+  expect(again.stdout).toContain('There is a seed in')
+  expect(made.stdout).not.toContain(phrase)
+  expect(readFileSync(seedFile(home), 'utf8')).not.toContain(phrase)
+})
+
+test('a backup restores the seed and says how far its journal goes; a changed one is refused', async () => {
+  const {address} = await world.merchant()
+  await world.filled()
+  const sweep = {
+    intent: 'sweep',
+    spend_id: randomUUID(),
+    chain: 'POLYGON',
+    token: 'POL',
+    address,
+    amount: '5',
+    nonce: 0,
+    ...fees,
+  }
+  await world.sign(sweep)
+  const file = path.join(outside, 'backup')
+  expect((await custody(['backup', '--to', file])).stdout).toContain('the encrypted seed and 3 entries of the journal')
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readFileSync(file, 'utf8')).not.toContain(junk)
+  expect(await custody(['backup', '--to', file])).toMatchObject({code: 1, stderr: expect.stringContaining('exists')})
+  await world.sign({...sweep, ...higherFees})
+  const [{count}] = (await world.db.rows('select count(*)::int as count from custody.address')) as [{count: number}]
+  const verified = await custody(['verify', '--backup', file])
+  expect(verified).toMatchObject({code: 0, stderr: ''})
+  expect(verified.stdout).toContain(`${count} addresses come from ${file}, each as it is in the database.`)
+  expect(verified.stdout).toContain('journal POLYGON: 2 entries, whole; the backup lacks the newest 1')
+  expect(await custody(['verify', '--backup', file], {CUSTODY_PASSPHRASE: 'another one'})).toMatchObject({code: 1})
+  const whole = readFileSync(file, 'utf8')
+  for (const changed of [
+    whole.replace('"nonce":0', '"nonce":1'),
+    whole.slice(0, -700),
+    whole.split('\n').slice(1).join('\n'),
+  ]) {
+    writeFileSync(file, changed)
+    const refused = await custody(['verify', '--backup', file])
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('is no backup of custody, or is damaged'),
+    ])
+  }
+})
+
+test('verify names the addresses that the seed does not give, and fails', async () => {
+  const [{address}] = (await world.db.rows(`select address from custody.address where derivation_index = 7`)) as [
+    {address: string},
+  ]
+  const change = async (to: string) => {
+    await world.db.rows('alter table custody.address disable trigger all')
+    await world.db.rows(`update custody.address set address = $1 where derivation_index = 7 and purpose = 'deposit'`, [
+      to,
+    ])
+    await world.db.rows('alter table custody.address enable trigger all')
+  }
+  const other = newAddress()
+  await change(other)
+  const {code, stdout} = await custody(['verify'])
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringContaining(`deposit 7: the database has ${other}, the seed gives ${address}`),
+  ])
+  expect(stdout).toMatch(/1 of \d+ addresses do not come from/)
+  await change(address)
+  expect(await custody(['verify'])).toMatchObject({code: 0})
+})
+
+// --- reconcile ---
+
+const pay = (payout_id: string, nonce: number) => ({intent: 'pay', payout_id, nonce, ...fees})
+const status = async (payout: string) =>
+  (await world.db.rows<{status: string}>('select status from app.payout where id = $1', [payout]))[0]?.status
+const balance = async ({id}: Merchant) =>
+  (
+    await world.db.rows<{amount: string}>(
+      `select amount from app.balance_now where merchant_id = $1 and token = 'ETH'`,
+      [id],
+    )
+  )[0]?.amount
+const begin = (payout: string) => world.db.rows('select app.begin_payment($1, 42000000000000)', [payout])
+
+/** The database as it was before a payout was requested. */
+async function forget(payout: string): Promise<void> {
+  await world.db.rows(
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+    select p.merchant_id, p.chain, p.token, p.gross, c.deposit_count from app.payout p join app.claim c on c.payout_id = p.id where p.id = $1`,
+    [payout],
+  )
+  for (const sql of [
+    'update app.deposit set settlement_id = null where settlement_id = $1',
+    'delete from app.ledger_entry where reference = $1::text',
+    'delete from app.claim where payout_id = $1',
+    'delete from app.payout where id = $1',
+  ])
+    await asBefore(sql, [payout])
+}
+
+/** Changes what no trigger lets anybody change. */
+async function asBefore(sql: string, values: unknown[]): Promise<void> {
+  const client = await world.db.pool.connect()
+  await client.query('set session_replication_role = replica')
+  await client.query(sql, values)
+  await client.query('reset session_replication_role')
+  client.release()
+}
+
+test('reconcile enters what was signed since an older copy was made, and everything of it is finished as if nothing had happened', async () => {
+  await world.deposit(world.treasury, 10n ** 18n)
+  const [a, b, c, d, e] = (await Promise.all(Array.from({length: 5}, () => world.merchant()))) as [
+    Merchant,
+    Merchant,
+    Merchant,
+    Merchant,
+    Merchant,
+  ]
+  await world.deposit(c.address, 10n ** 18n)
+  await world.deposit(c.address, 500n, {token: 'USDC'})
+  const [kept, gone, early, later] = [
+    await world.swept(a),
+    await world.swept(b, 2000n),
+    await world.swept(d),
+    await world.swept(e),
+  ]
+  await begin(kept) // takes nonce 0
+
+  const gas = {...fees, gas_limit: 21_000}
+  const nativeSweep = {
+    intent: 'sweep',
+    spend_id: randomUUID(),
+    chain: 'ETH',
+    token: 'ETH',
+    address: c.address,
+    amount: '700',
+    nonce: 0,
+    ...gas,
+  }
+  const tokenSweep = {...nativeSweep, spend_id: randomUUID(), token: 'USDC', amount: '500', nonce: 2, ...tokenGas}
+  const results = await world.sign(
+    pay(kept, 0),
+    pay(gone, 1),
+    {...pay(gone, 1), ...higherFees},
+    nativeSweep,
+    {...nativeSweep, ...higherFees, amount: '600'},
+    {...nativeSweep, spend_id: randomUUID(), nonce: 1, amount: '100'},
+    tokenSweep,
+    {intent: 'cancel', chain: 'ETH', sender: world.treasury, nonce: 3, ...gas},
+    pay(early, 5), // nonce 4 was taken, and nothing was signed with it
+  )
+  expect(results.map(({ok}) => ok)).toEqual(Array(9).fill(true))
+  const [paid0, , paid1, , swept0, swept1, swept2, cancel3, paid5] = results.map(({txid}) => txid as string)
+
+  // The older copy: one payout is not there, one is pending, and the worker has taken nonce 1 for another one.
+  await forget(gone)
+  await asBefore(`update app.payout set status = 'pending' where id = $1`, [early])
+  await begin(later)
+  await world.db.rows('alter table custody.journal disable trigger append_only')
+  await world.db.rows(`delete from custody.journal where stream = 'ETH'`)
+  await world.db.rows('alter table custody.journal enable trigger append_only')
+  expect(await world.sign(pay(later, 1))).toMatchObject([{ok: false, code: 'journal_ahead'}])
+  await world.db.rows(`select custody.halt_chain('ETH', 'an older copy')`)
+  await assertBooks(world.db)
+  expect(await balance(b)).toBe('2000')
+
+  const done = await custody(['reconcile'])
+  expect(done).toMatchObject({code: 0, stderr: ''})
+  expect(done.stdout).toContain('9 entries were entered, of 3 payouts')
+  expect((await custody(['reconcile'])).stdout).toContain('has everything')
+  await assertBooks(world.db)
+  expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
+  expect(await balance(b)).toBe('0') // what it had claimed is owed
+  expect((await world.db.rows(`select app.why_halted('ETH') as why`))[0]).toEqual({why: null})
+  const stored = await world.db.rows<{raw: string}>('select raw from app.outbound_tx')
+  expect(stored.map(({raw}) => raw).sort()).toEqual(results.map(({raw}) => raw).sort())
+  const spends = await world.db.rows<{nonce: number; kind: string; status: string; payout_id: string}>(
+    'select nonce, kind, status, payout_id from app.spend where sender = $1 order by nonce',
+    [world.treasury],
+  )
+  expect(spends.map(({nonce, kind, status}) => `${nonce} ${kind} ${status}`)).toEqual([
+    '0 payout live',
+    '1 payout live',
+    '2 sweep live',
+    '3 sweep live',
+    '4 sweep allocated', // is used up, as nothing after it can be mined before
+    '5 payout live',
+    '6 payout allocated', // the one that had 1
+  ])
+  expect(spends[6]!.payout_id).toBe(later)
+
+  const [cancel4, paid6] = await world.sign(
+    {intent: 'cancel', chain: 'ETH', sender: world.treasury, nonce: 4, ...gas},
+    pay(later, 6),
+  )
+  expect([cancel4, paid6]).toMatchObject([{ok: true}, {ok: true}])
+  for (const [nonce, kind, {txid, raw, amount}] of [
+    [4, 'cancel', cancel4],
+    [6, 'effect', paid6],
+  ])
+    await world.db.rows(
+      `select app.store_attempt(s.id, 1, $2, $3, $4, $5, 2000000000, 1000000000, 21000) from app.spend s where s.sender = $1 and s.nonce = $6`,
+      [world.treasury, kind, txid, raw, amount, nonce],
+    )
+  const mined = [paid0, paid1, swept2, cancel3, cancel4.txid, paid5, paid6.txid].map((txid, nonce) => ({
+    txid,
+    sender: world.treasury,
+    nonce,
+    fee: 10n,
+  }))
+  const ofC = [swept0, swept1].map((txid, nonce) => ({txid, sender: c.address, nonce, fee: 10n}))
+  await world.eth.write({add: [{inclusions: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
+  await world.finalize()
+  expect(await world.db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])
+  expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(Array(4).fill('completed'))
+  expect(await world.db.rows(`select count(*)::int as open from app.spend where status <> 'final'`)).toEqual([
+    {open: 0},
+  ])
+  await assertBooks(world.db)
+}, 60_000)

@@ -1,0 +1,472 @@
+// What custody signs and what it refuses: a real one, asked over its socket, on a real database. Each refusal is noted, and signs nothing.
+import {randomUUID} from 'node:crypto'
+import {readFileSync} from 'node:fs'
+import path from 'node:path'
+import {
+  decodeFunctionData,
+  type Hex,
+  keccak256,
+  parseAbi,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerialized,
+} from 'viem'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {CustodyWorld, fees, higherFees, type Merchant, newAddress, tokenGas} from '../test/support/custody-world.ts'
+import {authorisationNonce} from './signers/evm.ts'
+
+const usdc = '0x1c7d4b196cb0c7b01d743fbc6116a902379c7238'
+const gwei = 10n ** 9n
+
+let world: CustodyWorld
+let nonce = 0
+
+beforeAll(async () => {
+  world = await CustodyWorld.open({ETH_PAYOUT_LIMIT: 'USDC:1', ETH_DAILY_LIMIT: 'USDC:1.5', ETH_MAX_FEE_GWEI: '100'})
+})
+afterAll(() => world.close())
+
+const pay = (payout_id: string, more: object = {}) => ({intent: 'pay', payout_id, nonce: nonce++, ...fees, ...more})
+const sweep = (address: string, more: object = {}) => ({
+  intent: 'sweep',
+  spend_id: randomUUID(),
+  chain: 'ETH',
+  token: 'ETH',
+  address,
+  amount: '500',
+  nonce: 0,
+  ...fees,
+  ...more,
+})
+const cancel = (more: object = {}) => ({
+  intent: 'cancel',
+  chain: 'ETH',
+  sender: world.treasury,
+  nonce: nonce++,
+  ...fees,
+  ...more,
+})
+
+/** Expects a refusal with this code, that it is noted as it was asked, and that nothing was signed. */
+async function refused(intent: object, code: string): Promise<string> {
+  const before = await world.journal()
+  const [result] = await world.sign(intent)
+  expect(result).toMatchObject({ok: false, code})
+  expect(Object.keys(result)).not.toContain('raw')
+  expect(await world.journal()).toEqual(before)
+  const [noted] = await world.db.rows('select code, message, request from custody.refusal order by id desc limit 1')
+  expect(noted).toEqual({code, message: result.message, request: intent})
+  return result.message
+}
+
+async function signed(intent: object) {
+  const [result] = await world.sign(intent)
+  expect(result).toMatchObject({ok: true})
+  return result as {txid: string; raw: Hex; amount: string}
+}
+
+/** What is in the bytes, and who signed them. */
+async function read(raw: Hex) {
+  const {to, value = 0n, data, nonce, chainId, gas, maxFeePerGas} = parseTransaction(raw)
+  const by = await recoverTransactionAddress({serializedTransaction: raw as TransactionSerialized})
+  return {by, to, value, data, nonce, chainId, gas, maxFeePerGas}
+}
+
+/** A payout row as somebody who broke into the database would write it. */
+async function forged(merchant: Merchant, more: Record<string, unknown> = {}): Promise<string> {
+  const id = randomUUID()
+  const row = {gross: 1000, fee: 10, net: 990, address: merchant.payoutAddress, token: 'ETH', status: 'swept', ...more}
+  await world.db.rows(
+    `insert into app.payout (id, merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first)
+     values ($1, $2, 'ETH', $3, $4, $5, 100, $6, $7, $8, false)`,
+    [id, merchant.id, row.token, row.status, row.gross, row.fee, row.net, row.address],
+  )
+  return id
+}
+
+describe('a payout', () => {
+  test('is paid from the treasury to its address, with its net; the journal has it in the database and on disk', async () => {
+    const merchant = await world.merchant()
+    const payout = await world.swept(merchant)
+    expect((await world.custody.ask('/check', {payout_id: payout})).body).toEqual({ok: true})
+    const intent = pay(payout)
+    const {txid, raw, amount} = await signed(intent)
+    expect([keccak256(raw), amount]).toEqual([txid, '990'])
+    expect(await read(raw)).toEqual({
+      by: world.treasury,
+      to: merchant.payoutAddress.toLowerCase(),
+      value: 990n,
+      data: undefined,
+      nonce: intent.nonce,
+      chainId: 11_155_111,
+      gas: 21_000n,
+      maxFeePerGas: 2n * gwei,
+    })
+    const entry = (await world.journal()).at(-1)!
+    expect(entry).toMatchObject({kind: 'pay', subject_id: payout, merchant_id: merchant.id, amount: '990', raw, txid})
+    const lines = readFileSync(path.join(world.home, 'custody', 'journal.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+    const line = lines.map(text => JSON.parse(text)).find(({subject_id}) => subject_id === payout)
+    expect(line).toMatchObject({raw, hash: entry.hash, details: {gross: '1000', fee: '10', fee_bps: 100}})
+  })
+
+  test('of a token is a transfer by the contract', async () => {
+    const merchant = await world.merchant()
+    const payout = await world.swept(merchant, 1000n, 'USDC')
+    const {to, value, data, by} = await read((await signed(pay(payout, tokenGas))).raw)
+    expect([to, value, by]).toEqual([usdc, 0n, world.treasury])
+    const abi = parseAbi(['function transfer(address to, uint256 value)'])
+    expect(decodeFunctionData({abi, data: data!}).args).toEqual([merchant.payoutAddress, 990n])
+  })
+
+  test('gets the same bytes again, and other ones only for an eighth more, with the same nonce', async () => {
+    const payout = await world.swept(await world.merchant())
+    const intent = pay(payout)
+    const first = await signed(intent)
+    const count = (await world.journal()).length
+    expect(await signed(intent)).toEqual(first)
+    const almost = {...intent, max_fee_per_gas: '2249999999', max_priority_fee_per_gas: '1125000000'}
+    expect(await signed(almost)).toEqual(first) // the worker may have died before it stored them, and estimates anew
+    expect(await signed({...intent, max_fee_per_gas: '1' + '000000000'})).toEqual(first)
+    expect(await world.journal()).toHaveLength(count)
+    await world.db.rows(`update app.payout set status = 'paying' where id = $1`, [payout])
+    const replaced = await signed({...intent, ...higherFees})
+    expect(replaced).toMatchObject({amount: '990', max_fee_per_gas: '2250000000', gas_limit: 21_000})
+    expect((await read(replaced.raw)).nonce).toBe(intent.nonce)
+    expect(await signed(intent)).toEqual(first)
+    expect(await signed({...intent, max_fee_per_gas: '2300000000'})).toEqual(replaced)
+    await refused({...intent, ...higherFees, nonce: nonce++}, 'settlement_changed')
+  })
+
+  test('that is not known, or not at this step, is refused', async () => {
+    await refused(pay(randomUUID()), 'unknown_settlement')
+    const merchant = await world.merchant()
+    await world.deposit(merchant.address, 1000n)
+    const pending = await world.claim(merchant)
+    await refused(pay(pending), 'wrong_state')
+    expect((await world.custody.ask('/check', {payout_id: pending})).body).toEqual({ok: true})
+    await world.db.rows(`select app.cancel_payout($1, $2)`, [merchant.id, pending])
+    await refused(pay(pending), 'wrong_state')
+    expect((await world.custody.ask('/check', {payout_id: pending})).body).toMatchObject({
+      ok: false,
+      code: 'wrong_state',
+    })
+    await refused(pay(await forged(merchant, {status: 'paying'})), 'wrong_state')
+    await refused(pay(await forged(merchant, {status: 'completed'})), 'wrong_state')
+  })
+
+  test('to an address that is not on the whitelist of its merchant, for its chain, now, is refused', async () => {
+    const merchant = await world.merchant({whitelisted: false})
+    const payout = await world.swept(merchant)
+    await refused(pay(payout), 'not_whitelisted')
+    await world.whitelist((await world.merchant()).id, merchant.payoutAddress)
+    await world.whitelist(null, merchant.payoutAddress)
+    await world.whitelist(merchant.id, merchant.payoutAddress, 'POLYGON')
+    await refused(pay(payout), 'not_whitelisted')
+    await world.whitelist(merchant.id, merchant.payoutAddress, 'ETH', '1 hour')
+    await refused(pay(payout), 'not_whitelisted')
+    expect((await world.custody.ask('/check', {payout_id: payout})).body).toMatchObject({code: 'not_whitelisted'})
+    await world.db.rows('update custody.whitelist set active_at = clock_timestamp() where merchant_id = $1', [
+      merchant.id,
+    ])
+    await signed(pay(payout))
+  })
+
+  test('whose address was removed from the whitelist is not signed first, but is replaced once it was signed', async () => {
+    const merchant = await world.merchant()
+    const [before, after] = [await world.swept(merchant), await world.swept(merchant)]
+    const intent = pay(before)
+    await signed(intent)
+    await world.db.rows('update custody.whitelist set removed_at = clock_timestamp() where merchant_id = $1', [
+      merchant.id,
+    ])
+    await refused(pay(after), 'not_whitelisted')
+    await signed({...intent, ...higherFees})
+  })
+
+  test('to an address of this service is refused, whoever whitelisted it', async () => {
+    const merchant = await world.merchant()
+    await world.deposit(merchant.address, 1000n)
+    for (const address of [merchant.address, world.treasury, merchant.address.toLowerCase()]) {
+      await world.whitelist(merchant.id, address)
+      await refused(pay(await forged(merchant, {address})), 'not_whitelisted')
+    }
+  })
+
+  test('whose amount is not the net is refused', async () => {
+    await world.db.rows('alter table app.payout drop constraint payout_check')
+    const merchant = await world.merchant()
+    await world.deposit(merchant.address, 1000n)
+    await refused(pay(await forged(merchant, {net: 991})), 'amount_not_net')
+    await refused(pay(await forged(merchant, {net: 989})), 'amount_not_net')
+  })
+
+  test('of more than arrived for its merchant, in its token, and is final, is refused', async () => {
+    const merchant = await world.merchant()
+    await world.deposit((await world.merchant()).address, 10_000n)
+    await world.deposit(merchant.address, 10_000n, {token: 'USDC'})
+    await world.deposit(merchant.address, 989n)
+    const payout = await forged(merchant)
+    await refused(pay(payout), 'exceeds_received')
+    await world.deposit(merchant.address, 1n, {final: false})
+    await refused(pay(payout), 'exceeds_received')
+    await world.finalize()
+    await signed(pay(payout))
+    await refused(pay(await forged(merchant, {gross: 2, fee: 0, net: 2})), 'exceeds_received')
+  })
+
+  test('counts what was signed before in the same request', async () => {
+    const merchant = await world.merchant()
+    await world.deposit(merchant.address, 1500n)
+    const results = await world.sign(pay(await forged(merchant)), pay(await forged(merchant)))
+    expect(results).toMatchObject([{ok: true}, {ok: false, code: 'exceeds_received'}])
+  })
+
+  test('that can never be mined makes room for another one; one that may be, or is, does not', async () => {
+    const merchant = await world.merchant()
+    await world.deposit(merchant.address, 1000n)
+    const reverted = pay(await forged(merchant))
+    const {txid} = await signed(reverted)
+    await world.include(txid, reverted.nonce, {success: false, final: false})
+    const next = await forged(merchant)
+    await refused(pay(next), 'exceeds_received')
+    await world.finalize()
+    const cancelled = pay(next)
+    await signed(cancelled)
+    const {txid: cancelTxid} = await signed(cancel({nonce: cancelled.nonce, ...higherFees}))
+    const last = await forged(merchant)
+    await refused(pay(last), 'exceeds_received')
+    await world.include(cancelTxid, cancelled.nonce)
+    const paid = pay(last)
+    const {txid: paidTxid} = await signed(paid)
+    const {txid: replacement} = await signed({...paid, ...higherFees})
+    expect(replacement).not.toBe(paidTxid)
+    await world.include(replacement, paid.nonce)
+    await refused(pay(await forged(merchant, {gross: 100, fee: 1, net: 99})), 'exceeds_received')
+  })
+
+  test('above the limit for one, or for the day, is refused', async () => {
+    const merchant = await world.merchant()
+    await world.deposit(merchant.address, 3_000_000n, {token: 'USDC'})
+    const of = (net: number) => forged(merchant, {token: 'USDC', gross: net, fee: 0, net})
+    expect(await refused(pay(await of(1_000_001), tokenGas), 'above_limit')).toContain('ETH_PAYOUT_LIMIT')
+    const intent = pay(await of(1_000_000), tokenGas)
+    await signed(intent)
+    const second = await of(600_000)
+    expect(await refused(pay(second, tokenGas), 'daily_limit')).toContain('ETH_DAILY_LIMIT')
+    expect((await world.custody.ask('/check', {payout_id: second})).body).toMatchObject({code: 'daily_limit'})
+    await signed({...intent, ...higherFees, ...tokenGas}) // a replacement pays nothing more
+    await signed(pay(await of(400_000), tokenGas))
+  })
+
+  test('with a nonce that was signed for something else is refused', async () => {
+    const merchant = await world.merchant()
+    const [one, other] = [await world.swept(merchant), await world.swept(merchant)]
+    const intent = pay(one)
+    await signed(intent)
+    await refused({...intent, ...higherFees, payout_id: other}, 'nonce_taken')
+    const swept = sweep(merchant.address, {token: 'USDC', nonce: nonce++, ...tokenGas})
+    await signed(swept)
+    await refused({...pay(other, higherFees), nonce: swept.nonce}, 'nonce_taken')
+    const [{next}] = (await world.db.rows<{next: number}>(
+      `select max(nonce)::int + 1 as next from custody.journal where sender = $1`,
+      [world.treasury],
+    )) as [{next: number}]
+    nonce = Math.max(nonce, next + 1)
+    const free = cancel({nonce: next})
+    await signed(free)
+    await refused({...pay(other, higherFees), nonce: free.nonce}, 'nonce_taken')
+    await refused({...swept, spend_id: randomUUID(), ...higherFees, ...tokenGas}, 'nonce_taken')
+  })
+
+  test('with fees above the cap is refused', async () => {
+    const payout = await world.swept(await world.merchant())
+    await refused(pay(payout, {max_fee_per_gas: String(100n * gwei + 1n)}), 'fee_above_cap')
+    await refused(pay(payout, {max_priority_fee_per_gas: '2000000001'}), 'fee_above_cap')
+    await refused(pay(payout, {gas_limit: 300_001}), 'fee_above_cap')
+    await signed(pay(payout, {max_fee_per_gas: String(100n * gwei), gas_limit: 300_000}))
+  })
+})
+
+describe('a sweep', () => {
+  test('of native coins goes from the address to the treasury, and a replacement may move less, never more', async () => {
+    const {address, id} = await world.merchant()
+    const intent = sweep(address)
+    const first = await signed(intent)
+    expect(await read(first.raw)).toMatchObject({by: address, to: world.treasury.toLowerCase(), value: 500n, nonce: 0})
+    expect((await world.journal()).at(-1)).toMatchObject({
+      subject_id: intent.spend_id,
+      merchant_id: id,
+      source: address,
+    })
+    expect(await signed(intent)).toEqual(first)
+    await refused({...intent, ...higherFees, amount: '501'}, 'settlement_changed')
+    await refused({...intent, ...higherFees, nonce: 1}, 'settlement_changed')
+    await refused({...intent, ...higherFees, address: (await world.merchant()).address}, 'settlement_changed')
+    expect((await read((await signed({...intent, ...higherFees, amount: '400'})).raw)).value).toBe(400n)
+    await refused(sweep(address, {amount: '0', nonce: 1}), 'settlement_changed')
+    await refused(sweep(address, {nonce: 1, gas_limit: 21_001}), 'fee_above_cap')
+  })
+
+  test('of a token is relayed by the treasury, with one authorisation for all attempts', async () => {
+    const {address} = await world.merchant()
+    const intent = sweep(address, {token: 'USDC', nonce: nonce++, ...tokenGas})
+    const first = await signed(intent)
+    const second = await signed({...intent, ...higherFees, ...tokenGas})
+    const {by, to, value, data} = await read(first.raw)
+    expect([by, to, value]).toEqual([world.treasury, usdc, 0n])
+    expect((await read(second.raw)).data).toBe(data)
+    const abi = parseAbi([
+      'function receiveWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+    ])
+    expect(decodeFunctionData({abi, data: data!}).args.slice(0, 6)).toEqual([
+      address,
+      world.treasury,
+      500n,
+      0n,
+      2n ** 256n - 1n,
+      authorisationNonce(intent.spend_id),
+    ])
+    await refused({...intent, ...higherFees, ...tokenGas, amount: '499'}, 'settlement_changed')
+  })
+
+  test('of an address that is not ours, of the treasury, or of an unknown token is refused', async () => {
+    await refused(sweep(newAddress()), 'not_ours')
+    await refused(sweep(world.treasury), 'not_ours')
+    await refused(sweep(world.treasury, {token: 'DAI'}), 'unknown_settlement')
+  })
+})
+
+describe('a cancel', () => {
+  test('moves nothing, from the sender to itself, and takes the place of what was signed for an eighth more', async () => {
+    const payout = await world.swept(await world.merchant())
+    const intent = pay(payout)
+    await signed(intent)
+    const asked = cancel({nonce: intent.nonce})
+    await refused(asked, 'fee_too_low')
+    const [{needed}] = await world.sign(asked)
+    expect(needed).toEqual({max_fee_per_gas: '2250000000', max_priority_fee_per_gas: '1125000000'})
+    const cancelled = await signed({...asked, ...needed})
+    expect(cancelled.amount).toBe('0')
+    expect(await read(cancelled.raw)).toMatchObject({
+      by: world.treasury,
+      to: world.treasury.toLowerCase(),
+      value: 0n,
+      nonce: intent.nonce,
+    })
+    expect((await world.journal()).at(-1)).toMatchObject({kind: 'cancel', subject_id: payout})
+    expect(await signed({...asked, ...needed})).toEqual(cancelled)
+    await world.include(cancelled.txid, intent.nonce)
+    await refused({...asked, max_fee_per_gas: '9000000000', max_priority_fee_per_gas: '8000000000'}, 'wrong_state')
+  })
+
+  test('of a nonce that is not next, of an address that is not ours, or with more gas than it needs is refused', async () => {
+    await refused(cancel({nonce: nonce + 1}), 'wrong_state')
+    await refused(cancel({sender: newAddress(), nonce: 0}), 'not_ours')
+    await refused(cancel({nonce, gas_limit: 21_001}), 'fee_above_cap')
+    const {address} = await world.merchant()
+    await refused(cancel({sender: address, nonce: 1}), 'wrong_state')
+    expect(await read((await signed(cancel({sender: address, nonce: 0}))).raw)).toMatchObject({
+      by: address,
+      to: address.toLowerCase(),
+    })
+  })
+})
+
+describe('a withdrawal', () => {
+  const withdraw = (spend_id: string, of: number, more: object = {}) => ({
+    intent: 'withdraw',
+    spend_id,
+    nonce: of,
+    ...fees,
+    ...more,
+  })
+
+  async function begun(recipient: string): Promise<{id: string; nonce: number}> {
+    await world.db.rows(
+      `insert into app.sender (chain, address, next_nonce) values ('ETH', $1, $2)
+      on conflict (chain, address) do update set next_nonce = excluded.next_nonce`,
+      [world.treasury, nonce],
+    )
+    const [row] = await world.db.rows<{id: string}>(`select app.begin_withdrawal('ETH', 'ETH', 700, $1, 100) as id`, [
+      recipient,
+    ])
+    return {id: row!.id, nonce: nonce++}
+  }
+
+  test("goes to the operator's whitelist alone, from the treasury, as it was begun", async () => {
+    await world.deposit(world.treasury, 10n ** 18n)
+    const recipient = newAddress()
+    const {id, nonce: taken} = await begun(recipient)
+    await refused(withdraw(id, taken), 'not_whitelisted')
+    await world.whitelist((await world.merchant()).id, recipient)
+    await refused(withdraw(id, taken), 'not_whitelisted')
+    await world.whitelist(null, recipient)
+    await refused(withdraw(id, taken + 1), 'settlement_changed')
+    const first = await signed(withdraw(id, taken))
+    expect(await read(first.raw)).toMatchObject({
+      by: world.treasury,
+      to: recipient.toLowerCase(),
+      value: 700n,
+      nonce: taken,
+    })
+    expect(await signed(withdraw(id, taken))).toEqual(first)
+    await signed(withdraw(id, taken, higherFees))
+    await world.db.rows('select app.cancel_spend($1)', [id])
+    await refused(withdraw(id, taken, higherFees), 'wrong_state')
+    await refused(withdraw(randomUUID(), taken), 'unknown_settlement')
+  })
+
+  test('to an address of this service is refused', async () => {
+    const {address} = await world.merchant()
+    await world.whitelist(null, address)
+    const {id, nonce: taken} = await begun(address)
+    await refused(withdraw(id, taken), 'not_whitelisted')
+  })
+})
+
+describe('the door', () => {
+  test('is closed to whoever has not the token, whatever is asked', async () => {
+    const {address} = await world.merchant()
+    const before = await world.journal()
+    for (const token of ['', 'wrong', 'x'.repeat(43)])
+      for (const path of ['/sign', '/check', '/nothing'])
+        expect(await world.custody.ask(path, {intents: [sweep(address)]}, token)).toMatchObject({
+          status: 401,
+          body: {error: 'unauthorized'},
+        })
+    expect(await world.journal()).toEqual(before)
+  })
+
+  test('takes known intents alone, a request whole or not at all', async () => {
+    const {address} = await world.merchant()
+    const before = await world.journal()
+    const good = sweep(address)
+    const bad = [
+      {...good, destination: newAddress()},
+      {...good, intent: 'transfer'},
+      {...good, amount: 500},
+      {...good, amount: '-1'},
+      {...good, amount: '1e3'},
+      {...good, nonce: -1},
+      {...good, nonce: 0.5},
+      {...good, address: `${address}00`},
+      {...good, chain: 'DOGE'},
+      {...good, spend_id: 'x'},
+      {intent: 'pay', payout_id: randomUUID(), nonce: 0},
+      {hash: `0x${'00'.repeat(32)}`},
+    ]
+    for (const one of bad) {
+      const {status, body} = await world.custody.ask('/sign', {intents: [good, one]})
+      expect([status, body.error], JSON.stringify(one)).toEqual([400, 'invalid_request'])
+      expect(body.details[0].path).toMatch(/^intents\.1/)
+    }
+    for (const body of [{}, {intents: []}, {intents: Array(201).fill(good)}, [], 'nonsense', '{"intents":[']) {
+      expect(await world.custody.ask('/sign', body)).toMatchObject({status: 400, body: {error: 'invalid_request'}})
+    }
+    expect(await world.custody.ask('/check', {payout_id: 'x'})).toMatchObject({status: 400})
+    expect(await world.custody.ask('/keys', {})).toMatchObject({status: 404})
+    expect(await world.journal()).toEqual(before)
+  })
+})

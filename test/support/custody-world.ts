@@ -1,0 +1,156 @@
+// A database with merchants whose addresses custody made, a chain that the test writes, and a real custody to ask. For tests of what it signs.
+import {randomBytes} from 'node:crypto'
+import {mkdtempSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {getAddress} from 'viem'
+import {testCost, writeSeed} from '../../custody/seed.ts'
+import {ChainWriter, hashOf} from './chain-writer.ts'
+import {type CustodyProcess, killCustody, startCustody} from './custody.ts'
+import {type TestDatabase, testDatabase} from './database.ts'
+import {makeMerchant} from './people.ts'
+import {until} from './until.ts'
+
+export const junk = 'test test test test test test test test test test test junk'
+const passphrase = 'correct horse'
+const poolSize = 40
+
+export interface Merchant {
+  id: string
+  /** Its one deposit address. */
+  address: string
+  payoutAddress: string
+}
+
+let number = 0
+
+export const newAddress = () => getAddress(`0x${randomBytes(20).toString('hex')}`)
+
+export class CustodyWorld {
+  readonly db: TestDatabase
+  readonly eth: ChainWriter
+  readonly home: string
+  readonly #settings: Record<string, string>
+  custody!: CustodyProcess
+  treasury = ''
+
+  private constructor(db: TestDatabase, eth: ChainWriter, home: string, settings: Record<string, string>) {
+    this.db = db
+    this.eth = eth
+    this.home = home
+    this.#settings = {CUSTODY_PASSPHRASE: passphrase, ADDRESS_POOL_SIZE: String(poolSize), ...settings}
+  }
+
+  static async open(settings: Record<string, string> = {}): Promise<CustodyWorld> {
+    const db = await testDatabase()
+    const home = mkdtempSync(path.join(tmpdir(), 'sluice-custody-'))
+    await writeSeed(home, junk, passphrase, testCost)
+    const world = new CustodyWorld(db, await ChainWriter.open(db, 'ETH'), home, settings)
+    await world.start()
+    const [row] = await db.rows<{address: string}>(`select address from custody.address where purpose = 'treasury'`)
+    world.treasury = row!.address
+    return world
+  }
+
+  async start(more: Record<string, string> = {}): Promise<void> {
+    this.custody = await startCustody(this.db, this.home, {...this.#settings, ...more})
+  }
+
+  async close(): Promise<void> {
+    await killCustody(this.custody)
+    await this.eth.close()
+    await this.db.drop()
+    rmSync(this.home, {recursive: true})
+  }
+
+  /** Waits until the pool is full, so that custody has nothing to do by itself. */
+  async filled(): Promise<void> {
+    const free = `select from custody.address where purpose = 'deposit' and taken_at is null and retired_at is null`
+    const isFull = async () => (await this.db.rows(free)).length === poolSize
+    await until(isFull, {timeoutMs: 10_000, what: 'the pool to be full'})
+  }
+
+  /** A merchant with a user, whose address comes from custody, and a payout address, which is whitelisted unless told. */
+  async merchant({whitelisted = true} = {}): Promise<Merchant> {
+    const id = await makeMerchant(this.db, ['ETH', 'POLYGON'])
+    const [user] = await this.db.rows<{id: string}>(
+      `insert into app.user (merchant_id, external_ref) values ($1, 'one') returning id`,
+      [id],
+    )
+    await this.db.rows(`select app.take_address($1, $2, 'evm')`, [id, user!.id])
+    await this.db.rows('update app.address set is_provisioned = true where user_id = $1', [user!.id])
+    const [taken] = await this.db.rows<{address: string}>('select address from app.address where user_id = $1', [
+      user!.id,
+    ])
+    const payoutAddress = newAddress()
+    for (const chain of ['ETH', 'POLYGON'])
+      await this.db.rows('select app.set_payout_address($1, $2, $3)', [id, chain, payoutAddress])
+    if (whitelisted) await this.whitelist(id, payoutAddress)
+    return {id, address: taken!.address, payoutAddress}
+  }
+
+  async whitelist(merchantId: string | null, address: string, chain = 'ETH', activeIn = '0'): Promise<void> {
+    await this.db.rows(
+      'insert into custody.whitelist (merchant_id, chain, address, active_at) values ($1, $2, $3, clock_timestamp() + $4::interval)',
+      [merchantId, chain, address, activeIn],
+    )
+  }
+
+  /** A transfer to an address, final unless told. */
+  async deposit(address: string, amount: bigint, {token = 'ETH', final = true} = {}): Promise<void> {
+    number += 1
+    await this.eth.write({add: [[{txid: hashOf(`deposit ${number}`), token, amount, recipient: address}]]})
+    if (final) await this.finalize()
+  }
+
+  async finalize(): Promise<void> {
+    if (!(await this.eth.finalize(this.eth.head.height))) throw new Error('the head cannot be final')
+  }
+
+  /** A transaction of the treasury in a block that is final unless told. */
+  async include(
+    txid: string,
+    nonce: number,
+    {sender = this.treasury, success = true, final = true} = {},
+  ): Promise<void> {
+    await this.eth.write({add: [{inclusions: [{txid, sender, nonce, success}]}]})
+    // No worker stored it, so it is an incident; that is not what is tested here.
+    await this.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+    if (final) await this.finalize()
+  }
+
+  /** The id of a payout of the whole balance, pending. */
+  async claim({id}: Merchant, token = 'ETH'): Promise<string> {
+    const [row] = await this.db.rows<{body: string}>(
+      `select app.create_payout($1, 'ETH', $2, false, null, null) as body`,
+      [id, token],
+    )
+    const hex = JSON.parse(row!.body).id.slice(4)
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  }
+
+  /** As before, and swept: ready to be paid. */
+  async swept(merchant: Merchant, amount = 1000n, token = 'ETH'): Promise<string> {
+    await this.deposit(merchant.address, amount, {token})
+    const payout = await this.claim(merchant, token)
+    await this.db.rows('select app.begin_sweeping($1)', [payout])
+    await this.db.rows('select app.begin_paying_from_treasury($1)', [payout])
+    return payout
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
+  async sign(...intents: object[]): Promise<any[]> {
+    const {status, body} = await this.custody.ask('/sign', {intents})
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
+    return body.results
+  }
+
+  journal(): Promise<Record<string, string>[]> {
+    return this.db.rows(`select * from custody.journal where kind <> 'pool' order by stream, seq`)
+  }
+}
+
+export const fees = {max_fee_per_gas: '2000000000', max_priority_fee_per_gas: '1000000000', gas_limit: 21_000}
+/** The least with which `fees` can be replaced. */
+export const higherFees = {...fees, max_fee_per_gas: '2250000000', max_priority_fee_per_gas: '1125000000'}
+export const tokenGas = {gas_limit: 120_000}
