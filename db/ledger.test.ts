@@ -144,7 +144,7 @@ describe('a payment', () => {
   })
 
   test.each(['swept', 'paying'])(
-    'whose nonce a transaction uses that nobody here knows fails its payout, with an incident: %s',
+    'whose nonce a transaction uses that nobody here knows fails its payout once an operator has looked: %s',
     async state => {
       const {user, payout} = await swept()
       const before = [await money.operatorFunds(), await money.operatorFunds('ETH')]
@@ -160,10 +160,11 @@ describe('a payment', () => {
       )
       expect(await money.status(payout)).toBe(state)
       await money.finalize()
-      expect([await money.status(payout), await money.balance(user)]).toEqual(['failed broadcast_rejected', 1000])
-      expect([await money.operatorFunds(), await money.operatorFunds('ETH')]).toEqual([before[0], before[1]! - 4])
+      expect([await money.status(payout), await money.balance(user)]).toEqual([state, 0])
       await money.resolve('kept')
       await money.eth.readAgain(1)
+      expect([await money.status(payout), await money.balance(user)]).toEqual(['failed broadcast_rejected', 1000])
+      expect([await money.operatorFunds(), await money.operatorFunds('ETH')]).toEqual([before[0], before[1]! - 4])
       expect(await money.work('why_halted', 'ETH')).toBeNull()
     },
   )

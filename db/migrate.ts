@@ -99,27 +99,63 @@ async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
   )
 }
 
-// graphile-worker's tables let only their owner in, so its schema is made by, and for, the role that runs the jobs.
+// The owner owns graphile-worker's schema, too, because functions of the owner add jobs: whoever owned what they call could put other code
+// in its place, and would be the owner. Its tables let only their owner in (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
-  const database = client.escapeIdentifier(new URL(ownerUrl).pathname.slice(1))
-  await client.query(`grant create on database ${database} to sluice_jobs`)
-  const utils = await makeWorkerUtils({connectionString: roleUrl(ownerUrl, 'sluice_jobs')})
+  await client.query(ownGraphileWorker) // older versions of Sluice let sluice_jobs own it
+  const utils = await makeWorkerUtils({connectionString: ownerUrl})
   try {
     await utils.migrate()
   } finally {
     await utils.release()
-    await client.query(`revoke create on database ${database} from sluice_jobs`)
   }
+  await client.query(grantGraphileWorker)
 }
+
+const ownGraphileWorker = `do $$
+declare item text;
+begin
+  for item in
+    select format('schema %I', nspname) from pg_namespace where nspname = 'graphile_worker' and nspowner <> current_user::regrole
+    union all
+    select format('%s %s', case relkind when 'v' then 'view' when 'S' then 'sequence' else 'table' end, oid::regclass)
+    from pg_class c where relnamespace = to_regnamespace('graphile_worker') and relkind in ('r', 'v', 'S') and relowner <> current_user::regrole
+      and not exists (select from pg_depend d where d.objid = c.oid and d.deptype in ('a', 'i') and c.relkind = 'S')
+    union all
+    select format('function %s', oid::regprocedure) from pg_proc
+    where pronamespace = to_regnamespace('graphile_worker') and proowner <> current_user::regrole
+    union all
+    select format('type %s', t.oid::regtype) from pg_type t left join pg_class c on c.oid = t.typrelid
+    where t.typnamespace = to_regnamespace('graphile_worker') and t.typowner <> current_user::regrole and t.typelem = 0
+      and (t.typrelid = 0 or c.relkind = 'c')
+  loop
+    execute format('alter %s owner to %I', item, current_user);
+  end loop;
+end $$`
+
+const grantGraphileWorker = `
+  grant usage on schema graphile_worker to sluice_jobs;
+  grant select, insert, update, delete on all tables in schema graphile_worker to sluice_jobs;
+  grant usage on all sequences in schema graphile_worker to sluice_jobs;
+  grant execute on all functions in schema graphile_worker to sluice_jobs;
+  do $$
+  declare locked regclass;
+  begin
+    for locked in
+      select oid from pg_class c where relnamespace = 'graphile_worker'::regnamespace and relrowsecurity
+        and not exists (select from pg_policy p where p.polrelid = c.oid and p.polname = 'sluice_jobs')
+    loop
+      execute format('create policy sluice_jobs on %s to sluice_jobs using (true) with check (true)', locked);
+    end loop;
+  end $$`
 
 async function syncRegistry(client: pg.Client): Promise<void> {
   for (const chain of chains) {
     await client.query('select chain.install($1)', [chain.code])
-    await client.query('insert into app.chain (chain, family, native_token) values ($1, $2, $3) on conflict do nothing', [
-      chain.code,
-      chain.family,
-      chain.assets[0].token,
-    ])
+    await client.query(
+      'insert into app.chain (chain, family, native_token) values ($1, $2, $3) on conflict do nothing',
+      [chain.code, chain.family, chain.assets[0].token],
+    )
     for (const asset of chain.assets) {
       const {rowCount} = await client.query(
         `insert into app.asset as a (chain, token, name, display_name, decimals) values ($1, $2, $3, $4, $5)

@@ -103,7 +103,8 @@ const may: Record<Role, string[]> = {
     `select app.begin_sweeps(null, 'ETH', 'USDC', '{}', '{}', '{}')`,
     `select app.fail_payout(id, 'timed_out', 'too late') from app.payout`,
     `select app.stamp_deposits(id, 'ETH', 'USDC', 10) from app.merchant`,
-    'select app.wake_due()',
+    'select * from app.due_job',
+    `select app.enqueue('stamp_deposits')`,
     `select graphile_worker.add_job('deliver_webhooks')`,
   ],
   sluice_custody: [
@@ -345,11 +346,11 @@ test('a role that is not named has nothing: neither a table, a function nor a sc
   ).toEqual([])
 })
 
-test('no role may make anything in any schema but graphile_worker, which the worker owns, nor become another role', async () => {
+test('no role may make anything in any schema, nor become another role', async () => {
   expect(
     await db.rows(`select r.rolname as role, n.nspname as schema from pg_namespace n cross join pg_roles r
       where r.rolname ~ '^sluice_' and n.nspname !~ '^pg_' and has_schema_privilege(r.oid, n.oid, 'create')`),
-  ).toEqual([{role: 'sluice_jobs', schema: 'graphile_worker'}])
+  ).toEqual([])
   expect(
     await db.rows(`select rolname from pg_roles r where rolname ~ '^sluice_' and (rolsuper or rolcreaterole or rolcreatedb or rolbypassrls
       or exists (select from pg_auth_members m where m.member = r.oid))`),
@@ -379,4 +380,17 @@ test('npm run database-url prints the URL of the analyst, or of the role that is
     code: 1,
     stderr: expect.stringContaining('roles are sluice_indexer,'),
   })
+})
+
+test('no role of a process owns anything that the code of others could call, or that it could let others into', async () => {
+  const owned = await db.rows(
+    `select o.kind, o.name, o.owner from (
+       select 'schema' as kind, nspname::text as name, nspowner::regrole::text as owner from pg_namespace
+       union all
+       select 'function', oid::regprocedure::text, proowner::regrole::text from pg_proc
+       union all
+       select 'relation', oid::regclass::text, relowner::regrole::text from pg_class
+     ) o where o.owner like 'sluice_%'`,
+  )
+  expect(owned).toEqual([])
 })

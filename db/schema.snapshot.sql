@@ -176,7 +176,7 @@ create view analytics.ledger with (security_barrier=true) as
 --   merchant_prefix text: The merchant's account prefix.
 --   address text: The deposit address, for the account address.
 --   amount numeric: Debit (positive) or credit (negative), in whole coins, exact; null where the token is not supported. Assets and costs are debits, what is owed and earned are credits.
---   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
+--   amount_base_units numeric: The same amount as an integer in the smallest unit of the token.
 --   created_at timestamp with time zone: When it was posted.
 
 -- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from the ledger.
@@ -640,7 +640,7 @@ create table app.holding (
   address text not null, -- The address.
   token text not null, -- Token code.
   merchant_id uuid not null, -- The merchant whose user's address it is.
-  amount numeric(78,0) not null, -- Amount in base units.
+  amount numeric not null, -- Amount in base units.
   constraint holding_pkey PRIMARY KEY (chain, address, token)
 );
 CREATE INDEX holding_largest ON app.holding USING btree (merchant_id, chain, token, amount DESC) WHERE (amount > (0)::numeric);
@@ -679,10 +679,10 @@ create table app.ledger_entry (
   reference text not null, -- What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/migrations/010_ledger.sql says what they are).
   chain text not null, -- Chain code.
-  token text not null, -- Token code; a contract address where the token is not supported.
+  token text not null, -- Token code.
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
   address text, -- The address, for the account address.
-  amount numeric(78,0) not null, -- Debit (positive) or credit (negative), in base units.
+  amount numeric not null, -- Debit (positive) or credit (negative), in base units.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
   constraint ledger_entry_pkey PRIMARY KEY (id),
   constraint ledger_entry_account_check CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text]))),
@@ -830,7 +830,7 @@ create table app.spend (
   waiting_reason text, -- What it waits for, if its next step could not be taken.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when.
-  next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final.
+  next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final, unless its block was taken away by a rewind.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
   final_at timestamp with time zone, -- When it became final.
   constraint spend_pkey PRIMARY KEY (id),
@@ -841,17 +841,18 @@ create table app.spend (
   constraint spend_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint spend_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
+CREATE INDEX spend_due ON app.spend USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered));
-CREATE INDEX spend_open ON app.spend USING btree (chain, next_step_at) WHERE (status <> 'final'::text);
+CREATE INDEX spend_open ON app.spend USING btree (chain) WHERE (status <> 'final'::text);
 CREATE INDEX spend_payout ON app.spend USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 
 -- What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.
 create table app.treasury (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
-  balance numeric(78,0) not null default 0, -- Sum of the account treasury, in base units.
-  reserved numeric(78,0) not null default 0, -- Amounts and highest network fees of transactions under way.
+  balance numeric not null default 0, -- Sum of the account treasury, in base units.
+  reserved numeric not null default 0, -- Amounts and highest network fees of transactions under way.
   constraint treasury_pkey PRIMARY KEY (chain, token)
 );
 
@@ -860,8 +861,8 @@ create table app.treasury_share (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   merchant_id uuid not null, -- The merchant.
-  amount numeric(78,0) not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts. Below zero: the operator has advanced it.
-  reserved numeric(78,0) not null default 0, -- Gross of the payments under way.
+  amount numeric not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts. Below zero: the operator has advanced it.
+  reserved numeric not null default 0, -- Gross of the payments under way.
   constraint treasury_share_pkey PRIMARY KEY (chain, token, merchant_id),
   constraint treasury_share_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
@@ -1002,6 +1003,33 @@ create view app.chain_state with (security_barrier=true) as
 --   head_age_seconds numeric: Age of the newest indexed block by its own timestamp.
 --   head_moved_seconds_ago numeric: How long ago a block was indexed.
 --   halted boolean: True while it stands still for an operator.
+
+-- The jobs of every payout, spend and stamping that is due now.
+create view app.due_job as
+ SELECT 'advance_payout'::text AS task,
+    json_build_object('payout_id', payout.id) AS payload,
+    'payout:'::text || payout.id AS key
+   FROM app.payout
+  WHERE (payout.status <> ALL (ARRAY['completed'::text, 'failed'::text])) AND payout.next_step_at <= clock_timestamp()
+UNION ALL
+ SELECT 'send_transactions'::text AS task,
+    json_build_object('chain', s.chain) AS payload,
+    'send:'::text || s.chain AS key
+   FROM ( SELECT DISTINCT spend.chain
+           FROM app.spend
+          WHERE spend.next_step_at <= clock_timestamp()) s
+UNION ALL
+ SELECT 'stamp_deposits'::text AS task,
+    json_build_object('merchant_id', c.merchant_id, 'chain', c.chain, 'token', c.token) AS payload,
+    (((('stamp:'::text || c.merchant_id) || ':'::text) || c.chain) || ':'::text) || c.token AS key
+   FROM ( SELECT DISTINCT claim.merchant_id,
+            claim.chain,
+            claim.token
+           FROM app.claim
+          WHERE claim.finished_at IS NULL) c;
+--   task text: The task.
+--   payload json: What it is given.
+--   key text: Its key: there is one job of a key at a time.
 
 -- What is kept beside the ledger and differs from it. Always empty; a row is a bug.
 create view app.ledger_audit as
@@ -1319,7 +1347,7 @@ begin
   return null;
 end $function$;
 
--- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way.
+-- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).
 CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -1328,7 +1356,9 @@ CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
 AS $function$
 begin
   perform from app.payout p where p.id = of_payout for update;
-  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final') then
+  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final')
+    or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
+      where p.id = of_payout and p.sweep_first and c.finished_at is null) then
     return;
   end if;
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
@@ -1758,7 +1788,6 @@ AS $function$
 begin
   perform graphile_worker.add_job(task, payload, job_key := key);
 end $function$;
-alter function app.enqueue(text,json,text) owner to sluice_jobs;
 
 -- The JSON body of an event: its payload and its sequence.
 CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
@@ -1778,6 +1807,7 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
+  perform app.lock_treasury(p.chain);
   update app.spend s set cancelling = true, next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
   if found then
@@ -1862,8 +1892,6 @@ begin
       jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
       jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
   end if;
-  perform app.wake_payout(l.payout_id) from app.payout_sweep l join app.payout p on p.id = l.payout_id
-  where l.spend_id = s.id and p.status = 'sweeping';
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.spend, outcome text)
@@ -2008,7 +2036,6 @@ begin
   return (select coalesce(extract(epoch from clock_timestamp() - min(run_at)), 0) from graphile_worker._private_jobs
     where is_available and locked_at is null and run_at <= clock_timestamp());
 end $function$;
-alter function app.oldest_due_job_age_seconds() owner to sluice_jobs;
 
 -- The operator's own money in the treasury, in base units, that is not promised to anything; below zero after unforeseen losses.
 CREATE OR REPLACE FUNCTION app.operator_funds(of_chain text, of_token text)
@@ -2126,7 +2153,7 @@ begin
       case when d.user_id is null then 'operator' when d.credited then 'merchant' else 'unattributed' end as owed_to,
       case when d.credited then d.merchant_id end as merchant_id, case when d.user_id is not null then d.address end as address, d.token,
       sum(d.amount) as amount
-    from unnest(ids) as i (id) join app.deposit d on d.id = i.id
+    from unnest(ids) as i (id) join app.deposit d on d.id = i.id join app.asset a on a.chain = of_chain and a.token = d.token
     group by 1, 2, 3, 4, 5, 6
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)
@@ -2281,7 +2308,7 @@ AS $function$
     waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
     waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
-  from sent where s.id = sent.spend_id and s.status <> 'final'
+  from sent where s.id = sent.spend_id and s.next_step_at is not null
 $function$;
 
 -- Makes the jobs of dead workers available again. Safe to run at any time and in several places.
@@ -2533,7 +2560,8 @@ CREATE OR REPLACE FUNCTION app.retry_payout(of_payout uuid)
 AS $function$
 declare p app.payout;
 begin
-  update app.payout o set next_step_at = clock_timestamp() where o.id = of_payout and o.status not in ('completed', 'failed') returning * into p;
+  update app.payout o set next_step_at = case when o.status <> 'paying' then clock_timestamp() end
+  where o.id = of_payout and o.status not in ('completed', 'failed') returning * into p;
   if p.id is null then
     perform from app.payout o where o.id = of_payout;
     if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
@@ -2643,6 +2671,7 @@ AS $function$
 declare
   found_final record;
   s app.spend;
+  finished uuid[] := '{}';
 begin
   perform from app.payout p where p.id in (
     select x.payout_id from app.spend x join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
@@ -2659,6 +2688,8 @@ begin
     join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
     left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+      and (o.txid is not null or exists (
+        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id and k.resolution = 'kept'))
     order by i.block_height, i.nonce
   loop
     perform app.lock_treasury(of_chain);
@@ -2670,7 +2701,10 @@ begin
     elsif s.kind = 'sweep' then perform app.finish_sweep(s, s.outcome, found_final.moved);
     else perform app.finish_withdrawal(s, s.outcome);
     end if;
+    finished := finished || s.id;
   end loop;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status = 'sweeping' and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
@@ -2855,6 +2889,7 @@ begin
   update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, promotion = null
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
+  if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
   account := case when deposit.user_id is null then 'operator' when deposit.credited then 'merchant' else 'unattributed' end;
   perform app.post('reorg', deposit.id::text, deposit.chain, jsonb_build_array(
     jsonb_build_object('account', case when account = 'operator' then 'treasury' else 'address' end, 'token', deposit.token,
@@ -2949,7 +2984,7 @@ AS $function$
   update app.payout p set waiting_detail = detail, waiting_since = case
       when reason is null then null when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
-  where p.id = of_payout and p.status not in ('completed', 'failed')
+  where p.id = of_payout and p.status not in ('paying', 'completed', 'failed')
 $function$;
 
 -- Notes what a spend waits for (null: nothing), and when it is looked at again.
@@ -2962,24 +2997,8 @@ AS $function$
   update app.spend s set waiting_detail = detail, waiting_since = case
       when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
-  where s.id = of_spend and s.status <> 'final'
+  where s.id = of_spend and s.next_step_at is not null
 $function$;
-
--- Adds the jobs of every payout, spend and stamping that is due. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.wake_due()
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-begin
-  perform app.wake_payout(p.id) from app.payout p where p.status not in ('completed', 'failed') and p.next_step_at <= clock_timestamp();
-  perform app.wake_spends(d.chain) from (
-    select distinct s.chain from app.spend s where s.status <> 'final' and s.next_step_at <= clock_timestamp()) d;
-  perform app.enqueue('stamp_deposits', json_build_object('merchant_id', c.merchant_id, 'chain', c.chain, 'token', c.token),
-    'stamp:' || c.merchant_id || ':' || c.chain || ':' || c.token)
-  from (select distinct merchant_id, chain, token from app.claim where finished_at is null) c;
-end $function$;
 
 CREATE OR REPLACE FUNCTION app.wake_payout(payout uuid)
  RETURNS void
@@ -3220,6 +3239,8 @@ begin
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
   from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
+  update app.spend s set next_step_at = null
+  from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
   return null;
 end $function$;
 
@@ -3321,6 +3342,10 @@ begin
   from chain.inclusion i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
   on conflict do nothing;
+  update app.spend s set next_step_at = clock_timestamp() -- it is broadcast again
+  from chain.inclusion i
+  where i.chain = of_chain and i.block_height > to_height and i.sender = s.sender and i.nonce = s.nonce and i.txid = s.txid
+    and s.chain = of_chain and s.status = 'final';
   delete from chain.inclusion i where i.chain = of_chain and i.block_height > to_height;
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
@@ -3426,7 +3451,8 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.user_id is null and exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid))
+      and not (a.user_id is null and (exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid)
+        or exists (select from custody.address own where own.address = n.sender)))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps
@@ -3563,9 +3589,21 @@ CREATE OR REPLACE FUNCTION custody.announce_entry()
 AS $function$
 begin
   perform app.wake_payout(p.id) from app.payout p
-  where p.merchant_id = new.merchant_id and p.chain = new.chain and p.address = new.address and p.status in ('pending', 'swept');
+  where p.merchant_id = new.merchant_id and p.chain = new.chain and p.address = new.address and p.status in ('pending', 'swept') order by p.id;
   return null;
 end $function$;
+
+CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
+  select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
+  from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
+  where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
+    and not exists (select from app.spend s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
+$function$;
 
 CREATE OR REPLACE FUNCTION custody.free_nonces(entries custody.journal[])
  RETURNS void
@@ -3627,6 +3665,7 @@ begin
     else perform custody.recover_attempt(s, e);
     end if;
   end loop;
+  perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
   from (select distinct r.stream, r.txid from unnest(signed) r) r
   where i.resolved_at is null and ((i.kind = 'journal_ahead' and i.subject = r.stream)
@@ -3964,6 +4003,7 @@ grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[]) to sluice_jobs;
 grant execute on function app.cancel_spend(uuid) to sluice_jobs;
+grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
@@ -3981,7 +4021,6 @@ grant execute on function app.store_attempt(uuid,integer,text,text,text,numeric,
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
-grant execute on function app.wake_due() to sluice_jobs;
 grant execute on function app.why_halted(text) to sluice_jobs;
 grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
@@ -3991,6 +4030,7 @@ grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
+grant select on app.due_job to sluice_jobs;
 grant select on app.event to sluice_jobs;
 grant select on app.holding to sluice_jobs;
 grant select on app.incident to sluice_jobs;

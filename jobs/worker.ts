@@ -106,7 +106,7 @@ async function startParts({pool, sequencer, dispatcher, liveness, payouts, log}:
       {name: 'recover dead workers', intervalMs: second, run: liveness.beat},
       {name: 'sequence events', intervalMs: second, run: sequencer.run},
       {name: 'find due webhooks', intervalMs: second, run: dispatcher.pass},
-      {name: 'wake payouts', intervalMs: second, run: () => pool.query('select app.wake_due()')},
+      {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
@@ -125,4 +125,12 @@ async function foldBalances(pool: pg.Pool): Promise<void> {
     const {rows} = await pool.query<{folded: string}>('select app.fold_balances($1) as folded', [foldBatch])
     if (Number(rows[0]!.folded) < foldBatch) return
   }
+}
+
+/** Adds the jobs of what is due, each in a transaction of its own (app.due_job says why). */
+async function wakeDue(pool: pg.Pool): Promise<void> {
+  const {rows} = await pool.query<{task: string; payload: object; key: string}>(
+    'select task, payload, key from app.due_job',
+  )
+  for (const {task, payload, key} of rows) await pool.query('select app.enqueue($1, $2, $3)', [task, payload, key])
 }

@@ -11,6 +11,13 @@ comment on schema custody is 'What custody holds: addresses and whose they are, 
 grant usage on schema custody to sluice_custody, sluice_indexer, sluice_api, sluice_jobs;
 grant usage on schema chain to sluice_custody;
 
+-- Whoever owns a function that the owner's code calls can put other code in its place, which then runs as the owner: nothing that others
+-- call belongs to a process's role. (graphile_worker's schema changes hands in db/migrate.ts.)
+do $$ begin
+  execute format('alter function app.enqueue owner to %I', current_user);
+  execute format('alter function app.oldest_due_job_age_seconds owner to %I', current_user);
+end $$;
+
 -- Addresses -----------------------------------------------------------------------------------------------------------------------------
 
 alter table app.pool_address set schema custody;

@@ -12,6 +12,7 @@
 --   network       + network fees paid
 --   operator      - top-ups of the treasury, less withdrawals
 --   unattributed  - value at our addresses that counts for nobody
+-- Tokens that are not supported are not in it: anybody can make one, and say of it that any amount of it was moved.
 --
 -- Invariants: the entries of a posting add up to zero for each token; entries are never changed; app.holding, app.treasury and
 -- app.treasury_share are sums over entries, kept beside them because payouts decide by them (app.ledger_audit compares).
@@ -27,7 +28,7 @@ create table app.ledger_entry (
   token text not null,
   merchant_id uuid,
   address text,
-  amount numeric(78, 0) not null check (amount <> 0),
+  amount numeric not null check (amount <> 0),
   created_at timestamptz not null default clock_timestamp()
 );
 create index ledger_entry_account on app.ledger_entry (account, chain, token, merchant_id) include (amount);
@@ -39,7 +40,7 @@ comment on column app.ledger_entry.kind is 'deposit (deposits became final), top
 comment on column app.ledger_entry.reference is 'What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.';
 comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (db/migrations/010_ledger.sql says what they are).';
 comment on column app.ledger_entry.chain is 'Chain code.';
-comment on column app.ledger_entry.token is 'Token code; a contract address where the token is not supported.';
+comment on column app.ledger_entry.token is 'Token code.';
 comment on column app.ledger_entry.merchant_id is 'The merchant that the movement belongs to; null for the operator''s own and for unattributed value.';
 comment on column app.ledger_entry.address is 'The address, for the account address.';
 comment on column app.ledger_entry.amount is 'Debit (positive) or credit (negative), in base units.';
@@ -69,7 +70,7 @@ create table app.holding (
   address text not null,
   token text not null,
   merchant_id uuid not null,
-  amount numeric(78, 0) not null,
+  amount numeric not null,
   primary key (chain, address, token)
 );
 create index holding_largest on app.holding (merchant_id, chain, token, amount desc) where amount > 0;
@@ -83,8 +84,8 @@ comment on column app.holding.amount is 'Amount in base units.';
 create table app.treasury (
   chain text not null,
   token text not null,
-  balance numeric(78, 0) not null default 0,
-  reserved numeric(78, 0) not null default 0,
+  balance numeric not null default 0,
+  reserved numeric not null default 0,
   primary key (chain, token)
 );
 comment on table app.treasury is 'What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.';
@@ -97,8 +98,8 @@ create table app.treasury_share (
   chain text not null,
   token text not null,
   merchant_id uuid not null references app.merchant,
-  amount numeric(78, 0) not null default 0,
-  reserved numeric(78, 0) not null default 0,
+  amount numeric not null default 0,
+  reserved numeric not null default 0,
   primary key (chain, token, merchant_id)
 );
 comment on table app.treasury_share is 'Whose money the treasury holds. Nobody is paid from what belongs to another merchant.';
@@ -193,7 +194,7 @@ begin
       case when d.user_id is null then 'operator' when d.credited then 'merchant' else 'unattributed' end as owed_to,
       case when d.credited then d.merchant_id end as merchant_id, case when d.user_id is not null then d.address end as address, d.token,
       sum(d.amount) as amount
-    from unnest(ids) as i (id) join app.deposit d on d.id = i.id
+    from unnest(ids) as i (id) join app.deposit d on d.id = i.id join app.asset a on a.chain = of_chain and a.token = d.token
     group by 1, 2, 3, 4, 5, 6
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)

@@ -80,7 +80,8 @@ create table app.spend (
 );
 create unique index spend_one_sweep on app.spend (chain, source, token) where kind = 'sweep' and status <> 'final' and not recovered;
 create unique index spend_one_payment on app.spend (payout_id) where kind = 'payout';
-create index spend_open on app.spend (chain, next_step_at) where status <> 'final';
+create index spend_open on app.spend (chain) where status <> 'final';
+create index spend_due on app.spend (chain, next_step_at) where next_step_at is not null;
 create index spend_payout on app.spend (payout_id) where payout_id is not null;
 comment on table app.spend is 'The use of one nonce of an address of ours: a payout''s payment, a sweep or a withdrawal.';
 comment on column app.spend.id is 'Id.';
@@ -104,7 +105,7 @@ comment on column app.spend.fee_paid is 'What it cost, in the native coin''s bas
 comment on column app.spend.waiting_reason is 'What it waits for, if its next step could not be taken.';
 comment on column app.spend.waiting_detail is 'More about that, for the operator.';
 comment on column app.spend.waiting_since is 'Since when.';
-comment on column app.spend.next_step_at is 'When it is looked at again; null once it is final.';
+comment on column app.spend.next_step_at is 'When it is looked at again; null once it is final, unless its block was taken away by a rewind.';
 comment on column app.spend.created_at is 'When the nonce was taken.';
 comment on column app.spend.final_at is 'When it became final.';
 
@@ -201,12 +202,14 @@ create function app.begin_paying_from_treasury(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform from app.payout p where p.id = of_payout for update;
-  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final') then
+  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final')
+    or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
+      where p.id = of_payout and p.sweep_first and c.finished_at is null) then
     return;
   end if;
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $$;
-comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way.';
+comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).';
 
 -- The operator's own money that would be left after paying `amount` of a token, with this network fee, to a merchant whose claim is `gross`.
 create function app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric) returns numeric
@@ -341,7 +344,7 @@ language sql security definer set search_path = pg_catalog as $$
   update app.payout p set waiting_detail = detail, waiting_since = case
       when reason is null then null when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
-  where p.id = of_payout and p.status not in ('completed', 'failed')
+  where p.id = of_payout and p.status not in ('paying', 'completed', 'failed')
 $$;
 comment on function app.wait_payout is 'Notes what a payout waits for (null: nothing), and when its next step is tried again.';
 
@@ -352,6 +355,7 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
+  perform app.lock_treasury(p.chain);
   update app.spend s set cancelling = true, next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
   if found then
@@ -397,7 +401,8 @@ create function app.retry_payout(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 declare p app.payout;
 begin
-  update app.payout o set next_step_at = clock_timestamp() where o.id = of_payout and o.status not in ('completed', 'failed') returning * into p;
+  update app.payout o set next_step_at = case when o.status <> 'paying' then clock_timestamp() end
+  where o.id = of_payout and o.status not in ('completed', 'failed') returning * into p;
   if p.id is null then
     perform from app.payout o where o.id = of_payout;
     if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
@@ -484,7 +489,7 @@ language sql security definer set search_path = pg_catalog as $$
     waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
     waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
-  from sent where s.id = sent.spend_id and s.status <> 'final'
+  from sent where s.id = sent.spend_id and s.next_step_at is not null
 $$;
 comment on function app.record_broadcast is 'Notes that a stored transaction was given to a node, what the node said, and when the spend is looked at again.';
 
@@ -493,7 +498,7 @@ language sql security definer set search_path = pg_catalog as $$
   update app.spend s set waiting_detail = detail, waiting_since = case
       when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
-  where s.id = of_spend and s.status <> 'final'
+  where s.id = of_spend and s.next_step_at is not null
 $$;
 comment on function app.wait_spend is 'Notes what a spend waits for (null: nothing), and when it is looked at again.';
 
@@ -521,6 +526,8 @@ begin
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
   from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
+  update app.spend s set next_step_at = null
+  from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
   return null;
 end $$;
 create trigger note_insert after insert on chain.inclusion
@@ -609,8 +616,6 @@ begin
       jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
       jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
   end if;
-  perform app.wake_payout(l.payout_id) from app.payout_sweep l join app.payout p on p.id = l.payout_id
-  where l.spend_id = s.id and p.status = 'sweeping';
 end $$;
 
 create function app.finish_withdrawal(s app.spend, outcome text) returns void
@@ -626,12 +631,14 @@ begin
 end $$;
 
 -- Spends whose nonce is used up by a final transaction are final. Which of their attempts it was, and whether it had its effect, decides what
--- follows. Runs under the row lock of chain.cursor.
+-- follows. A transaction that is not known proves nothing until an operator has looked (its incident is kept): an older copy of the database
+-- may just not remember it. Runs under the row lock of chain.cursor.
 create function app.settle_spends(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   found_final record;
   s app.spend;
+  finished uuid[] := '{}';
 begin
   perform from app.payout p where p.id in (
     select x.payout_id from app.spend x join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
@@ -648,6 +655,8 @@ begin
     join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
     left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+      and (o.txid is not null or exists (
+        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id and k.resolution = 'kept'))
     order by i.block_height, i.nonce
   loop
     perform app.lock_treasury(of_chain);
@@ -659,10 +668,13 @@ begin
     elsif s.kind = 'sweep' then perform app.finish_sweep(s, s.outcome, found_final.moved);
     else perform app.finish_withdrawal(s, s.outcome);
     end if;
+    finished := finished || s.id;
   end loop;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status = 'sweeping' and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
 end $$;
 
--- As in 005_deposits.sql, but for one line: what a sweep of ours brings to the treasury is no top-up.
+-- As in 005_deposits.sql, but for one line: what an address of ours sends to the treasury is a sweep, known or not, and no top-up.
 create or replace function chain.settle_transfers(of_chain text) returns void
 language plpgsql set search_path = pg_catalog
 set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
@@ -711,7 +723,8 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.user_id is null and exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid))
+      and not (a.user_id is null and (exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid)
+        or exists (select from custody.address own where own.address = n.sender)))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
       array['deposit.pending'] as steps
@@ -819,6 +832,10 @@ begin
   from chain.inclusion i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
   on conflict do nothing;
+  update app.spend s set next_step_at = clock_timestamp() -- it is broadcast again
+  from chain.inclusion i
+  where i.chain = of_chain and i.block_height > to_height and i.sender = s.sender and i.nonce = s.nonce and i.txid = s.txid
+    and s.chain = of_chain and s.status = 'final';
   delete from chain.inclusion i where i.chain = of_chain and i.block_height > to_height;
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
@@ -893,6 +910,7 @@ begin
   update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, promotion = null
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
+  if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
   account := case when deposit.user_id is null then 'operator' when deposit.credited then 'merchant' else 'unattributed' end;
   perform app.post('reorg', deposit.id::text, deposit.chain, jsonb_build_array(
     jsonb_build_object('account', case when account = 'operator' then 'treasury' else 'address' end, 'token', deposit.token,
@@ -915,24 +933,28 @@ end $$;
 
 -- Waking ------------------------------------------------------------------------------------------------------------------------------------
 
--- Adds again whatever job a dead worker dropped, and those whose time has come. Safe to run at any time and in several places.
-create function app.wake_due() returns void
-language plpgsql security definer set search_path = pg_catalog as $$
-begin
-  perform app.wake_payout(p.id) from app.payout p where p.status not in ('completed', 'failed') and p.next_step_at <= clock_timestamp();
-  perform app.wake_spends(d.chain) from (
-    select distinct s.chain from app.spend s where s.status <> 'final' and s.next_step_at <= clock_timestamp()) d;
-  perform app.enqueue('stamp_deposits', json_build_object('merchant_id', c.merchant_id, 'chain', c.chain, 'token', c.token),
-    'stamp:' || c.merchant_id || ':' || c.chain || ':' || c.token)
-  from (select distinct merchant_id, chain, token from app.claim where finished_at is null) c;
-end $$;
-comment on function app.wake_due is 'Adds the jobs of every payout, spend and stamping that is due. Safe to run at any time and in several places.';
+-- The jobs of every payout, spend and stamping that is due: what a dead worker dropped, and whose time has come. The worker adds each in a
+-- transaction of its own: several keys in one would be locked in another order than settling locks them.
+create view app.due_job as
+select 'advance_payout' as task, json_build_object('payout_id', id) as payload, 'payout:' || id as key
+from app.payout where status not in ('completed', 'failed') and next_step_at <= clock_timestamp()
+union all
+select 'send_transactions', json_build_object('chain', chain), 'send:' || chain
+from (select distinct chain from app.spend where next_step_at <= clock_timestamp()) s
+union all
+select 'stamp_deposits', json_build_object('merchant_id', merchant_id, 'chain', chain, 'token', token),
+  'stamp:' || merchant_id || ':' || chain || ':' || token
+from (select distinct merchant_id, chain, token from app.claim where finished_at is null) c;
+comment on view app.due_job is 'The jobs of every payout, spend and stamping that is due now.';
+comment on column app.due_job.task is 'The task.';
+comment on column app.due_job.payload is 'What it is given.';
+comment on column app.due_job.key is 'Its key: there is one job of a key at a time.';
 
 create function custody.announce_entry() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform app.wake_payout(p.id) from app.payout p
-  where p.merchant_id = new.merchant_id and p.chain = new.chain and p.address = new.address and p.status in ('pending', 'swept');
+  where p.merchant_id = new.merchant_id and p.chain = new.chain and p.address = new.address and p.status in ('pending', 'swept') order by p.id;
   return null;
 end $$;
 create trigger announce_entry after insert on custody.whitelist for each row execute function custody.announce_entry();
@@ -1030,4 +1052,5 @@ grant select on app.payout, app.spend, app.asset, app.chain, chain.transfer, cha
 grant execute on function app.create_payout, app.cancel_payout to sluice_api;
 grant execute on function app.stamp_deposits, app.why_halted, app.begin_sweeping, app.begin_paying_from_treasury, app.payout_shortage,
   app.payout_shortfall, app.begin_payment, app.begin_sweeps, app.sweepable, app.wait_payout, app.fail_payout, app.store_attempt, app.record_broadcast, app.wait_spend,
-  app.cancel_spend, app.wake_due to sluice_jobs;
+  app.cancel_spend, app.enqueue to sluice_jobs;
+grant select on app.due_job to sluice_jobs;
