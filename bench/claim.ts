@@ -1,0 +1,118 @@
+// Claiming: how long POST /v1/payouts keeps its caller waiting at 500 and at a million unsettled deposits (the statement that the API runs,
+// by the API's role), and how long somebody else who writes deposits of the same merchant and token waits meanwhile, and while a job stamps
+// the claimed rows. In transactions as the worker makes them, with fsync on.
+import {setTimeout as sleep} from 'node:timers/promises'
+import pg from 'pg'
+import {roleUrl} from '../db/migrate.ts'
+import {type Bench, provision, withDatabase} from './database.ts'
+
+const perTransaction = 10_000
+const stampBatch = 10_000
+
+export interface ClaimBench {
+  deposits: number
+  /** Milliseconds that the request took. */
+  claimMs: number
+  /** Seconds until every claimed row was stamped. */
+  stampSeconds: number
+  /** The longest that the other writer took for a deposit that became final at once, before the claim, and from the claim to the last stamp. */
+  writerMs: {before: number; during: number}
+}
+
+export function benchClaim(deposits: number): Promise<ClaimBench> {
+  return withDatabase(async bench => {
+    const {pool} = bench
+    const {merchantId} = await provision(pool, 'ETH', 1000, `'0x' || lpad(to_hex(n), 40, '0')`)
+    await pool.query(`insert into app.merchant_chain (merchant_id, chain) values ($1, 'ETH')`, [merchantId])
+    await pool.query(`select app.set_payout_address($1, 'ETH', '0x00000000000000000000000000000000000000AA')`, [
+      merchantId,
+    ])
+    await pool.query(`select chain.anchor('ETH', 'bench', 0, '0x', now())`)
+    for (let from = 0; from < deposits; from += perTransaction)
+      await write(pool, from, Math.min(perTransaction, deposits - from))
+    await pool.query('vacuum analyze app.deposit')
+    const writer = new Writer(pool, deposits)
+    const before = await writer.during(() => sleep(1000))
+    const api = await connect(bench, 'sluice_api')
+    const jobs = await connect(bench, 'sluice_jobs')
+    let claimMs = 0
+    let stampSeconds = 0
+    const during = await writer.during(async () => {
+      claimMs = await time(() =>
+        api.query(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [merchantId]),
+      )
+      const stamp = 'select app.stamp_deposits($1, $2, $3, $4) as more'
+      stampSeconds =
+        (await time(async () => {
+          while ((await jobs.query(stamp, [merchantId, 'ETH', 'USDC', stampBatch])).rows[0].more);
+        })) / 1000
+    })
+    await api.end()
+    await jobs.end()
+    return {deposits, claimMs, stampSeconds, writerMs: {before, during}}
+  })
+}
+
+/** So many deposits of one USDC, final at once, as an indexer writes them: a block each time. */
+async function write(pool: pg.Pool, from: number, count: number): Promise<void> {
+  const height = 1 + from
+  const hash = `0x${height.toString(16)}`
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query(
+      `insert into chain.block (id, chain, height, hash, parent_hash, time) values ('ETH:' || $1::int, 'ETH', $1::int, $2, '', now())`,
+      [height, hash],
+    )
+    await client.query(
+      `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+       select 'ETH:0x' || to_hex(n) || ':0', 'ETH', '0x' || to_hex(n), 0, $3, $4, now(), 'USDC', 1000000, '0x', '0x' || lpad(to_hex(n % 1000), 40, '0')
+       from generate_series($1::int, $1::int + $2::int - 1) n`,
+      [from, count, height, hash],
+    )
+    await client.query('commit')
+    await client.query(`select chain.finalize('ETH', $1, $2)`, [height, hash])
+  } finally {
+    client.release()
+  }
+}
+
+/** Somebody else, who writes one deposit after the other. */
+class Writer {
+  readonly #pool: pg.Pool
+  #next: number
+
+  constructor(pool: pg.Pool, next: number) {
+    this.#pool = pool
+    this.#next = next
+  }
+
+  /** Writes while `work` runs; the longest that one deposit took, in milliseconds. */
+  async during(work: () => Promise<unknown>): Promise<number> {
+    let isOver = false
+    let longest = 0
+    const writing = (async () => {
+      while (!isOver) longest = Math.max(longest, await time(() => write(this.#pool, this.#next++, 1)))
+    })()
+    await work()
+    isOver = true
+    await writing
+    return longest
+  }
+}
+
+async function connect({ownerUrl}: Bench, role: 'sluice_api' | 'sluice_jobs'): Promise<pg.Client> {
+  const client = new pg.Client({connectionString: roleUrl(ownerUrl, role)})
+  await client.connect()
+  await client.query('select 1')
+  return client
+}
+
+/** Milliseconds. */
+async function time(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  await work()
+  return performance.now() - began
+}
+
+if (process.argv[1] === import.meta.filename) console.log(await benchClaim(Number(process.argv[2] ?? 500)))

@@ -1,0 +1,327 @@
+// Payouts, through the whole service on a local chain (a block a second, final eight blocks later): payouts/s from the first request to the
+// last that is final, over a client that signs the same number of transfers with one key, sends them and waits until the last is final; a
+// payout that sweeps 1, 100 and 1,000 addresses; and the time from the kill -9 of a worker in the middle of a step to the next step.
+import {type ChildProcess, fork} from 'node:child_process'
+import {randomBytes} from 'node:crypto'
+import {once} from 'node:events'
+import {chmodSync, mkdtempSync, rmSync, statSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {fileURLToPath} from 'node:url'
+import pg from 'pg'
+import {encodeFunctionData, erc20Abi, getAddress, type Hex, keccak256} from 'viem'
+import {z} from 'zod'
+import {newKey} from '../cli/key.ts'
+import {roleUrl} from '../db/migrate.ts'
+import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../devnet/constants.ts'
+import {connect, type LocalChainClient} from '../devnet/evm.ts'
+import {readSettings} from '../service/settings.ts'
+import {type RunningService, startService} from '../service/supervisor.ts'
+import type {Result} from './result.ts'
+
+const lanes = 20
+const perTransaction = 100
+const PATIENCE_MS = 300_000
+const each = {ETH: 10n ** 16n, USDC: 2n * 10n ** 6n}
+type Token = keyof typeof each
+
+interface World {
+  service: RunningService
+  pool: pg.Pool
+  chain: LocalChainClient
+}
+
+interface Shop {
+  id: string
+  key: string
+  addresses: string[]
+}
+
+// --- the three benches ---
+
+export function benchPayoutRate(count = 200): Promise<Result> {
+  return withService(count, async world => {
+    const shops: Shop[] = []
+    for (let i = 0; i < count; i++) shops.push(await openShop(world, 1))
+    await pay(world, 'ETH', shops)
+    const floor = await byHand(world, count)
+    const began = performance.now()
+    const ids = await inLanes(shops, shop => request(world, shop, 'ETH', false))
+    await untilOver(world, ids)
+    const value = count / ((performance.now() - began) / 1000)
+    return {what: `payouts, ${count} at once, from request to final`, value, unit: 'payouts/s', floor}
+  })
+}
+
+export interface SweepBench {
+  addresses: number
+  token: Token
+  /** From the request to the last sweep that is final, and to the payment that is final. */
+  sweptSeconds: number
+  seconds: number
+  gasPerAddress: number
+}
+
+export function benchSweeps(counts = [1, 100, 1000], tokens: Token[] = ['USDC', 'ETH']): Promise<SweepBench[]> {
+  return withService(2 * Math.max(...counts), async world => {
+    const results: SweepBench[] = []
+    for (const token of tokens) {
+      for (const count of counts) {
+        const shop = await openShop(world, count)
+        await pay(world, token, [shop])
+        results.push({addresses: count, token, ...(await sweep(world, shop, token))})
+      }
+    }
+    return results
+  })
+}
+
+async function sweep(world: World, shop: Shop, token: Token): Promise<Omit<SweepBench, 'addresses' | 'token'>> {
+  const began = performance.now()
+  const id = await request(world, shop, token, true)
+  const isSwept = `select from app.payout where id = $1 and status not in ('pending', 'sweeping')`
+  await until(async () => (await world.pool.query(isSwept, [id])).rows.length === 1, 'the sweeps to be final')
+  const sweptSeconds = (performance.now() - began) / 1000
+  await untilOver(world, [id])
+  const seconds = (performance.now() - began) / 1000
+  const {rows} = await world.pool.query<{txid: string}>(
+    `select s.txid from app.spend s join app.payout_sweep l on l.spend_id = s.id where l.payout_id = $1 and s.outcome = 'done'`,
+    [id],
+  )
+  if (rows.length !== shop.addresses.length) throw new Error(`${rows.length} sweeps, expected ${shop.addresses.length}`)
+  const Receipt = z.object({gasUsed: z.string()})
+  const gas = await inLanes(rows, async ({txid}) =>
+    Number(Receipt.parse(await world.chain.rpc('eth_getTransactionReceipt', [txid])).gasUsed),
+  )
+  return {sweptSeconds, seconds, gasPerAddress: gas.reduce((sum, used) => sum + used, 0) / gas.length}
+}
+
+export interface Recovery {
+  /** Milliseconds to the next step: one worker, which the supervisor starts again; and two, of which the other takes over. */
+  restarted: number[]
+  takenOver: number[]
+}
+
+/** The worker dies when custody has agreed to a payout, before that is written down. */
+export function benchRecovery(rounds = {restarted: 2, takenOver: 6}): Promise<Recovery> {
+  const mark = path.join(tmpdir(), `sluice-bench-${randomBytes(4).toString('hex')}`)
+  const torment = {
+    NODE_OPTIONS: `--import=${fileURLToPath(new URL('../test/support/crash.ts', import.meta.url))}`,
+    SLUICE_CRASH_AT: 'payout: before begin_sweeping',
+    SLUICE_CRASH_MARK: mark,
+  }
+  return withService(
+    10,
+    async world => {
+      const shops: Shop[] = []
+      for (let i = 0; i < rounds.restarted + rounds.takenOver; i++) shops.push(await openShop(world, 1))
+      await pay(world, 'ETH', shops)
+      const measure = async () => {
+        rmSync(mark, {force: true})
+        const id = await request(world, shops.pop()!, 'ETH', false)
+        const isOn = `select from app.payout where id = $1 and status <> 'pending'`
+        await until(async () => (await world.pool.query(isOn, [id])).rows.length === 1, 'the next step', 2)
+        return Date.now() - statSync(mark).mtimeMs
+      }
+      const recovery: Recovery = {restarted: [], takenOver: []}
+      for (let i = 0; i < rounds.restarted; i++) recovery.restarted.push(await measure())
+      const stop = new AbortController()
+      const second = runWorker(world, stop.signal)
+      for (let i = 0; i < rounds.takenOver; i++) {
+        await until(async () => (await liveWorkers(world)) === 2, 'two workers')
+        recovery.takenOver.push(await measure())
+      }
+      stop.abort()
+      await second
+      rmSync(mark, {force: true})
+      return recovery
+    },
+    torment,
+  )
+}
+
+async function liveWorkers({pool}: World): Promise<number> {
+  const {rows} = await pool.query(`select from pg_stat_activity where application_name = 'sluice-jobs-liveness'`)
+  return rows.length
+}
+
+/** Keeps a second worker running. */
+async function runWorker({service}: World, stopped: AbortSignal): Promise<void> {
+  while (!stopped.aborted) {
+    const {rpcUrl} = service.chains.find(({chain}) => chain === 'ETH')!
+    const worker: ChildProcess = fork(fileURLToPath(new URL('../jobs/main.ts', import.meta.url)), {
+      env: {
+        ...process.env,
+        SLUICE_HOME: service.home,
+        DATABASE_URL: roleUrl(service.databaseUrl, 'sluice_jobs'),
+        ETH_RPC_URL: rpcUrl,
+        ETH_CHAIN_ID: String(chainIds.ETH),
+        ETH_USDC_ADDRESS: USDC_ADDRESS,
+      },
+      execArgv: [],
+    })
+    stopped.addEventListener('abort', () => worker.kill('SIGKILL'))
+    await once(worker, 'exit')
+  }
+}
+
+// --- the world ---
+
+/** Runs the work on a service of its own, whose pool has room for so many users. */
+async function withService<T>(
+  users: number,
+  work: (world: World) => Promise<T>,
+  environment: Record<string, string> = {},
+): Promise<T> {
+  const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
+  chmodSync(home, 0o755)
+  const settings = {
+    ADDRESS_POOL_SIZE: String(users + 10),
+    RATE_LIMIT_PER_MINUTE: '1000000',
+    LOG_LEVEL: 'warn',
+    ...environment,
+  }
+  const before = {...process.env}
+  Object.assign(process.env, settings) // for the processes of the service
+  const service = await startService(readSettings({...settings, SLUICE_HOME: home, PORT: '0'}), {quiet: true})
+  const pool = new pg.Pool({connectionString: service.databaseUrl})
+  try {
+    const chain = await connect(service.chains.find(({chain}) => chain === 'ETH')!.rpcUrl)
+    const world = {service, pool, chain}
+    const isFunded = `select from app.treasury where chain = 'ETH' and token = 'ETH' and balance > 0`
+    await until(async () => (await pool.query(isFunded)).rows.length === 1, 'the treasury to be funded')
+    const data = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [MULTISEND_ADDRESS, 10n ** 18n]})
+    await chain.submit({to: USDC_ADDRESS, data})
+    return await work(world)
+  } finally {
+    await pool.end()
+    await service.stop()
+    process.env = before
+    rmSync(home, {recursive: true, force: true})
+  }
+}
+
+/** A merchant with so many users, a key, and a payout address that is on the whitelist. */
+async function openShop({pool}: World, users: number): Promise<Shop> {
+  const {secret, hash} = newKey()
+  const prefix = randomBytes(5).toString('hex')
+  const wallet = getAddress(`0x${randomBytes(20).toString('hex')}`)
+  const {rows} = await pool.query<{id: string}>(`select app.create_merchant('Bench', $1, array['ETH'], 50) as id`, [
+    prefix,
+  ])
+  const {id} = rows[0]!
+  await pool.query('select app.create_api_key($1, $2)', [id, hash])
+  await pool.query(`select app.set_payout_address($1, 'ETH', $2)`, [id, wallet])
+  await pool.query(`insert into custody.whitelist (merchant_id, chain, address) values ($1, 'ETH', $2)`, [id, wallet])
+  for (let user = 0; user < users; user++)
+    await until(
+      async () => pool.query(`select app.provision_user($1, $2, array['ETH'])`, [id, `${user}`]),
+      'an address',
+    )
+  const {rows: given} = await pool.query<{address: string}>('select address from app.address where merchant_id = $1', [
+    id,
+  ])
+  return {id, key: secret, addresses: given.map(({address}) => address)}
+}
+
+/** Pays each address, and waits until that is final. */
+async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<void> {
+  const addresses = shops.flatMap(shop => shop.addresses)
+  for (let from = 0; from < addresses.length; from += perTransaction) {
+    const some = addresses.slice(from, from + perTransaction)
+    const amounts = some.map(() => each[token])
+    const transaction =
+      token === 'ETH'
+        ? chain.multisend('pay', [some, amounts], each.ETH * BigInt(some.length))
+        : chain.multisend('payTokens', [USDC_ADDRESS, some, amounts])
+    await chain.submit(transaction)
+  }
+  const sql = `select count(*)::int as n from app.deposit where token = $1 and status = 'final' and address = any($2)`
+  await until(
+    async () => (await pool.query<{n: number}>(sql, [token, addresses])).rows[0]!.n === addresses.length,
+    'the deposits to be final',
+  )
+}
+
+/** As a merchant asks for it; the payout's id in the database. */
+async function request({service}: World, {key}: Shop, token: Token, sweep_first: boolean): Promise<string> {
+  const response = await fetch(`${service.apiUrl}/v1/payouts`, {
+    method: 'POST',
+    headers: {authorization: `Bearer ${key}`, 'content-type': 'application/json'},
+    body: JSON.stringify({chain: 'ETH', token, sweep_first}),
+  })
+  const text = await response.text()
+  if (response.status !== 202) throw new Error(`a payout was answered with ${response.status}: ${text}`)
+  const {id} = z.object({id: z.string()}).parse(JSON.parse(text))
+  return id.replace(/^pay_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+async function untilOver({pool}: World, ids: string[]): Promise<void> {
+  const sql = `select count(*)::int as n from app.payout where status = 'completed' and id = any($1)`
+  await until(
+    async () => (await pool.query<{n: number}>(sql, [ids])).rows[0]!.n === ids.length,
+    'the payouts to be final',
+  )
+}
+
+/** Transfers/s of a client that has nothing to do but to sign, send and wait. */
+async function byHand({chain}: World, count: number): Promise<number> {
+  const account = accounts[5]!
+  const began = performance.now()
+  const raws = await Promise.all(
+    Array.from({length: count}, (_, nonce) =>
+      account.signTransaction({
+        type: 'eip1559',
+        chainId: chainIds.ETH,
+        nonce,
+        gas: 21_000n,
+        maxFeePerGas: 10n ** 11n,
+        maxPriorityFeePerGas: 10n ** 9n,
+        to: getAddress(`0x${randomBytes(20).toString('hex')}`),
+        value: each.ETH,
+      }),
+    ),
+  )
+  await inLanes(raws, raw => chain.rpc('eth_sendRawTransaction', [raw]))
+  const last = z.object({blockNumber: z.string()})
+  const {blockNumber} = await until(
+    async () => last.safeParse(await chain.rpc('eth_getTransactionReceipt', [keccak256(raws.at(-1) as Hex)])).data,
+    'the transfers to be mined',
+  )
+  const final = z.object({number: z.string()})
+  await until(
+    async () =>
+      Number(final.parse(await chain.rpc('eth_getBlockByNumber', ['finalized', false])).number) >= Number(blockNumber),
+    'the transfers to be final',
+  )
+  return count / ((performance.now() - began) / 1000)
+}
+
+async function inLanes<T, R>(items: T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  let next = 0
+  const lane = async () => {
+    while (next < items.length) {
+      const i = next++
+      results[i] = await work(items[i]!)
+    }
+  }
+  await Promise.all(Array.from({length: lanes}, lane))
+  return results
+}
+
+async function until<T>(condition: () => Promise<T | undefined | false>, what: string, intervalMs = 20): Promise<T> {
+  for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(intervalMs)) {
+    const result = await condition().catch(() => undefined) // an address may still be made
+    if (result) return result
+    if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  console.log(await benchPayoutRate(20))
+  console.log(await benchSweeps([1, 20]))
+  console.log(await benchRecovery())
+  process.exit(0)
+}
