@@ -6,6 +6,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
+import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {readProcesses, readService, type Service} from '../service/home.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
@@ -36,7 +37,7 @@ interface Started {
   output(): string
 }
 
-function spawnService(home: string, port = 0): Started {
+function spawnService(home: string, port = 0, more: Record<string, string> = {}): Started {
   let said = ''
   const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
     cwd: tmpdir(),
@@ -46,6 +47,7 @@ function spawnService(home: string, port = 0): Started {
       PORT: String(port),
       ADDRESS_POOL_SIZE: '5',
       npm_lifecycle_event: undefined,
+      ...more,
     },
   })
   started.push(child)
@@ -95,6 +97,14 @@ async function sluice(home: string, ...given: string[]) {
   return JSON.parse(stdout)
 }
 
+async function database({database_url}: Service, sql: string): Promise<object[]> {
+  const client = new pg.Client({connectionString: database_url})
+  await client.connect()
+  const {rows} = await client.query(sql)
+  await client.end()
+  return rows
+}
+
 async function isReady({api_url}: Service): Promise<boolean> {
   return (await fetch(`${api_url}/readyz`)).ok
 }
@@ -122,6 +132,12 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     })),
   })
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
+
+  // Each treasury gets its first coins, once, and the indexers see them arrive.
+  const coins = async () =>
+    await database(one.service, `select chain, amount from app.deposit where user_id is null order by chain`)
+  await until(async () => (await coins()).length === 2, {timeoutMs: 20_000, what: 'both treasuries to have coins'})
+  expect(await coins()).toEqual(['ETH', 'POLYGON'].map(chain => ({chain, amount: `100${'0'.repeat(18)}`})))
 
   const second = spawnService(home)
   expect(await ended(second.child)).toBe(1)
@@ -171,6 +187,14 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
 }, 120_000)
+
+test('with a node of its own and no seed, it says how a seed is made, and leaves nothing behind', async () => {
+  const home = inHome()
+  const {child, output} = spawnService(home, 0, {SLUICE_DEVNET: 'off', ETH_RPC_URL: 'http://127.0.0.1:1'})
+  expect(await ended(child)).toBe(1)
+  expect(output()).toMatch(/^sluice: custody cannot start: there is no seed in .*; make it with: sluice custody init/m)
+  expect(processesOf(home)).toEqual([])
+}, 60_000)
 
 test('a port that is taken is named, and nothing is left behind', async () => {
   const home = inHome()
