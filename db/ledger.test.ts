@@ -289,14 +289,17 @@ describe('a sweep', () => {
     const addresses = users.map(({address}) => address)
     const begin = () =>
       money.work('begin_sweeps', payout, 'ETH', 'USDC', addresses, [1000, ...Array(4).fill(100)], Array(5).fill(10))
-    expect(await begin()).toBeNull()
     const underWay = () => money.db.rows(`select id from app.spend where payout_id = $1 and kind = 'sweep'`, [payout])
+    await money.deposit(user.address, 500, {final: false})
+    await money.work('begin_sweeps', payout, 'ETH', 'USDC', [user.address], [1001], [10])
+    expect(await underWay()).toEqual([])
+    expect(await begin()).toBeNull()
     expect(await underWay()).toHaveLength(1)
     await money.finalize()
     expect(await begin()).toBeNull()
     expect(await underWay()).toHaveLength(5)
     const sweepable = await money.jobs.query('select * from app.sweepable($1, 1, 100)', [payout])
-    expect(sweepable.rows.map(({amount}) => Number(amount))).toEqual([1000, 100, 100, 100, 100])
+    expect(sweepable.rows.map(({amount}) => Number(amount))).toEqual([1500, 100, 100, 100, 100])
   })
 
   test('begins for no more than the treasury can pay the network for, and says what is short', async () => {
@@ -657,20 +660,22 @@ describe('a final transaction of ours that a rewind takes away', () => {
   })
 })
 
-test('an indexer that sees a transaction of ours and an operator lock in the same order', async () => {
-  await money.block([], [{txid: money.newTxid(), sender: money.treasury, nonce: 999_999}])
-  const [incident] = await money.db.rows<{id: string}>('select id from app.incident where resolved_at is null')
+test('an indexer that reads a transaction of ours again and an operator lock in the same order', async () => {
+  const {payout} = await swept()
+  const txid = await money.payAndSign(payout)
+  await money.mineFinally([txid])
+  await money.rewindBelow(money.eth.head.height)
   const holder = await money.db.pool.connect()
   try {
     await holder.query('begin')
     await holder.query(`select from chain.cursor where chain = 'ETH' for update`) // as resolve_incident does
-    const seeing = money.eth.readAgain(1)
+    const reading = money.mine([txid])
     await waiting('the indexer')
-    await holder.query('select from app.incident where id = $1 for update', [incident!.id])
+    await holder.query('select from app.incident where resolved_at is null for update')
     await holder.query('commit')
-    await seeing
+    await reading
   } finally {
     holder.release()
   }
-  await money.resolve('kept')
+  await money.finalize()
 })
