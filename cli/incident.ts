@@ -53,8 +53,9 @@ export function addIncidentCommands(program: Command): void {
     [
       'Resolves an incident, so that payouts of its chain go on.',
       '',
-      'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that collected',
-      'it fails; from paying on the merchant owes it instead. kept leaves everything as it is. A halted chain (fork_below_final) is resolved by sluice chain rewind or resume.',
+      'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that',
+      'collected it fails; from paying on, the merchant owes it instead. kept leaves everything as it is. A halted chain',
+      '(fork_below_final) is resolved by sluice chain rewind or resume.',
     ].join('\n'),
     'sluice incident resolve 7 --as reorged',
   )

@@ -1347,6 +1347,21 @@ begin
   return null;
 end $function$;
 
+-- Has a payout wait for the sweeps of its addresses that are under way for others. Safe to run again.
+CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.payout_sweep (payout_id, spend_id)
+  select p.id, s.id from app.payout p
+  join app.spend s on s.kind = 'sweep' and s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  where p.id = of_payout and p.status = 'sweeping'
+    and (not p.sweep_first or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
+  on conflict do nothing
+$function$;
+
 -- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).
 CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
  RETURNS void
@@ -3998,6 +4013,7 @@ grant usage on schema squid_polygon to sluice_indexer;
 
 -- sluice_jobs
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
+grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
 grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;

@@ -52,3 +52,18 @@ test('the example data is settled and balanced: every deposit came from the chai
   expect(await db.rows('select * from app.ledger_audit')).toEqual([])
   expect(await db.rows('select * from app.incident')).toEqual([])
 })
+
+test('the views add up: what merchants received is what was earned, paid and is owed; each posting is zero; the treasury is its parts', async () => {
+  expect(
+    await db.rows('select * from analytics.merchant_totals where received <> fees_earned + paid_out + owed'),
+  ).toEqual([])
+  expect(
+    await db.rows('select posting from analytics.ledger group by posting, token having sum(amount_base_units) <> 0'),
+  ).toEqual([])
+  const treasury = await db.rows<{token: string}>(
+    `select v.token from analytics.treasury v join app.asset a using (chain, token)
+     where v.operator_funds * power(10::numeric, a.decimals) = app.operator_funds(v.chain, v.token)
+       and v.balance >= v.operator_funds + v.merchants - v.advanced order by v.token`,
+  )
+  expect(treasury.map(({token}) => token)).toEqual(['ETH', 'POL', 'USDC'])
+})
