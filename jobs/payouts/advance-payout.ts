@@ -10,14 +10,28 @@ import {step} from '../../service/step.ts'
 import {type Context, type PayoutChain, retryable, whyHalted} from './context.ts'
 import {gas, offer} from './fees.ts'
 import {paymentCall, paymentGas} from './plan-attempt.ts'
-import {beginSweeps, hasSweepsUnderWay, sweepsFor} from './sweep.ts'
+import {passing} from './sign-attempts.ts'
+import {awaitOthers, beginSweeps, sweepsFor, sweepsUnderWay} from './sweep.ts'
 
 const retryMs = {
-  /** For what nobody tells about: a refusal, a node that is away, fees. */
+  /** For what nobody tells about: a node that is away, fees, the treasury. */
   soon: 3000,
+  /** Custody writes each refusal down. An entry of the whitelist wakes the payout at once. */
+  refused: 60_000,
   /** For what wakes the payout by itself. */
   told: 15_000,
 }
+
+/** A nonce that nothing is signed for holds up every payment after it: a payout that custody refuses then, though it agreed before, fails. */
+const heldUpMs = 30_000
+/** What a payment waits for that has nothing to do with it. */
+const outside = new Set([
+  'chain_halted',
+  'node_unreachable',
+  'custody_unreachable',
+  'no_node',
+  'insufficient_treasury_funds',
+])
 
 const Payload = z.object({payout_id: z.uuid()})
 
@@ -30,6 +44,8 @@ export interface Payout {
   recipient: string
   treasury: string
   sweepFirst: boolean
+  /** Its deposits are still being stamped. */
+  isStamping: boolean
 }
 
 interface Wait {
@@ -38,6 +54,7 @@ interface Wait {
   ms: number
   /** The payout fails with this code when it has waited for the same reason for too long. */
   failsAs?: string
+  failsAfterMs?: number
 }
 
 /** What a step came to: the next one at once, or a wait. */
@@ -99,7 +116,7 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
     to.custody.check(id).then(answer => {
       if (answer.ok) return undefined
       const failsAs = answer.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'
-      return {reason: answer.code, detail: answer.message, ms: retryMs.soon, failsAs}
+      return {reason: answer.code, detail: answer.message, ms: retryMs.refused, failsAs}
     }),
     async detail => ({reason: 'custody_unreachable', detail, ms: retryMs.soon}),
   )
@@ -108,19 +125,27 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
 // --- sweeping ---
 
 async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
-  const underWay = {reason: 'sweeps', ms: retryMs.told}
-  if (await hasSweepsUnderWay(to, payout.id)) return underWay
+  if (payout.sweepFirst && payout.isStamping) return {reason: 'stamping', ms: retryMs.soon} // its addresses are not all known yet
+  const before = await untilSwept(to, payout)
+  if (before) return before
   const fees = await offered(chain)
   if ('reason' in fees) return fees
+  await awaitOthers(to, payout.id)
   const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
   step('sweep: before begin')
   const short = await beginSweeps(to, payout, sweeps)
   step('sweep: after begin')
-  if (await hasSweepsUnderWay(to, payout.id)) return underWay
+  const begun = await untilSwept(to, payout)
+  if (begun) return begun
   if (short) return {reason: 'insufficient_treasury_funds', detail: short, ms: retryMs.soon}
   await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
   return 'next'
+}
+
+async function untilSwept(to: Context, {id}: Payout): Promise<Wait | undefined> {
+  const {count, of} = await sweepsUnderWay(to, id)
+  return count ? {reason: 'sweeps', detail: `${count} of ${of} sweeps are not final`, ms: retryMs.told} : undefined
 }
 
 /** What the treasury lacks of the token itself, in base units. */
@@ -159,24 +184,36 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
     payout,
     fees.maxFeePerGas * gas.transfer,
   )
-  if (least) return least // a node would only say that the treasury cannot pay it
+  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // a node would only say that the treasury cannot pay it
   const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
   const limit = paymentGas(estimate!)
   if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
   step('payment: before begin')
   const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, fees.maxFeePerGas * limit.gas)
   step('payment: after begin')
-  return short ?? begun({reason: null, detail: null})
+  return short ? await collectFor(to, payout, chain, fees.maxFeePerGas, short) : begun({reason: null, detail: null})
+}
+
+/** Somebody else was paid from what this payout counted on: the merchant's own money, where it still lies on addresses, is fetched. */
+async function collectFor(
+  to: Context,
+  payout: Payout,
+  chain: PayoutChain,
+  feePerGas: bigint,
+  short: Wait,
+): Promise<Wait> {
+  const missing = await shortfall(to, payout, feePerGas * gas.paymentMost)
+  const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
+  await beginSweeps(to, {...payout, id: null}, sweeps)
+  return short
 }
 
 /** Its nonce is taken; what the payment waits for, the payout does. It is paying as soon as the payment is signed and stored. */
 function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
-  return {
-    reason,
-    detail: detail ?? undefined,
-    ms: retryMs.soon,
-    failsAs: reason === 'would_revert' ? 'timed_out' : undefined,
-  }
+  const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
+  if (reason === 'would_revert') return {...common, failsAs: 'timed_out', failsAfterMs: heldUpMs}
+  if (reason === null || passing.has(reason) || outside.has(reason)) return common
+  return {...common, failsAs: 'custody_rejected', failsAfterMs: heldUpMs}
 }
 
 async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigint): Promise<Wait | undefined> {
@@ -187,12 +224,12 @@ async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigi
 
 // --- waiting ---
 
-async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs}: Wait): Promise<void> {
+async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs, failsAfterMs}: Wait): Promise<void> {
   await to.pool.query('select app.wait_payout($1, $2, $3, $4)', [id, reason, detail ?? null, ms])
   if (!failsAs) return
   const {rows} = await to.pool.query<{is_late: boolean}>(
     `select clock_timestamp() - waiting_since >= $2 * interval '1 millisecond' as is_late from app.payout where id = $1`,
-    [id, to.payoutTimeoutMs],
+    [id, Math.min(failsAfterMs ?? to.payoutTimeoutMs, to.payoutTimeoutMs)],
   )
   if (!rows[0]!.is_late) return
   const {rowCount} = await to.pool.query('select from app.fail_payout($1, $2, $3) as has_failed where has_failed', [
@@ -205,7 +242,8 @@ async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs}: Wa
 
 async function read({pool}: Context, id: string): Promise<Payout | undefined> {
   const {rows} = await pool.query<Omit<Payout, 'amount'> & {amount: string}>(
-    `select p.id, p.chain, p.token, p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst"
+    `select p.id, p.chain, p.token, p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst",
+       exists (select from app.claim l where l.payout_id = p.id and l.finished_at is null) as "isStamping"
      from app.payout p join app.chain c using (chain) join custody.address t on t.family = c.family and t.purpose = 'treasury'
      where p.id = $1`,
     [id],

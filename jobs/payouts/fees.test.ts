@@ -3,11 +3,11 @@ import {isWorthSweeping, nativeSweep, offer, outbid, withRoom} from './fees.ts'
 
 const gwei = 10n ** 9n
 
-test('an offer covers twice the base fee and the tip, and never passes the cap', () => {
+test('an offer covers twice the base fee and the tip, and stays so far below the cap that it can be outbid twice', () => {
   const market = {baseFee: 30n * gwei, priorityFee: 2n * gwei}
   expect(offer(market, 500n * gwei)).toEqual({maxFeePerGas: 62n * gwei, maxPriorityFeePerGas: 2n * gwei})
-  expect(offer(market, 40n * gwei)).toEqual({maxFeePerGas: 40n * gwei, maxPriorityFeePerGas: 2n * gwei})
-  expect(offer(market, 32n * gwei)).toEqual({maxFeePerGas: 32n * gwei, maxPriorityFeePerGas: 2n * gwei})
+  expect(offer(market, 60n * gwei)).toEqual({maxFeePerGas: (60n * gwei * 64n) / 81n, maxPriorityFeePerGas: 2n * gwei})
+  expect(offer(market, 40n * gwei)).toBeUndefined()
 })
 
 test('there is no offer while the chain asks for more than the cap', () => {
@@ -23,7 +23,7 @@ test('a replacement offers at least 12.5 % more of both, rounded up, so that nod
   }
 })
 
-test('a replacement offers what the chain asks for now where that is more, and never passes the cap', () => {
+test('a replacement offers what the chain asks for now where that is more, and stays so far below the cap that it can be outbid twice', () => {
   const earlier = {maxFeePerGas: 1000n, maxPriorityFeePerGas: 80n}
   const now = {maxFeePerGas: 3000n, maxPriorityFeePerGas: 40n}
   expect(outbid(earlier, now, 3000n)).toEqual({maxFeePerGas: 3000n, maxPriorityFeePerGas: 90n})

@@ -24,10 +24,14 @@ export const gas = {
   paymentMost: 200_000n,
 } as const
 
-/** Room for twice the present base fee, so that some full blocks price nothing out; undefined while the chain asks for more than the cap. */
+/**
+ * Room for twice the present base fee, so that some full blocks price nothing out; undefined while the chain asks for too much. Stays so far
+ * below the cap that it can be outbid twice: what cannot be replaced cannot be cancelled either.
+ */
 export function offer({baseFee, priorityFee}: FeeMarket, cap: bigint): Fees | undefined {
-  if (baseFee + priorityFee > cap) return
-  return {maxFeePerGas: least(2n * baseFee + priorityFee, cap), maxPriorityFeePerGas: priorityFee}
+  const firstMost = (cap * 64n) / 81n
+  if (baseFee + priorityFee > firstMost) return
+  return {maxFeePerGas: least(2n * baseFee + priorityFee, firstMost), maxPriorityFeePerGas: priorityFee}
 }
 
 /** What takes the place of an earlier offer: an eighth more of both, or the present offer where that is higher; undefined above the cap. */

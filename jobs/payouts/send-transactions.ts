@@ -8,10 +8,11 @@ import {z} from 'zod'
 import {step} from '../../service/step.ts'
 import {type Context, type PayoutChain, retryable, whyHalted} from './context.ts'
 import {type Plan, plan} from './plan-attempt.ts'
-import {signAndStore} from './sign-attempts.ts'
+import {type Stored, signAndStore} from './sign-attempts.ts'
 import {dueSpends, type Spend, waitSpend} from './spends.ts'
 
-const broadcastEveryMs = 5000
+/** How soon the same bytes are passed on again: after half of their age, within these bounds. */
+const broadcastEveryMs = {least: 5000, most: 60_000}
 /** A block may still leave the chain with its transactions. */
 const inBlockCheckMs = 15_000
 const nodeRetryMs = 3000
@@ -67,14 +68,21 @@ async function pass(to: Context, code: string, due: Spend[]): Promise<void> {
   await broadcast(
     to,
     chain,
-    open.flatMap(spend => signed.get(spend.id) ?? (spend.newest ? [{...spend.newest, spendId: spend.id}] : [])),
+    open.flatMap(spend => signed.get(spend.id) ?? stillWanted(spend)),
   )
+}
+
+/** What is passed on again. Not a payment that is being cancelled: its cancel follows, and what nobody has seen should stay so. */
+function stillWanted({id, newest, cancelling, isFinal}: Spend): Stored[] {
+  if (!newest || (cancelling && newest.kind === 'effect' && !isFinal)) return []
+  return [{...newest, spendId: id}]
 }
 
 /** The attempts to be made now: first ones, cancels, and replacements of what the chain leaves lying. */
 async function plans(to: Context, chain: PayoutChain, open: Spend[]): Promise<Plan[]> {
   const wanted = open.filter(
-    ({newest, cancelling, isStuck}) => !newest || (cancelling && newest.kind !== 'cancel') || isStuck,
+    ({newest, cancelling, isStuck, isFinal}) =>
+      !isFinal && (!newest || (cancelling && newest.kind !== 'cancel') || isStuck),
   )
   if (!wanted.length) return []
   const halted = await whyHalted(to, chain.settings.chain.code)
@@ -86,11 +94,7 @@ async function plans(to: Context, chain: PayoutChain, open: Spend[]): Promise<Pl
   return await retryable(plan(to, chain, wanted), detail => why('node_unreachable', detail))
 }
 
-async function broadcast(
-  to: Context,
-  {node, settings}: PayoutChain,
-  attempts: {spendId: string; txid: string; raw: string}[],
-): Promise<void> {
+async function broadcast(to: Context, {node, settings}: PayoutChain, attempts: Stored[]): Promise<void> {
   if (!attempts.length) return
   step('send: before broadcast')
   const answers = await retryable(node.broadcast(attempts.map(({raw}) => raw)), async detail => {
@@ -100,11 +104,11 @@ async function broadcast(
   })
   step('send: after broadcast')
   if (!answers) return
-  for (const [i, {txid}] of attempts.entries())
+  for (const [i, {txid, ageMs}] of attempts.entries())
     await to.pool.query('select app.record_broadcast($1, $2, $3, $4)', [
       settings.chain.code,
       txid,
       answers[i] ?? null,
-      broadcastEveryMs,
+      Math.min(Math.max(Math.round(ageMs / 2), broadcastEveryMs.least), broadcastEveryMs.most),
     ])
 }

@@ -8,13 +8,18 @@ import type {Plan} from './plan-attempt.ts'
 import {type Spend, waitSpend} from './spends.ts'
 
 const unreachableRetryMs = 2000
-const refusedRetryMs = 5000
+/** Custody writes each refusal down. */
+const refusedRetryMs = 30_000
 const lateRetryMs = 1000
+
+/** Refusals that say nothing against what was asked. */
+export const passing = new Set(['journal_ahead', 'fee_above_cap', 'fee_too_low'])
 
 export interface Stored {
   spendId: string
   txid: string
   raw: string
+  ageMs: number
 }
 
 /** By id of the spend. Spends whose attempt was not signed, or not stored, wait. */
@@ -75,9 +80,13 @@ async function take(to: Context, plan: Plan, answer: Result, stored: Map<string,
   if (!answer.ok) {
     to.log.warn({spend: spend.id, chain: spend.chain, code: answer.code}, `custody did not sign: ${answer.message}`)
     await waitSpend(to, spend.id, {reason: answer.code, detail: answer.message, ms: refusedRetryMs})
+    // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
+    if (!spend.newest && !spend.cancelling && !passing.has(answer.code))
+      await to.pool.query('select app.cancel_spend($1)', [spend.id])
     return
   }
-  if (await isStored(to, plan, answer)) stored.set(spend.id, {spendId: spend.id, txid: answer.txid, raw: answer.raw})
+  if (await isStored(to, plan, answer))
+    stored.set(spend.id, {spendId: spend.id, txid: answer.txid, raw: answer.raw, ageMs: 0})
   else await waitSpend(to, spend.id, {...tooDear(spend, answer), ms: lateRetryMs})
 }
 

@@ -9,6 +9,8 @@ export interface Attempt extends Fees {
   raw: string
   amount: bigint
   gasLimit: bigint
+  /** Since it was stored. */
+  ageMs: number
 }
 
 export interface Spend {
@@ -29,8 +31,10 @@ export interface Spend {
   newest: Attempt | undefined
   /** A transaction with its nonce is in a block. */
   isIncluded: boolean
-  /** The chain went on for long enough since its newest attempt was stored, and took none. */
+  /** It is next, and the chain went on for long enough since its newest attempt was stored, and took none. */
   isStuck: boolean
+  /** It was final until a rewind took its block away: what was mined then is passed on again, and nothing else. */
+  isFinal: boolean
 }
 
 interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
@@ -46,23 +50,29 @@ interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
     fee: string
     tip: string
     gas: string
+    age: number
   } | null
 }
 
-// A chain that stands still, or an indexer that does, makes nothing stuck: a replacement would change nothing.
+// A chain that stands still, or an indexer that does, makes nothing stuck: a replacement would change nothing. Nor does a lower nonce that
+// is not in a block: what waits behind it needs no higher fee.
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.sender, s.nonce, s.payout_id as "payoutId", s.cancelling,
-    s.max_fee as "maxFee", coalesce(h.amount, 0) as holding,
-    exists (select from chain.inclusion i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce) as "isIncluded",
-    coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) as "isStuck",
+    s.max_fee as "maxFee", coalesce(h.amount, 0) as holding, s.status = 'final' as "isFinal",
+    i.nonce is not null as "isIncluded",
+    coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
+      select from app.spend b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
+        and not exists (select from chain.inclusion i where i.chain = b.chain and i.sender = b.sender and i.nonce = b.nonce)) as "isStuck",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
-      'amount', n.amount::text, 'fee', n.max_fee_per_gas::text, 'tip', n.max_priority_fee_per_gas::text, 'gas', n.gas_limit::text) end as newest
-  from app.spend s
-  left join lateral (select * from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) n on true
+      'amount', n.amount::text, 'fee', n.max_fee_per_gas::text, 'tip', n.max_priority_fee_per_gas::text, 'gas', n.gas_limit::text,
+      'age', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
+  from (select * from app.spend where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
+  left join lateral (
+    select * from app.outbound_tx o where o.spend_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
+  left join lateral (select i.nonce from chain.inclusion i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce limit 1) i on true
   left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
   left join chain.cursor c on c.chain = s.chain
-  where s.chain = $1 and s.status <> 'final' and s.next_step_at <= clock_timestamp()
-  order by s.sender, s.nonce limit $2`
+  order by s.sender, s.nonce`
 
 /** What is due on a chain, in the order of senders and nonces. */
 export async function dueSpends({pool, replaceAfterMs}: Context, chain: string, most: number): Promise<Spend[]> {
@@ -82,6 +92,7 @@ export async function dueSpends({pool, replaceAfterMs}: Context, chain: string, 
           maxFeePerGas: BigInt(newest.fee),
           maxPriorityFeePerGas: BigInt(newest.tip),
           gasLimit: BigInt(newest.gas),
+          ageMs: newest.age,
         }
       : undefined,
   }))

@@ -18,15 +18,20 @@ interface Holding {
   amount: string
 }
 
-export async function hasSweepsUnderWay({pool}: Context, payoutId: string): Promise<boolean> {
-  const {rowCount} = await pool.query(
-    `select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1 and s.status <> 'final' limit 1`,
+/** How many of the sweeps that a payout waits for are not final. */
+export async function sweepsUnderWay({pool}: Context, payoutId: string): Promise<{count: number; of: number}> {
+  const {rows} = await pool.query<{count: number; of: number}>(
+    `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of
+     from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1`,
     [payoutId],
   )
-  return rowCount !== 0
+  return rows[0]!
 }
 
-/** The sweeps of a payout: the largest first, until they bring `missing` base units; all of them if that is undefined. */
+/**
+ * The sweeps of a payout: the largest first, until they bring `missing` base units; all of them if that is undefined. Each address once: what
+ * arrives after the claim is not the payout's.
+ */
 export async function sweepsFor(
   to: Context,
   chain: PayoutChain,
@@ -36,8 +41,8 @@ export async function sweepsFor(
 ): Promise<Sweep[]> {
   const {rows} = await to.pool.query<Holding>(
     `select h.address, h.amount from app.sweepable($1, $2, $3) h
-     where not exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id
-       where l.payout_id = $1 and s.source = h.address and s.outcome <> 'done')
+     where not exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id join app.payout p on p.id = l.payout_id
+       where l.payout_id = $1 and s.source = h.address and s.status = 'final' and (s.outcome <> 'done' or s.created_at >= p.created_at))
      order by h.amount desc`,
     [payout.id, String(worthwhile(chain, payout.token, feePerGas)), most],
   )
@@ -79,6 +84,11 @@ export async function sized(
       : amount > 0n && amount >= worthwhile(chain, token, feePerGas)
     return isWorth ? [{address, amount, maxFee}] : []
   })
+}
+
+/** Has a payout wait for the sweeps of its addresses that are under way for others: on the chain their money may have moved already. */
+export async function awaitOthers({pool}: Context, payoutId: string): Promise<void> {
+  await pool.query('select app.await_sweeps($1)', [payoutId])
 }
 
 /** Takes the nonces. Returns what is short of network fees; the sweeps before that were begun. */

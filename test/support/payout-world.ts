@@ -5,6 +5,7 @@ import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {getAddress} from 'viem'
@@ -53,6 +54,7 @@ export interface SpendRow {
   cancelling: boolean
   waiting_reason: string | null
   attempts: number
+  broadcast_error: string | null
 }
 
 export class PayoutWorld {
@@ -126,10 +128,9 @@ export class PayoutWorld {
   }
 
   async #mine(): Promise<void> {
-    while (!this.#isOver) {
+    for (; !this.#isOver; await sleep(50)) {
       const {pending} = await this.anvil.call<{pending: string}>('txpool_status')
       if (this.isMining && Number(pending)) await this.anvil.mine(3) // finalized is two blocks below the head
-      await new Promise(resolve => setTimeout(resolve, 50))
     }
   }
 
@@ -150,7 +151,7 @@ export class PayoutWorld {
         DATABASE_URL: this.db.url('sluice_jobs'),
         SLUICE_HOME: this.home,
         ETH_RPC_URL: this.node.httpUrl,
-        REPLACE_AFTER_MS: '1000',
+        REPLACE_AFTER_MS: '3000',
         ...this.#settings,
         ...settings,
         ...this.#crashing(crashAt),
@@ -260,22 +261,26 @@ export class PayoutWorld {
   }
 
   /** Waits until it has this status, or waits for this reason. */
-  async becomes(id: string, what: string, timeoutMs = 20_000): Promise<PayoutRow> {
+  async becomes(id: string, what: string, timeoutMs = 25_000): Promise<PayoutRow> {
     let last: PayoutRow | undefined
     const is = async () => {
       last = await this.payout(id)
       return last.status === what || last.waiting_reason === what ? last : undefined
     }
-    return await until(is, {timeoutMs, what: `the payout to be ${what}`}).catch(error => {
-      throw new Error(`${error.message}; it is ${JSON.stringify(last)}`)
-    })
+    try {
+      return await until(is, {timeoutMs, what: `the payout to be ${what}`})
+    } catch (error) {
+      const now = JSON.stringify({payout: last, spends: await this.spends(id)})
+      throw new Error(`${(error as Error).message}; it is ${now}`)
+    }
   }
 
   /** What was made for it, in the order of nonces: its sweeps, and those of others that it waits for, and its payment. */
   async spends(id: string): Promise<SpendRow[]> {
     return await this.db.rows<SpendRow>(
       `select s.id, s.kind, s.source, s.nonce, s.status, s.outcome, s.cancelling, s.waiting_reason,
-         (select count(*)::int from app.outbound_tx o where o.spend_id = s.id) as attempts
+         (select count(*)::int from app.outbound_tx o where o.spend_id = s.id) as attempts,
+         (select o.broadcast_error from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) as broadcast_error
        from app.spend s where s.payout_id = $1 or s.id in (select l.spend_id from app.payout_sweep l where l.payout_id = $1)
        order by s.kind desc, s.created_at`,
       [id],
