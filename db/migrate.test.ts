@@ -8,6 +8,7 @@ import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {chains} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
+import {assertBooks} from '../test/support/books.ts'
 import {createDatabase, urlOf} from '../test/support/database.ts'
 import {migrate, roleUrl} from './migrate.ts'
 import {schemaSnapshot} from './snapshot.ts'
@@ -42,15 +43,16 @@ async function connect(to: string): Promise<pg.Client> {
   return client
 }
 
-async function rows(sql: string): Promise<unknown[]> {
-  return (await client.query(sql)).rows
+async function rows<T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]> {
+  return (await client.query(sql, values)).rows
 }
 
-const recorded = () => rows('select name, checksum, applied_at from public.sluice_migration order by name')
+const recorded = () =>
+  rows<{name: string}>('select name, checksum, applied_at from public.sluice_migration order by name')
 
 test('every migration runs once, in order, and running them again changes nothing', async () => {
   const {applied} = await migrate(url)
-  expect(applied).toEqual((await recorded()).map(row => (row as {name: string}).name))
+  expect(applied).toEqual((await recorded()).map(({name}) => name))
   expect(applied[0]).toBe('001_roles.sql')
   const state = async () => [
     await schemaSnapshot(client),
@@ -126,6 +128,34 @@ test('chains and assets are those of the registry after every run, whatever stoo
     ),
   )
   expect(await rows(`select to_regclass('squid_eth.status') is not null as made`)).toEqual([{made: true}])
+})
+
+test('a database from before there were payouts has books that are right: what was final is in the ledger, and whose its addresses are', async () => {
+  const [merchant, user] = ['019c0000-0000-7000-8000-00000000000a', '019c0000-0000-7000-8000-0000000000a1']
+  writeFileSync(
+    new URL('008_then_in_use.sql', folder),
+    `insert into app.chain values ('ETH', 'evm');
+     insert into app.asset values ('ETH', 'ETH', 'ETH', 'Ether', 18), ('ETH', 'USDC', 'ETH-USDC', 'USD Coin', 6);
+     insert into app.merchant (id, name, prefix, fee_bps) values ('${merchant}', 'Acme', 'acme', 100);
+     insert into app.user (id, merchant_id, external_ref) values ('${user}', '${merchant}', 'alice');
+     insert into app.pool_address values ('0xAlice', 'evm', 0, now(), now()), ('0xFree', 'evm', 1, now(), null);
+     insert into app.address values ('ETH', '0xalice', '0xAlice', '${user}', '${merchant}', true);
+     insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status,
+       credited, version)
+     select '${merchant}', '${user}', 'ETH', token, amount, '0xSender', '0xAlice', txid, 0, 1, '0x', status, token <> '0xfake', 1
+     from (values ('USDC', 30, '0x1', 'final'), ('USDC', 12, '0x2', 'final'), ('ETH', 5, '0x3', 'pending'), ('0xfake', 9, '0x4', 'final'))
+       as d (token, amount, txid, status);
+     insert into app.balance values ('${merchant}', 'ETH', 'USDC', 42, 2)`,
+  )
+  await migrate(url, folder)
+  await assertBooks({rows})
+  expect(await rows('select address, token, amount::int from app.holding')).toEqual([
+    {address: '0xAlice', token: 'USDC', amount: 42},
+  ])
+  expect(await rows('select address, merchant_id from custody.address order by derivation_index')).toEqual([
+    {address: '0xAlice', merchant_id: merchant},
+    {address: '0xFree', merchant_id: null},
+  ])
 })
 
 test('nobody but the owner may make schemas or temporary tables in a migrated database', async () => {
