@@ -5,7 +5,9 @@ import {writeFileSync} from 'node:fs'
 import {cpus, totalmem} from 'node:os'
 import {benchApi} from './api.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
+import {benchClaim} from './claim.ts'
 import {benchLatency} from './latency.ts'
+import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
 import {benchSettle} from './settle.ts'
 import {benchWebhooks} from './webhooks.ts'
@@ -48,6 +50,30 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async api() {
     results.push(...(await benchApi()))
+  },
+  async payouts() {
+    results.push(await benchPayoutRate())
+  },
+  async sweeps() {
+    for (const {addresses, token, sweptSeconds, seconds, gasPerAddress} of await benchSweeps())
+      facts.push(
+        `A payout that sweeps ${addresses} addresses of ${token}: swept, finally, after ${sweptSeconds.toFixed(1)} s, paid, finally, after ${seconds.toFixed(1)} s (finality takes 8 to 9 s of each); ${gasPerAddress.toFixed(0)} gas per address.`,
+      )
+  },
+  async claim() {
+    for (const deposits of [500, 1_000_000]) {
+      const {claimMs, stampSeconds, writerMs} = await benchClaim(deposits)
+      facts.push(
+        `A payout of ${deposits.toLocaleString('en')} deposits: the request took ${claimMs.toFixed(0)} ms, stamping the rest ${stampSeconds.toFixed(1)} s; another writer of the same merchant and token waited at most ${writerMs.during.toFixed(0)} ms for a deposit meanwhile, ${writerMs.before.toFixed(0)} ms before.`,
+      )
+    }
+  },
+  async recovery() {
+    const {restarted, takenOver} = await benchRecovery()
+    const list = (values: number[]) => values.map(value => value.toFixed(0)).join(', ')
+    facts.push(
+      `kill -9 of the worker in the middle of a step, to the next step of that payout: ${list(takenOver)} ms where a second worker runs, ${list(restarted)} ms where the supervisor starts it again (aim: under 3 s).`,
+    )
   },
 }
 
