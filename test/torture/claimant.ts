@@ -57,7 +57,7 @@ export class Claimant {
 
   async claim(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
-      await sleep(this.#random.between(300, 2500))
+      await sleep(this.#random.between(200, 2000))
       if (stopped.aborted) return
       const kind = this.#random.weighted(weights)
       this.#count(kind)

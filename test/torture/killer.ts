@@ -15,10 +15,10 @@ const weights = {
   postgres: 1,
   'a server process of postgres': 1,
   'a connection': 3,
-  'devnet-eth': 1,
-  'devnet-polygon': 1,
-  'anvil-eth': 1,
-  'anvil-polygon': 1,
+  'devnet-eth': 0.5,
+  'devnet-polygon': 0.5,
+  'anvil-eth': 0.5,
+  'anvil-polygon': 0.5,
 }
 type Victim = keyof typeof weights
 

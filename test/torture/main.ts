@@ -90,14 +90,14 @@ function assemble(home: string, random: Random): Cast {
   }
 }
 
-/** Two merchants, some users, money to pay them with, a treasury, and a first event to read on from. */
+/** Two merchants, a first event of each to read on from, some users, money that they were paid, and a treasury. */
 async function prepare({service, merchants, users, payers, claimants, readers}: Cast): Promise<void> {
   for (const merchant of merchants) await merchant.open()
+  for (const merchant of merchants) await merchant.testWebhook()
+  for (const reader of readers) await reader.begin()
   for (let i = 0; i < 8; i++) await users.create()
   for (const payer of payers) await payer.begin()
   for (const claimant of claimants) await claimant.begin()
-  for (const merchant of merchants) await merchant.testWebhook()
-  for (const reader of readers) await reader.begin()
   await until(
     async () => (await service.query('select from app.treasury where balance > 0')).length === chainCodes.length,
     {
@@ -113,7 +113,7 @@ async function suffer({service, payers, claimants, readers, killer, random}: Cas
   const stop = new AbortController()
   const {signal} = stop
   const actors = [
-    ...payers.flatMap(payer => [payer.pay(signal), payer.reorganise(signal)]),
+    ...payers.flatMap(payer => [payer.pay(signal), payer.reorganise(signal), payer.hurry(signal)]),
     ...claimants.map(claimant => claimant.claim(signal)),
     ...readers.map(reader => reader.read(signal)),
     service.runSecondWorker(signal),

@@ -37,6 +37,7 @@ const firstInternal = 1_000_000
 const deepest = 7 // the final block is the eighth below the head
 const payers = [1, 2, 3, 4, 5, 6]
 const usdcEach = 10n ** 12n
+const firstPayments = 30
 
 export class Payer {
   readonly chain: ChainCode
@@ -53,15 +54,15 @@ export class Payer {
     this.#random = random.fork(`payer ${chain}`)
   }
 
-  client(): Promise<LocalChainClient> {
-    return connect(this.#service.rpcUrl(this.chain))
+  async client(): Promise<LocalChainClient> {
+    return await connect(this.#service.rpcUrl(this.chain))
   }
 
   #count(what: string): void {
     this.counts[what] = (this.counts[what] ?? 0) + 1
   }
 
-  /** Gives each paying account USDC, and the Multisend contract the right to spend it. */
+  /** Gives each paying account USDC, and the Multisend contract the right to spend it; and makes the first payments, which become final. */
   async begin(): Promise<void> {
     const client = await this.client()
     const usdc = (functionName: 'transfer' | 'approve', to: string): Hex =>
@@ -73,6 +74,18 @@ export class Payer {
       ])
     }
     await client.mine(1)
+    for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
+    await client.mine(deepest + 2)
+  }
+
+  /** Mines more than one block a second, so that a run of a minute sees as much become final as one of three. */
+  async hurry(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(500)
+      await this.client()
+        .then(client => client.mine(1))
+        .catch(() => {}) // the chain is down
+    }
   }
 
   /** Pays, now and then a few at once, until `stopped`. Never more than one at a time per account, so that nonces are in order. */
@@ -192,7 +205,7 @@ export class Payer {
   /** Replaces the newest blocks, now and then, until `stopped`; some of what was dropped is sent again. */
   async reorganise(stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
-      await sleep(this.#random.between(1500, 5000))
+      await sleep(this.#random.between(2000, 6000))
       if (stopped.aborted) return
       const depth = this.#random.between(1, deepest)
       const keepTransactions = this.#random.chance(0.4)
