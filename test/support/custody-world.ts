@@ -1,10 +1,9 @@
 // A database with merchants whose addresses custody made, a chain that the test writes, and a real custody to ask. For tests of what it signs.
 import {randomBytes} from 'node:crypto'
-import {mkdtempSync, rmSync} from 'node:fs'
+import {mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {getAddress} from 'viem'
-import {testCost, writeSeed} from '../../custody/seed.ts'
 import {ChainWriter, hashOf} from './chain-writer.ts'
 import {type CustodyProcess, killCustody, startCustody} from './custody.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
@@ -14,6 +13,25 @@ import {until} from './until.ts'
 export const junk = 'test test test test test test test test test test test junk'
 const passphrase = 'correct horse'
 const poolSize = 40
+
+/** The seed file of `junk`, with a passphrase that is cheap to try. */
+const seed = {
+  version: 1,
+  kdf: {
+    name: 'scrypt',
+    n: 4096,
+    r: 8,
+    p: 1,
+    salt: 'bf1230e283448728b4d6978177af2619a2c2dd36548eeae2ee29e011fa6886ea',
+  },
+  cipher: {
+    name: 'aes-256-gcm',
+    iv: '5469401b10e38275aa81f315',
+  },
+  ciphertext:
+    '9dc200b6a093a093fbd85933b913e6c2e160779a373a57627f67b54ce686f93c214b64d4b87aa5bd8118508b836ce7b3787304f8f2f110abf4067e',
+  tag: 'e67471a29a82bb2d12257e1b2b6fbb50',
+}
 
 export interface Merchant {
   id: string
@@ -44,7 +62,8 @@ export class CustodyWorld {
   static async open(settings: Record<string, string> = {}): Promise<CustodyWorld> {
     const db = await testDatabase()
     const home = mkdtempSync(path.join(tmpdir(), 'sluice-custody-'))
-    await writeSeed(home, junk, passphrase, testCost)
+    mkdirSync(path.join(home, 'custody'))
+    writeFileSync(path.join(home, 'custody', 'seed.json'), JSON.stringify(seed))
     const world = new CustodyWorld(db, await ChainWriter.open(db, 'ETH'), home, settings)
     await world.start()
     const [row] = await db.rows<{address: string}>(`select address from custody.address where purpose = 'treasury'`)
