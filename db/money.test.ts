@@ -306,3 +306,39 @@ test('whatever happens to money, in any order, the books are right and agree wit
   expect(await money.db.rows('select * from app.claim where finished_at is null')).toEqual([])
   expect(await money.db.rows('select * from app.treasury where reserved <> 0')).toEqual([])
 })
+
+test('the same by several workers, requests, operators and an indexer at once, without a deadlock', {
+  timeout: 30_000 + steps * 200,
+}, async () => {
+  const ofChain = [
+    'deposit',
+    'topUp',
+    'finalise',
+    'finaliseAll',
+    'reorg',
+    'mine',
+    'mine',
+    'mine',
+    'displace',
+    'lose',
+    'giveBack',
+  ]
+  const ofOthers = Object.keys(world.actions).filter(name => !ofChain.includes(name))
+  const number = fc.nat(1000)
+  const lane = async (names: string[], length: number) => {
+    const list = fc.sample(fc.tuple(fc.constantFrom(...names), number, number, number), length)
+    for (const [name, a, b, c] of list) await world.step(name, a, b, c)
+  }
+  let done = false
+  const audit = async () => {
+    while (!done) await assertBooks(money.db)
+  }
+  const others = Array.from({length: 4}, () => lane([...ofOthers, 'pay', 'attempt'], steps))
+  const work = Promise.all([lane(ofChain, steps), ...others]).finally(() => {
+    done = true
+  })
+  await Promise.all([work, audit()])
+  await world.finish()
+  await assertBooks(money.db)
+  expect(await world.inLedger()).toEqual(await world.onChain())
+})

@@ -44,13 +44,15 @@ const rules: Record<string, string> = {
     select s.id, s.status from app.spend s left join app.outbound_tx o on o.spend_id = s.id
     group by s.id having array_remove(array_agg(o.attempt order by o.attempt), null) <> array(select generate_series(1, count(o.txid)::int))
       or (s.status = 'allocated' and count(o.txid) > 0) or (s.status = 'live' and count(o.txid) = 0)`,
-  'a spend is final if and only if a final block holds a transaction with its nonce that is known, or that an operator has looked at': `
+  'a spend whose nonce a final block uses, by a transaction that is known or that an operator has looked at, is final': `
     select s.id, s.status from app.spend s join chain.cursor c using (chain)
-    left join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
-      and (exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid) or exists (
-        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id and k.resolution = 'kept'))
-    where (s.status = 'final') <> (i.id is not null) and not exists (
-      select from app.incident k where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null)`,
+    join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
+    where s.status <> 'final' and (exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid) or exists (
+      select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id and k.resolution = 'kept'))`,
+  'a spend that is final has its transaction in a block, unless a rewind took it away': `
+    select s.id, s.txid from app.spend s
+    where s.status = 'final' and not exists (select from chain.inclusion i where i.chain = s.chain and i.txid = s.txid)
+      and not exists (select from app.incident k where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null)`,
   'nothing is reserved below zero': `
     select chain, token, reserved from app.treasury where reserved < 0
     union all select chain, token, reserved from app.treasury_share where reserved < 0`,

@@ -115,7 +115,8 @@ export class Money {
 
   /** An operator's answer to everything that is open. */
   async resolve(decision: 'kept' | 'reorged'): Promise<void> {
-    await this.db.rows('select app.resolve_incident(id, $1) from app.incident where resolved_at is null', [decision])
+    const resolve = 'select app.resolve_incident(id, $1) from app.incident where resolved_at is null'
+    for (let again = true; again; ) again = await this.db.rows(resolve, [decision]).then(() => false, isToTryAgain)
   }
 
   async incidents(): Promise<string[]> {
@@ -297,4 +298,10 @@ export function idOf(reply: string): string {
   return JSON.parse(reply)
     .id.slice(4)
     .replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+/** Whether the operator was asked to try again, which is how some races end. */
+function isToTryAgain(error: Error & {code?: string}): boolean {
+  if (error.code !== '40001') throw error
+  return true
 }
