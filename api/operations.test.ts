@@ -230,32 +230,41 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, whose references 
   expect(text).not.toContain('"additionalProperties":false')
 })
 
-test('the examples of the document are accepted by the API', async () => {
+/** The API of a database of its own, to a merchant with something to pay out. */
+async function withBalance(work: (client: Client, own: TestDatabase, secret: string) => Promise<void>): Promise<void> {
   const own = await testDatabase()
   const ownApi = await startApi(own)
-  const merchantId = await makeMerchant(own)
-  const client = new Client(ownApi, (await makeKey(own, merchantId)).secret)
-  await fillPool(own, 2)
-  const eth = await ChainWriter.open(own, 'ETH')
-  await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: (await makeUser(own, merchantId)).address}]]})
-  await eth.finalize(1)
-  await eth.close()
-  const {body: user} = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
-  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
-  const document = (await getJson('/openapi.json')) as OpenApi
-  for (const [path, methods] of Object.entries(document.paths)) {
-    for (const [method, {requestBody}] of Object.entries(methods)) {
-      const json = requestBody?.content['application/json']
-      if (!json) continue
-      expect(json.example, `${method} ${path}`).toBeDefined()
-      const id = path.startsWith('/v1/users') ? user.id : endpoint.id
-      const {status, body} = await client.call(method.toUpperCase(), path.replace('{id}', id), json.example)
-      expect(status, `${method} ${path}: ${JSON.stringify(body)}`).toBeLessThan(300)
-    }
+  try {
+    const merchantId = await makeMerchant(own)
+    const {secret} = await makeKey(own, merchantId)
+    await fillPool(own, 2)
+    const eth = await ChainWriter.open(own, 'ETH')
+    await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: (await makeUser(own, merchantId)).address}]]})
+    await eth.finalize(1)
+    await eth.close()
+    await work(new Client(ownApi, secret), own, secret)
+  } finally {
+    await ownApi.close()
+    await own.drop()
   }
-  await ownApi.close()
-  await own.drop()
-})
+}
+
+test('the examples of the document are accepted by the API', () =>
+  withBalance(async client => {
+    const {body: user} = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
+    const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
+    const document = (await getJson('/openapi.json')) as OpenApi
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, {requestBody}] of Object.entries(methods)) {
+        const json = requestBody?.content['application/json']
+        if (!json) continue
+        expect(json.example, `${method} ${path}`).toBeDefined()
+        const id = path.startsWith('/v1/users') ? user.id : endpoint.id
+        const {status, body} = await client.call(method.toUpperCase(), path.replace('{id}', id), json.example)
+        expect(status, `${method} ${path}: ${JSON.stringify(body)}`).toBeLessThan(300)
+      }
+    }
+  }))
 
 test('/docs is one page with every route, which asks nobody else for anything', async () => {
   const response = await fetch(`${api.url}/docs`)
@@ -279,27 +288,26 @@ test('/docs is one page with every route, which asks nobody else for anything', 
   for (const name of names) expect(new RegExp(`[>.]${name}</code>`).test(html), name).toBe(true)
 })
 
-test('the commands of docs/api.md work', async () => {
-  const {client, secret} = await newClient()
-  await fillPool(db, 1)
-  const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
-  await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
-  await db.rows('select app.sequence_events()')
-  const [event] = (await client.get('/v1/events')).body.events
-  const guide = readFileSync(new URL('../docs/api.md', import.meta.url), 'utf8')
-  const values: Record<string, string> = {BASE_URL: '', API_KEY: secret, LAST_EVENT_ID: event.id}
-  const commands = [...guide.matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
-    text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
-  )
-  expect(commands).toHaveLength(7)
-  for (const command of commands) {
-    const [, path] = /"(\/[^"]*)"/.exec(command)!
-    const data = /-d '([^']*)'/.exec(command)?.[1]
-    const method = /-X (\w+)/.exec(command)?.[1] ?? (data ? 'POST' : 'GET')
-    expect(command).toContain(`-H "Authorization: Bearer ${secret}"`)
-    expect((await client.call(method, path!, data)).status, command).toBeLessThan(300)
-  }
-})
+test('the commands of docs/api.md work', () =>
+  withBalance(async (client, own, secret) => {
+    const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
+    await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
+    await own.rows('select app.sequence_events()')
+    const [event] = (await client.get('/v1/events')).body.events
+    const guide = readFileSync(new URL('../docs/api.md', import.meta.url), 'utf8')
+    const values: Record<string, string> = {BASE_URL: '', API_KEY: secret, LAST_EVENT_ID: event.id}
+    const commands = [...guide.matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
+      text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
+    )
+    expect(commands).toHaveLength(8)
+    for (const command of commands) {
+      const [, path] = /"(\/[^"]*)"/.exec(command)!
+      const data = /-d '([^']*)'/.exec(command)?.[1]
+      const method = /-X (\w+)/.exec(command)?.[1] ?? (data ? 'POST' : 'GET')
+      expect(command).toContain(`-H "Authorization: Bearer ${secret}"`)
+      expect((await client.call(method, path!, data)).status, command).toBeLessThan(300)
+    }
+  }))
 
 // --- the process ---
 

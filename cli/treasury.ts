@@ -94,7 +94,12 @@ export function addTreasuryCommands(program: Command): void {
         const amount = baseUnits(asset, options.amount)
         const to = await foreignAddress(db, chain, options.to)
         await requireWhitelisted(db, chain, to)
-        const {maxFeePerGas} = readSettings().chains.get(chain)!
+        const {maxFeePerGas, payoutLimit} = readSettings().chains.get(chain)!
+        const limit = payoutLimit.get(asset.token)
+        if (limit !== undefined && amount > limit)
+          throw new PermanentError(
+            `${options.amount} ${asset.token} are more than ${chain}_PAYOUT_LIMIT allows at once`,
+          )
         const {rows} = await db.query<{id: string}>('select app.begin_withdrawal($1, $2, $3, $4, $5) as id', [
           chain,
           asset.token,
@@ -105,7 +110,7 @@ export function addTreasuryCommands(program: Command): void {
         const {id} = rows[0]!
         return {
           json: {id, chain, token: asset.token, amount: options.amount, to},
-          text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show tells until it is final.`,
+          text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show lists it until it is final.`,
         }
       }),
     )
@@ -160,7 +165,7 @@ async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
   return rows
 }
 
-// Custody checks it, too. But what it refuses has taken a nonce by then, and everything after it would wait.
+// Custody checks it, too, and the limits. But what it refuses has taken a nonce by then, and everything after it would wait.
 async function requireWhitelisted(db: pg.Client, chain: string, address: string): Promise<void> {
   const {rows} = await db.query<{active_at: Date; waits: boolean}>(
     `select active_at, active_at > clock_timestamp() as waits from custody.whitelist

@@ -1,30 +1,17 @@
 // What is signed on EVM chains: EIP-1559 transactions, and the authorisation by which the treasury takes a token from an address without
 // gas on it (EIP-3009). Promises: pure but for the signature, which `sign` gives; no I/O; the same input gives the same bytes.
-
 import type {Address, Hex, TransactionSerializableEIP1559} from 'viem'
-import {publicKeyToAddress, publicKeyToAddress} from 'viem/accounts'
+import {publicKeyToAddress} from 'viem/accounts'
 import {
-  type Address,
-  bytesToHex,
   bytesToHex,
   encodeFunctionData,
-  encodeFunctionData,
   getAddress,
-  getAddress,
-  type Hex,
-  hashTypedData,
   hashTypedData,
   hexToBytes,
-  hexToBytes,
-  keccak256,
   keccak256,
   numberToHex,
-  numberToHex,
-  parseAbi,
   parseAbi,
   serializeTransaction,
-  serializeTransaction,
-  type TransactionSerializableEIP1559,
 } from 'viem/utils'
 import type {Signature} from '../keys.ts'
 
