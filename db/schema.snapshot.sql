@@ -2519,11 +2519,12 @@ declare
 begin
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
-  if incident.kind like 'final_deposit_%' then -- and its payout before it, as everybody locks them
+  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it, as everybody locks them
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
     perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
+    perform app.lock_treasury(deposit.chain);
     perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
     perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
