@@ -169,12 +169,12 @@ async function offered({node, settings}: PayoutChain): Promise<{maxFeePerGas: bi
 // --- swept ---
 
 async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
-  const refusal = await ask(to, payout) // the whitelist may have changed since
-  if (refusal) return refusal
   const {rows} = await to.pool.query<{reason: string | null; detail: string | null}>(
     `select waiting_reason as reason, waiting_detail as detail from app.spend where payout_id = $1 and kind = 'payout'`,
     [payout.id],
   )
+  const refusal = await ask(to, payout) // the whitelist may have changed since
+  if (refusal) return rows[0] && !passing.has(refusal.reason ?? '') ? {...refusal, failsAfterMs: heldUpMs} : refusal
   if (rows[0]) return begun(rows[0])
   const fees = await offered(chain)
   if ('reason' in fees) return fees

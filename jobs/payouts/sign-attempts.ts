@@ -9,7 +9,9 @@ import {type Spend, waitSpend} from './spends.ts'
 
 const unreachableRetryMs = 2000
 /** Custody writes each refusal down. */
-const refusedRetryMs = 30_000
+const refusedRetryMs = 10_000
+/** A cancel is refused until the nonce before it is signed. */
+const cancelRetryMs = 3000
 const lateRetryMs = 1000
 
 /** Refusals that say nothing against what was asked. */
@@ -79,7 +81,8 @@ async function take(to: Context, plan: Plan, answer: Result, stored: Map<string,
   const {spend} = plan
   if (!answer.ok) {
     to.log.warn({spend: spend.id, chain: spend.chain, code: answer.code}, `custody did not sign: ${answer.message}`)
-    await waitSpend(to, spend.id, {reason: answer.code, detail: answer.message, ms: refusedRetryMs})
+    const ms = plan.kind === 'cancel' ? cancelRetryMs : refusedRetryMs
+    await waitSpend(to, spend.id, {reason: answer.code, detail: answer.message, ms})
     // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
     if (!spend.newest && !spend.cancelling && !passing.has(answer.code))
       await to.pool.query('select app.cancel_spend($1)', [spend.id])

@@ -105,7 +105,7 @@ test('each of these payouts arrives once, to the last unit', async () => {
   world.isMining = true
   await world.startWorker()
   for (const [label, id] of payouts) {
-    await world.becomes(id, 'completed', 30_000)
+    await world.becomes(id, 'completed', 60_000)
     const shop = shops.get(label)!
     const gross = tokenOf(shop) === 'ETH' ? ETHER : 30n * USDC
     expect([label, await world.received(shop, tokenOf(shop))]).toEqual([label, gross - gross / 100n])
@@ -114,4 +114,4 @@ test('each of these payouts arrives once, to the last unit', async () => {
   }
   expect(payouts.size).toBe(shops.size)
   await assertBooks(world.db)
-})
+}, 120_000)

@@ -1,5 +1,6 @@
 // Payouts on a real chain, by real processes: what a merchant asked for arrives once, exactly, whatever the chain, the node, custody and the
 // workers do meanwhile; and after each of it the books are right.
+import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
 import {ETHER, PayoutWorld, type Shop, USDC} from '../support/payout-world.ts'
@@ -9,10 +10,11 @@ import {until} from '../support/until.ts'
 const GWEI = 10n ** 9n
 
 let world: PayoutWorld
+let worker: ChildProcess
 
 beforeAll(async () => {
   world = await PayoutWorld.open()
-  await world.startWorker()
+  worker = await world.startWorker()
 })
 afterAll(async () => {
   await world?.close()
@@ -153,6 +155,34 @@ test('a payout whose address left the whitelist while it was swept for is not pa
   expect(await world.received(shop, 'ETH')).toBe(0n)
   await world.whitelist(shop)
   await world.becomes(id, 'completed')
+})
+
+test('a payment whose nonce is taken, and a withdrawal, that custody refuses give their nonces up', async () => {
+  await world.kill(worker)
+  const shop = await world.openShop('ETH', [ETHER])
+  const id = await world.request(shop, 'ETH')
+  for (const begin of ['begin_sweeping($1)', 'begin_paying_from_treasury($1)', 'begin_payment($1, 1000000000000000)'])
+    await world.db.rows(`select app.${begin}`, [id])
+  await world.unlist(shop)
+  const [withdrawal] = await world.db.rows<{id: string}>(
+    `select app.begin_withdrawal('ETH', 'ETH', 1, '0x000000000000000000000000000000000000bEEF', 1000000000000000) as id`,
+  )
+  worker = await world.startWorker()
+  expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
+  await world.db.rows(
+    `update app.payout set waiting_since = now() - interval '2 minutes', next_step_at = now() where id = $1`,
+    [id],
+  )
+  expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
+  const outcomes = `select outcome from app.spend where payout_id = $1 or id = $2 order by nonce`
+  await until(
+    async () => {
+      const ended = await world.db.rows<{outcome: string | null}>(outcomes, [id, withdrawal!.id])
+      return ended.every(({outcome}) => outcome === 'cancelled')
+    },
+    {timeoutMs: 20_000, what: 'both nonces to be used up'},
+  )
+  expect(await balanceOf(shop, 'ETH')).toBe(`${ETHER}`)
 })
 
 test('nothing is begun while the chain asks for more than the cap, or while an incident is open', async () => {
