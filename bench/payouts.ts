@@ -219,9 +219,10 @@ async function openShop({pool}: World, users: number): Promise<Shop> {
       async () => pool.query(`select app.provision_user($1, $2, array['ETH'])`, [id, `${user}`]),
       'an address',
     )
-  const {rows: given} = await pool.query<{address: string}>('select address from app.address where merchant_id = $1', [
-    id,
-  ])
+  const {rows: given} = await pool.query<{address: string}>(
+    `select address from app.address where merchant_id = $1 and chain = 'ETH'`,
+    [id],
+  )
   return {id, key: secret, addresses: given.map(({address}) => address)}
 }
 
