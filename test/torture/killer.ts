@@ -33,6 +33,7 @@ const aimMs = 1000
 export class Killer {
   readonly #service: Service
   readonly #random: Random
+  #isStarting = false
   readonly counts: Record<string, number> = {}
 
   constructor(service: Service, random: Random) {
@@ -48,6 +49,7 @@ export class Killer {
     while (!stopped.aborted) {
       await sleep(this.#random.between(800, 3500))
       if (stopped.aborted) return
+      if (this.#isStarting && this.#random.chance(0.8)) continue // most starts come to their end
       await this.#killOne(this.#random.weighted(weights)).catch(() => {}) // the database is down: there is nothing to aim at
     }
   }
@@ -57,7 +59,9 @@ export class Killer {
     await this.#service.killSupervisor()
     this.#count('supervisor')
     await sleep(this.#random.between(0, 3000))
+    this.#isStarting = true
     await this.#service.start()
+    this.#isStarting = false
   }
 
   async #killOne(victim: Victim): Promise<void> {

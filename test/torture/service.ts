@@ -13,7 +13,7 @@ import {readProcesses, readService} from '../../service/home.ts'
 import {kill} from '../support/processes.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const START_TIMEOUT_MS = 90_000
+const START_TIMEOUT_MS = 180_000
 const WORKER_WAIT_MS = 500
 
 /** What makes payouts move fast enough for a run: impatience, and amounts that are worth moving. */
