@@ -98,6 +98,7 @@ test(`a worker dies ${replacing}`, async () => {
     {timeoutMs: 20_000, what: 'the worker to die', intervalMs: 300},
   )
   expect(await death).toBe('SIGKILL')
+  await world.anvil.call('anvil_setNextBlockBaseFeePerGas', ['0x5f5e100'])
   await assertBooks(world.db)
 })
 
