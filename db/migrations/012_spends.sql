@@ -339,6 +339,18 @@ begin
 end $$;
 comment on function app.sweepable is 'Addresses whose final money can be swept for a payout, the largest first.';
 
+-- Sweeps of a payout's addresses that are under way for others (or for nobody) are waited for, too.
+create function app.await_sweeps(of_payout uuid) returns void
+language sql security definer set search_path = pg_catalog as $$
+  insert into app.payout_sweep (payout_id, spend_id)
+  select p.id, s.id from app.payout p
+  join app.spend s on s.kind = 'sweep' and s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  where p.id = of_payout and p.status = 'sweeping'
+    and (not p.sweep_first or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
+  on conflict do nothing
+$$;
+comment on function app.await_sweeps is 'Has a payout wait for the sweeps of its addresses that are under way for others. Safe to run again.';
+
 create function app.wait_payout(of_payout uuid, reason text, detail text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
   update app.payout p set waiting_detail = detail, waiting_since = case
@@ -1052,6 +1064,6 @@ grant select on app.payout to sluice_api;
 grant select on app.payout, app.spend, app.asset, app.chain, chain.transfer, chain.inclusion, chain.cursor to sluice_custody;
 grant execute on function app.create_payout, app.cancel_payout to sluice_api;
 grant execute on function app.stamp_deposits, app.why_halted, app.begin_sweeping, app.begin_paying_from_treasury, app.payout_shortage,
-  app.payout_shortfall, app.begin_payment, app.begin_sweeps, app.sweepable, app.wait_payout, app.fail_payout, app.store_attempt, app.record_broadcast, app.wait_spend,
-  app.cancel_spend, app.enqueue to sluice_jobs;
+  app.payout_shortfall, app.begin_payment, app.begin_sweeps, app.await_sweeps, app.sweepable, app.wait_payout, app.fail_payout,
+  app.store_attempt, app.record_broadcast, app.wait_spend, app.cancel_spend, app.enqueue to sluice_jobs;
 grant select on app.due_job to sluice_jobs;
