@@ -62,7 +62,7 @@ export class NodeProxy {
     if (this.#calm) return 'passes'
     const isSending = body.includes('eth_sendRawTransaction')
     const mood: Mood = this.#random.weighted<Mood>((isSending ? sending : reading) as Record<Mood, number>)
-    if (mood !== 'passes') this.counts[mood] = (this.counts[mood] ?? 0) + 1
+    this.counts[mood] = (this.counts[mood] ?? 0) + 1
     return mood
   }
 
