@@ -6,8 +6,8 @@ import {existsSync, writeSync} from 'node:fs'
 import {Random} from './random.ts'
 
 const {TORTURE_SEED: seed, TORTURE_CALM_FILE: calmFile} = process.env
-const atFirstMost = 0.08
-const laterMost = 0.006
+const atFirstMost = 0.12
+const laterMost = 0.01
 
 if (process.argv[1]?.endsWith('jobs/main.ts')) {
   for (const chain of ['ETH', 'POLYGON']) {
