@@ -26,6 +26,7 @@ export const checks: Check[] = [
         select chain, token, merchant_id, amount as received, 0 as held from app.deposit where status = 'final' and credited
         union all select chain, token, merchant_id, 0, amount from app.balance_now
         union all select chain, token, merchant_id, 0, gross from app.payout where status <> 'failed'
+        union all select chain, token, merchant_id, 0, -amount from app.adjustment where reason = 'paid_after_all'
       ) part group by chain, token, merchant_id having sum(received) <> sum(held)`,
   },
   {

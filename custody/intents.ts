@@ -8,7 +8,10 @@ const id = z.guid().toLowerCase()
 const chain = z.enum(chains.map(({code}) => code))
 
 const fees = {
-  nonce: z.int().min(0),
+  nonce: z
+    .int()
+    .min(0)
+    .max(2 ** 31 - 1),
   max_fee_per_gas: units,
   max_priority_fee_per_gas: units,
   gas_limit: z.int().min(21_000),

@@ -224,7 +224,8 @@ async function checkLimits(
         select max(j.amount) as amount from custody.journal j
         where j.stream = $1 and j.token = $2 and j.kind in ('pay', 'withdraw') and j.subject_id <> $3
           and j.signed_at >= date_trunc('day', now(), 'UTC')
-          and not exists (select from custody.journal e where e.subject_id = j.subject_id and e.signed_at < date_trunc('day', now(), 'UTC'))
+          and not exists (select from custody.journal e
+            where e.subject_id = j.subject_id and e.kind in ('pay', 'withdraw') and e.signed_at < date_trunc('day', now(), 'UTC'))
         group by j.subject_id) today`,
     values: [chain, token, subjectId],
   })

@@ -169,6 +169,24 @@ describe('a payment', () => {
     },
   )
 
+  test('that is mined though its payout had failed, in a copy that had forgotten it, is owed by the merchant, with an incident', async () => {
+    const {user, payout} = await swept()
+    await money.pay(payout)
+    const spend = await money.payment(payout)
+    await money.work('fail_payout', payout, 'cancelled', 'because')
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
+    await money.db.rows(
+      `insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+         max_priority_fee_per_gas, gas_limit)
+       select chain, '0xforgotten', id, 1, 'effect', '0x', token, source, recipient, amount, 1, 1, 10 from app.spend where id = $1`,
+      [spend],
+    )
+    await money.mineFinally(['0xforgotten'])
+    expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 10])
+    expect(await money.incidents()).toEqual(['payment_of_failed_payout'])
+    await money.resolve('kept')
+  })
+
   test('is signed and stored in order, never after it was final, and never beyond what the treasury can pay for', async () => {
     const {payout} = await swept()
     await money.pay(payout)

@@ -457,7 +457,7 @@ create table app.adjustment (
   token text not null, -- Token code.
   amount numeric(78,0) not null, -- What it changes the balance by: below zero for a debt.
   deposit_id uuid, -- The deposit that was lost, or came back.
-  reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back.
+  reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.
   settlement_id uuid, -- The payout that claimed it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
   constraint adjustment_pkey PRIMARY KEY (id),
@@ -1871,10 +1871,20 @@ begin
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
-    return;
+    if outcome <> 'done' then return; end if;
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the net.
+    perform app.lock_pair(p.merchant_id, p.chain, p.token);
+    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
+    perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
+    p.gross := p.net; -- and no fee is earned
+    p.fee := 0;
+  else
+    perform app.add_treasury(p.chain, p.token, 0, -p.net);
+    perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   end if;
-  perform app.add_treasury(p.chain, p.token, 0, -p.net);
-  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   if outcome = 'done' then
     perform app.add_treasury(p.chain, p.token, -p.net, 0);
     perform app.add_share(p.chain, p.token, p.merchant_id, -p.gross, 0);
@@ -1882,6 +1892,7 @@ begin
       jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
       jsonb_build_object('account', 'treasury', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net),
       jsonb_build_object('account', 'fees', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.fee)));
+    if p.status = 'failed' then return; end if;
     update app.payout o set status = 'completed', txid = finish_payment.txid where o.id = p.id returning * into p;
     perform app.emit_payout_event(p, 'payout.completed');
   elsif outcome = 'reverted' then
@@ -3784,7 +3795,8 @@ begin
   insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live', e.kind = 'cancel', true, e.max_fee)
+    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
   returning * into s;
   if e.sender = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;

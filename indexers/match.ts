@@ -17,6 +17,8 @@ export interface ReadBlock {
   candidates: Candidate[]
   /** Every transaction in it; which are of addresses of ours is decided here. */
   sent: SentTransaction[]
+  /** Throws RetryableError if the node has not told everything that happened in it. Asked only where that matters, because it takes time. */
+  assertComplete(): void
 }
 
 export interface Candidate {
@@ -88,6 +90,7 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], {chain, dis
     ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
       const purpose = purposes.get(txid)
       const success = executed && (!purpose || isFulfilled(purpose, block, display))
+      if (executed && !success) block.assertComplete() // else what was paid could be paid again
       return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
     }),
   )

@@ -215,7 +215,7 @@ export class Supervisor {
       module: fileURLToPath(new URL(`../${module}`, import.meta.url)),
       args,
       environment: () => ({
-        ...process.env,
+        ...environmentOf(role),
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#ownerUrl, role),
         ...more(),
@@ -353,6 +353,12 @@ export async function startService(settings: Settings, options: ServiceOptions =
 
 function merged<T>(items: T[], environment: (item: T) => Record<string, string>): Record<string, string> {
   return Object.assign({}, ...items.map(environment))
+}
+
+/** What everybody gets, but for what decrypts the seed: that is custody's. */
+function environmentOf(role: Role): NodeJS.ProcessEnv {
+  const all = Object.entries(process.env)
+  return Object.fromEntries(all.filter(([name]) => role === 'sluice_custody' || !name.startsWith('CUSTODY_PASSPHRASE')))
 }
 
 function indexerName(chain: ChainCode): string {

@@ -168,7 +168,7 @@ comment on column app.adjustment.chain is 'Chain code.';
 comment on column app.adjustment.token is 'Token code.';
 comment on column app.adjustment.amount is 'What it changes the balance by: below zero for a debt.';
 comment on column app.adjustment.deposit_id is 'The deposit that was lost, or came back.';
-comment on column app.adjustment.reason is 'deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back.';
+comment on column app.adjustment.reason is 'deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.';
 comment on column app.adjustment.settlement_id is 'The payout that claimed it; null until then.';
 comment on column app.adjustment.created_at is 'When it was made.';
 

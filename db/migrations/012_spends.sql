@@ -595,10 +595,20 @@ begin
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
-    return;
+    if outcome <> 'done' then return; end if;
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the net.
+    perform app.lock_pair(p.merchant_id, p.chain, p.token);
+    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
+    perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
+    p.gross := p.net; -- and no fee is earned
+    p.fee := 0;
+  else
+    perform app.add_treasury(p.chain, p.token, 0, -p.net);
+    perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   end if;
-  perform app.add_treasury(p.chain, p.token, 0, -p.net);
-  perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   if outcome = 'done' then
     perform app.add_treasury(p.chain, p.token, -p.net, 0);
     perform app.add_share(p.chain, p.token, p.merchant_id, -p.gross, 0);
@@ -606,6 +616,7 @@ begin
       jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
       jsonb_build_object('account', 'treasury', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net),
       jsonb_build_object('account', 'fees', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.fee)));
+    if p.status = 'failed' then return; end if;
     update app.payout o set status = 'completed', txid = finish_payment.txid where o.id = p.id returning * into p;
     perform app.emit_payout_event(p, 'payout.completed');
   elsif outcome = 'reverted' then

@@ -105,7 +105,8 @@ begin
   insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live', e.kind = 'cancel', true, e.max_fee)
+    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
   returning * into s;
   if e.sender = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;

@@ -12,6 +12,7 @@ import type {Logger} from '../../service/log.ts'
 import type {ChainSettings} from '../../service/settings.ts'
 import {writeBlocks} from '../match.ts'
 import type {ChainDatabase} from '../store.ts'
+import {logsBloom} from './bloom.ts'
 import {type FetchedBlock, fetchRange} from './catch-up.ts'
 import {sentIn, transfersOf} from './transfers.ts'
 
@@ -78,7 +79,8 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
       assertWhole(block, traces !== 'off')
       const {height, hash, parentHash, timestamp} = block.header
       const candidates = transfersOf(block, chain.assets[0].token, tokens)
-      return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block)}
+      const assertComplete = () => assertAllLogs(block)
+      return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), assertComplete}
     })
     await writeBlocks(store, read, {chain: chain.code, display: getAddress})
   })
@@ -86,16 +88,22 @@ export function runProcessor(settings: ChainSettings, rpcUrl: string, database: 
 
 // What a node that lags, or has forgotten, leaves out of its answers must not look like a block without it.
 function assertWhole({header, transactions, logs, traces}: FetchedBlock, isTraced: boolean): void {
-  const refuse = (what: string) => {
-    const error = new RetryableError(`the node left out ${what} of block ${header.height} (${header.hash})`)
-    throw Object.assign(error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
-  }
+  const refuse = (what: string) => leftOut(what, header)
   if (transactions.length === 0 && header.transactionsRoot !== noTransactionsRoot) refuse('the transactions')
   if (logs.length === 0 && header.logsBloom !== noLogsBloom) refuse('the logs')
   if (!isTraced) return
   const traced = new Set(traces.map(frame => frame.transactionIndex))
   const untraced = transactions.some(({transactionIndex, from}) => !traced.has(transactionIndex) && from !== nobody)
   if (untraced) refuse('call traces')
+}
+
+function assertAllLogs({header, logs}: FetchedBlock): void {
+  if (logsBloom(logs) !== header.logsBloom.toLowerCase()) leftOut('some logs', header)
+}
+
+function leftOut(what: string, {height, hash}: FetchedBlock['header']): never {
+  const error = new RetryableError(`the node left out ${what} of block ${height} (${hash})`)
+  throw Object.assign(error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
 }
 
 // run() would serve metrics of its own on a random port of every interface; ours come from the database.

@@ -13,6 +13,7 @@ const rules: Record<string, string> = {
       select chain, token, merchant_id, amount from app.deposit where status = 'final' and credited
       union all select chain, token, merchant_id, -amount from app.balance_now
       union all select chain, token, merchant_id, -gross from app.payout where status <> 'failed'
+      union all select chain, token, merchant_id, amount from app.adjustment where reason = 'paid_after_all'
     ) part group by chain, token, merchant_id having sum(amount) <> 0`,
   'gross is the sum of what a payout claimed': `
     with debt as (select deposit_id, sum(amount) as amount from app.adjustment group by deposit_id)
