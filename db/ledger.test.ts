@@ -187,6 +187,26 @@ describe('a payment', () => {
     await money.resolve('kept')
   })
 
+  test('takes no transaction that was signed for another nonce', async () => {
+    const [first, second] = [await swept(), await swept()]
+    const spends: string[] = []
+    for (const {payout} of [first, second]) {
+      await money.pay(payout)
+      spends.push(await money.payment(payout))
+    }
+    await money.db.rows(
+      `insert into custody.journal (stream, seq, kind, sender, nonce, txid, signed_at, hash)
+       select chain, 1, 'pay', sender, nonce, '0xfirst', now(), '' from app.spend where id = $1`,
+      [spends[0]],
+    )
+    const store = (spend: string | undefined) =>
+      money.work<boolean>('store_attempt', spend, 1, 'effect', '0xfirst', '0x02', 990, 1, 1, 10)
+    await expect(store(spends[1])).rejects.toThrow('was signed for another nonce')
+    expect(await store(spends[0])).toBe(true)
+    await money.mineFinally(['0xfirst'])
+    await money.work('fail_payout', second.payout, 'cancelled', 'because')
+  })
+
   test('is signed and stored in order, never after it was final, and never beyond what the treasury can pay for', async () => {
     const {payout} = await swept()
     await money.pay(payout)

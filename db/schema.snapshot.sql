@@ -2830,6 +2830,8 @@ begin
   select * into s from app.spend x where x.id = of_spend for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
     or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
+  if found then raise exception 'transaction % was signed for another nonce than that of spend %', of_txid, s.id using errcode = 'P0003'; end if;
   native := app.native_token(s.chain);
   more := fee_per_gas * gas - s.max_fee;
   if more > 0 then
