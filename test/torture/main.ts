@@ -113,7 +113,7 @@ async function prepare({service, merchants, users, payers, claimants, readers}: 
 async function floatUsdc(service: Service, payers: Payer[]): Promise<void> {
   const [row] = await service.query(`select app.treasury_address('ETH') as address`)
   const client = await payers.find(({chain}) => chain === 'ETH')!.client()
-  await client.send({token: 'USDC', to: String(row!.address), amount: '5'})
+  await client.send({token: 'USDC', to: String(row!.address), amount: '500'})
 }
 
 /** Everybody does what they do, for as long as was asked. */
