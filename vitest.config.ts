@@ -1,8 +1,8 @@
 import {defineConfig} from 'vitest/config'
 
-// Two suites. quick (npm test): everything that a change may break, within minutes. payouts (npm run test:payouts): payouts on a real chain
-// with real processes, and each of their steps with a process that dies there, which takes longer. test/torture is neither: npm run torture.
-const payouts = ['test/faults/payouts.test.ts', 'test/faults/crash-points.test.ts']
+// Two suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults): whole services, real chains and
+// lying nodes, and each step of a payout with a process that dies there, which takes longer. test/torture is neither: npm run torture.
+const faults = ['test/faults/**/*.test.ts', 'test/start.test.ts', 'devnet/devnet.test.ts']
 const never = ['node_modules/**', '.sluice/**']
 
 export default defineConfig({
@@ -12,8 +12,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     maxWorkers: 2,
     projects: [
-      {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...payouts]}},
-      {extends: true, test: {name: 'payouts', include: payouts, exclude: never}},
+      {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},
+      {extends: true, test: {name: 'faults', include: faults, exclude: never}},
     ],
   },
 })
