@@ -1694,7 +1694,7 @@ begin
   perform app.post('claim', p.id::text, of_chain, jsonb_build_array(
     jsonb_build_object('account', 'merchant', 'token', of_token, 'merchant_id', of_merchant, 'amount', p.gross),
     jsonb_build_object('account', 'payout', 'token', of_token, 'merchant_id', of_merchant, 'amount', -p.gross)));
-  if app.stamp_deposits(of_merchant, of_chain, of_token, 500) then perform app.wake_stamping(p); end if;
+  if app.stamp_deposits(of_merchant, of_chain, of_token, 100) then perform app.wake_stamping(p); end if;
   perform app.wake_payout(p.id);
 
   select row_to_json(r) into reply from (select app.public_id('pay', p.id) as id, p.status,
