@@ -15,21 +15,49 @@ export interface Asset {
   contract?: string
 }
 
-export interface Chain {
+interface CommonChain {
   code: ChainCode
   displayName: string
+  assets: [native: Asset, ...tokens: Asset[]]
+  /** A head that does not move for this long is a stalled node. */
+  stallTimeoutMs: number
+  /** How often a source that tells nothing by itself is asked for its head, and every source for its final block. */
+  pollIntervalMs: number
+}
+
+export interface EvmChain extends CommonChain {
   /** Chains of one family share their addresses: a key controls the same address on each of them. */
   family: 'evm'
   /** EIP-155 chain id of the public test network. */
   chainId: number
-  assets: [native: Asset, ...tokens: Asset[]]
   /** Blocks that a reorganisation may replace without the store having to be rewound. */
   rollbackHorizonBlocks: number
-  /** A head that does not move for this long is a stalled node. */
-  stallTimeoutMs: number
-  /** How often a node without subscriptions is asked for its head, and every node for its final block. */
-  pollIntervalMs: number
 }
+
+export interface BitcoinChain extends CommonChain {
+  family: 'bitcoin'
+  networks: Record<BitcoinNetwork, BitcoinNetworkData>
+}
+
+export type Chain = EvmChain | BitcoinChain
+
+export const bitcoinNetworks = ['testnet4', 'signet', 'regtest'] as const
+export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
+
+/** What tells a Bitcoin network from the others. */
+export interface BitcoinNetworkData {
+  /** Hash of the first block. */
+  genesis: string
+  /** Human-readable part of its segwit addresses (BIP-173). */
+  hrp: string
+  /** Version bytes of its base58 addresses. */
+  pubKeyHash: number
+  scriptHash: number
+  /** A block is final when it and the blocks above it are so many. */
+  confirmations: number
+}
+
+const testAddresses = {hrp: 'tb', pubKeyHash: 0x6f, scriptHash: 0xc4}
 
 export const chains: Chain[] = [
   {
@@ -59,6 +87,32 @@ export const chains: Chain[] = [
     assets: [{token: 'POL', name: 'POL', displayName: 'Polygon Ecosystem Token', decimals: 18}],
     rollbackHorizonBlocks: 128,
     stallTimeoutMs: 60_000,
+    pollIntervalMs: 1000,
+  },
+  {
+    code: 'BTC',
+    displayName: 'Bitcoin',
+    family: 'bitcoin',
+    networks: {
+      testnet4: {
+        genesis: '00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043',
+        ...testAddresses,
+        confirmations: 6,
+      },
+      signet: {
+        genesis: '00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6',
+        ...testAddresses,
+        confirmations: 2,
+      },
+      regtest: {
+        genesis: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
+        ...testAddresses,
+        hrp: 'bcrt',
+        confirmations: 2,
+      },
+    },
+    assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8}],
+    stallTimeoutMs: 7_200_000, // blocks an hour apart are nothing special
     pollIntervalMs: 1000,
   },
 ]

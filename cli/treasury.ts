@@ -3,7 +3,7 @@ import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
-import {readSettings} from '../service/settings.ts'
+import {evmSettings, readSettings} from '../service/settings.ts'
 import {action, baseUnits, chainCode, foreignAddress, leaf, requireAsset} from './command.ts'
 import {moment, table} from './output.ts'
 
@@ -94,7 +94,7 @@ export function addTreasuryCommands(program: Command): void {
         const amount = baseUnits(asset, options.amount)
         const to = await foreignAddress(db, chain, options.to)
         await requireWhitelisted(db, chain, to)
-        const {maxFeePerGas, payoutLimit} = readSettings().chains.get(chain)!
+        const {maxFeePerGas, payoutLimit} = evmSettings(readSettings().chains.get(chain))
         const limit = payoutLimit.get(asset.token)
         if (limit !== undefined && amount > limit)
           throw new PermanentError(

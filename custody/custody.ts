@@ -4,7 +4,7 @@
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import type {Logger} from '../service/log.ts'
-import type {ChainSettings} from '../service/settings.ts'
+import {type ChainSettings, evmSettings} from '../service/settings.ts'
 import {step} from '../service/step.ts'
 import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
@@ -133,7 +133,7 @@ export class Custody {
 
   async #signPlan(plan: Plan): Promise<Signed> {
     const {chain, nonce, fees, sender, source, destination, amount} = plan
-    const {chainId} = this.#context.chains.get(chain)!
+    const {chainId} = evmSettings(this.#context.chains.get(chain))
     const token = this.#tokenOf(plan)
     const common = {chainId, nonce, ...fees}
     if (!token) return await signTransaction({...common, to: destination, value: amount}, this.#signerOf(sender.path))
@@ -150,7 +150,7 @@ export class Custody {
 
   /** The contract of the token that a plan moves; undefined for the native coin. */
   #tokenOf({chain: code, token}: Plan): Token | undefined {
-    const {tokens, chainId, usdcDomain} = this.#context.chains.get(code)!
+    const {tokens, chainId, usdcDomain} = evmSettings(this.#context.chains.get(code))
     const contract = [...tokens].find(([, known]) => known === token)?.[0]
     return contract === undefined ? undefined : {contract, chainId, ...usdcDomain}
   }

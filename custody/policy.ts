@@ -7,7 +7,7 @@
 // go to the treasury and nowhere else; a nonce serves one purpose, or is cancelled.
 import type pg from 'pg'
 import type {Asset, ChainCode} from '../chains/registry.ts'
-import type {ChainSettings} from '../service/settings.ts'
+import {type ChainSettings, evmSettings} from '../service/settings.ts'
 import type {Cancel, Pay, RefusalCode, Sweep, WireFees, Withdraw} from './intents.ts'
 import type {KeyPath} from './keys.ts'
 import type {Fees} from './signers/evm.ts'
@@ -444,7 +444,7 @@ function checkFees(
     maxPriorityFeePerGas: BigInt(asked.max_priority_fee_per_gas),
     gasLimit: BigInt(asked.gas_limit),
   }
-  const {maxFeePerGas: cap} = chains.get(chain)!
+  const {maxFeePerGas: cap} = evmSettings(chains.get(chain))
   if (fees.maxFeePerGas > cap)
     throw new Refusal(
       'fee_above_cap',

@@ -25,7 +25,8 @@ const log = logger(`indexer-${values.chain}`)
 async function main(code: string): Promise<void> {
   const settings = readSettings()
   const chain = [...settings.chains.values()].find(known => known.chain.code === code)
-  if (!chain?.rpcUrl) throw new PermanentError(`--chain must name a chain that has a node: ${code}_RPC_URL is not set`)
+  if (chain?.family !== 'evm' || !chain.rpcUrl)
+    throw new PermanentError(`--chain must name a chain that has a node: ${code}_RPC_URL is not set`)
   const url = databaseUrlOf(settings)
 
   endWhenAsked()

@@ -2,7 +2,15 @@
 // was (URLs excepted, they may hold a password), and what it may be; .env.example lists exactly these variables (a test compares them).
 import {existsSync} from 'node:fs'
 import {z} from 'zod'
-import {type Chain, type ChainCode, chains} from '../chains/registry.ts'
+import {
+  type BitcoinChain,
+  type BitcoinNetwork,
+  bitcoinNetworks,
+  type Chain,
+  type ChainCode,
+  chains,
+  type EvmChain,
+} from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
 
 const flag = choice(['0', '1']).transform(value => value === '1')
@@ -16,7 +24,7 @@ function whole(min: number, max = Number.MAX_SAFE_INTEGER) {
     .refine(value => Number.isInteger(value) && value >= min && value <= max, `must be a whole number, ${allowed}`)
 }
 
-function choice<const T extends string[]>(values: T) {
+function choice<const T extends readonly string[]>(values: T) {
   return z.enum(values, {error: `must be one of ${values.join(', ')}`})
 }
 
@@ -50,7 +58,21 @@ const general = z.object({
   LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
-const perChain = z.object({
+/** Servers of the Electrum protocol, such as tls://electrum.example:50002. */
+const electrumUrls = z
+  .string()
+  .transform(text => text.split(',').map(part => part.trim()))
+  .refine(urls => urls.every(isElectrumUrl), 'must be tcp://host:port or tls://host:port, several with commas between')
+  .optional()
+
+function isElectrumUrl(text: string): boolean {
+  return /^(tcp|tls):\/\/[^/\s]+:\d+$/.test(text)
+}
+
+/** What every chain has. */
+const limits = {PAYOUT_LIMIT: amounts, DAILY_LIMIT: amounts, COLLECT_ABOVE: amounts}
+
+const evm = z.object({
   RPC_URL: url('http', 'https', 'ws', 'wss').optional(),
   CHAIN_ID: positive.optional(),
   FINALITY: z
@@ -68,14 +90,40 @@ const perChain = z.object({
   USDC_DOMAIN_NAME: z.string().default('USDC'),
   USDC_DOMAIN_VERSION: z.string().default('2'),
   MAX_FEE_GWEI: positive.default(500),
-  PAYOUT_LIMIT: amounts,
-  DAILY_LIMIT: amounts,
-  COLLECT_ABOVE: amounts,
+  ...limits,
   SWEEP_MIN: amounts,
 })
 
-export interface ChainSettings {
-  chain: Chain
+const bitcoin = z.object({
+  NETWORK: choice(bitcoinNetworks).default('testnet4'),
+  ELECTRUM_URLS: electrumUrls,
+  ELECTRUM_CA: z.string().optional(),
+  RPC_URL: url('http', 'https').optional(),
+  FINALITY: positive.optional(),
+  START_HEIGHT: whole(0).optional(),
+  STALL_TIMEOUT_MS: positive.optional(),
+  MIN_FEE_RATE: positive.default(1),
+  MAX_FEE_RATE: positive.default(200),
+  ...limits,
+})
+
+/** Named for the chain, not for its code, as it is not one of the settings that each chain has. */
+const bitcoinSource = z.object({BITCOIN_SOURCE: choice(['electrum', 'node']).default('electrum')})
+
+interface CommonSettings {
+  /** First block to index; absent: the one above the source's final block at the first start. */
+  startHeight?: number
+  stallTimeoutMs: number
+  /** By token, in base units; what is absent has no limit, or is not done. */
+  payoutLimit: Map<string, bigint>
+  dailyLimit: Map<string, bigint>
+  /** Addresses that hold at least this are swept without a payout. */
+  collectAbove: Map<string, bigint>
+}
+
+export interface EvmSettings extends CommonSettings {
+  family: 'evm'
+  chain: EvmChain
   /** Absent where no node is named; the chain then runs on a local one, or not at all. */
   rpcUrl?: string
   chainId: number
@@ -83,22 +131,47 @@ export interface ChainSettings {
   finality: 'tag' | number
   /** How value moved by contracts is seen: not at all, by debug_traceBlockByHash, or by trace_block. */
   traces: 'off' | 'debug' | 'trace'
-  /** First block to index; absent: the one above the node's final block at the first start. */
-  startHeight?: number
-  stallTimeoutMs: number
   /** Token code by contract address, in lower case. */
   tokens: Map<string, string>
   /** The EIP-712 domain by which USDC signs authorisations (EIP-3009). */
   usdcDomain: {name: string; version: string}
   /** No transaction of ours offers more per unit of gas, in wei. */
   maxFeePerGas: bigint
-  /** By token, in base units; what is absent has no limit, or is not done. */
-  payoutLimit: Map<string, bigint>
-  dailyLimit: Map<string, bigint>
-  /** Addresses that hold at least this are swept without a payout. */
-  collectAbove: Map<string, bigint>
   /** Addresses that hold less are not worth sweeping. (For the native coin the network fee decides.) */
   sweepMin: Map<string, bigint>
+}
+
+export interface BitcoinSettings extends CommonSettings {
+  family: 'bitcoin'
+  chain: BitcoinChain
+  network: BitcoinNetwork
+  /** Where transactions are read from, and given to: Electrum servers, or a bitcoind. */
+  source: 'electrum' | 'node'
+  /** tcp:// or tls://; the first that answers rightly is used. Empty where none is named. */
+  electrumUrls: string[]
+  /** A file of certificates (PEM) that a tls:// server may have, besides those that every program trusts. */
+  electrumCa?: string
+  /** JSON-RPC of bitcoind, with user and password. */
+  rpcUrl?: string
+  /** A block is final when it and the blocks above it are so many. */
+  confirmations: number
+  /** No transaction of ours offers less, or more, in sat per virtual byte. */
+  minFeeRate: number
+  maxFeeRate: number
+}
+
+export type ChainSettings = EvmSettings | BitcoinSettings
+
+/** Whether a chain has a source of its own, rather than a local chain. */
+export function hasNode(settings: ChainSettings): boolean {
+  if (settings.family === 'evm' || settings.source === 'node') return settings.rpcUrl !== undefined
+  return settings.electrumUrls.length > 0
+}
+
+/** The settings of an EVM chain. Throws for one of another family. */
+export function evmSettings(settings: ChainSettings | undefined): EvmSettings {
+  if (settings?.family !== 'evm') throw new Error(`${settings?.chain.code} is no EVM chain`)
+  return settings
 }
 
 export interface Settings {
@@ -123,12 +196,12 @@ type Environment = Record<string, string | undefined>
 
 /** The names of all variables that have an effect. */
 export function settingNames(): string[] {
-  const ofChains = chains.flatMap(({code, assets}) =>
-    Object.keys(perChain.shape)
+  const ofChains = chains.flatMap(({code, assets, family}) =>
+    Object.keys((family === 'evm' ? evm : bitcoin).shape)
       .filter(name => !name.startsWith('USDC_') || assets.some(({token}) => token === 'USDC'))
       .map(name => `${code}_${name}`),
   )
-  return [...Object.keys(general.shape), ...ofChains]
+  return [...Object.keys(general.shape), ...Object.keys(bitcoinSource.shape), ...ofChains]
 }
 
 /** Reads the file .env of the current directory, if there is one, into the environment. What is set already stays. */
@@ -146,21 +219,25 @@ export function readSettings(environment: Environment = process.env): Settings {
     if (result.success) return result.data
     for (const {path, message} of result.error.issues) {
       const name = String(path[0])
-      const was = name.endsWith('URL') ? '' : ` (it is ${JSON.stringify(given[name])})`
+      const was = /URLS?$/.test(name) ? '' : ` (it is ${JSON.stringify(given[name])})`
       problems.push(`  ${prefix}${name}${was}: ${message}`)
     }
     return given as z.infer<T> // not used: the problems are thrown below
   }
 
   const all = read(general)
-  const byChain = chains.map(chain => ({chain, ...read(perChain, `${chain.code}_`)}))
-  for (const {chain, ...given} of byChain) {
-    for (const name of ['PAYOUT_LIMIT', 'DAILY_LIMIT', 'COLLECT_ABOVE', 'SWEEP_MIN'] as const) {
-      for (const [token, amount] of tokenAmounts(given[name]))
-        if (!baseUnits(chain, token, amount))
-          problems.push(`  ${chain.code}_${name}: ${token}:${amount} is no amount of a token of ${chain.code}`)
+  const {BITCOIN_SOURCE: source} = read(bitcoinSource)
+  const byChain = chains.map(chain => {
+    const prefix = `${chain.code}_`
+    const given = chain.family === 'evm' ? read(evm, prefix) : read(bitcoin, prefix)
+    for (const [name, text] of Object.entries(given)) {
+      if (!['PAYOUT_LIMIT', 'DAILY_LIMIT', 'COLLECT_ABOVE', 'SWEEP_MIN'].includes(name)) continue
+      for (const [token, amount] of tokenAmounts(text as string | undefined))
+        if (baseUnits(chain, token, amount) === undefined)
+          problems.push(`  ${prefix}${name}: ${token}:${amount} is no amount of a token of ${chain.code}`)
     }
-  }
+    return {chain, given}
+  })
   if (problems.length) throw new PermanentError(`settings that cannot be used:\n${problems.join('\n')}`)
 
   return {
@@ -176,7 +253,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     custodyPassphraseFile: all.CUSTODY_PASSPHRASE_FILE,
     payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
     replaceAfterMs: all.REPLACE_AFTER_MS,
-    chains: new Map(byChain.map(chain => [chain.chain.code, chainSettings(chain)])),
+    chains: new Map(byChain.map(({chain, given}) => [chain.code, chainSettings(chain, given, source)])),
   }
 }
 
@@ -193,29 +270,66 @@ function baseUnits(chain: Chain, token: string, amount: string): bigint | undefi
   return BigInt(whole + fraction.padEnd(decimals, '0'))
 }
 
-function chainSettings({chain, ...read}: {chain: Chain} & z.infer<typeof perChain>): ChainSettings {
+type Given = z.infer<typeof evm> | z.infer<typeof bitcoin>
+
+function chainSettings(chain: Chain, given: Given, source: BitcoinSettings['source']): ChainSettings {
+  return chain.family === 'evm'
+    ? evmChain(chain, given as z.infer<typeof evm>)
+    : bitcoinChain(chain, given as z.infer<typeof bitcoin>, source)
+}
+
+function common(chain: Chain, read: Given): CommonSettings {
+  return {
+    startHeight: read.START_HEIGHT,
+    stallTimeoutMs: read.STALL_TIMEOUT_MS ?? chain.stallTimeoutMs,
+    payoutLimit: inBaseUnits(chain, read.PAYOUT_LIMIT),
+    dailyLimit: inBaseUnits(chain, read.DAILY_LIMIT),
+    collectAbove: inBaseUnits(chain, read.COLLECT_ABOVE),
+  }
+}
+
+function evmChain(chain: EvmChain, read: z.infer<typeof evm>): EvmSettings {
   const contracts = chain.assets.flatMap(asset => {
     const contract = (asset.token === 'USDC' && read.USDC_ADDRESS) || asset.contract
     return contract ? ([[contract.toLowerCase(), asset.token]] as const) : []
   })
-  const inBaseUnits = (text?: string) =>
-    new Map(tokenAmounts(text).map(([token, amount]) => [token, baseUnits(chain, token, amount)!]))
   return {
+    family: 'evm',
     chain,
     rpcUrl: read.RPC_URL,
     chainId: read.CHAIN_ID ?? chain.chainId,
     finality: read.FINALITY,
     traces: read.TRACES,
-    startHeight: read.START_HEIGHT,
-    stallTimeoutMs: read.STALL_TIMEOUT_MS ?? chain.stallTimeoutMs,
     tokens: new Map(contracts),
     usdcDomain: {name: read.USDC_DOMAIN_NAME, version: read.USDC_DOMAIN_VERSION},
     maxFeePerGas: BigInt(read.MAX_FEE_GWEI) * 10n ** 9n,
-    payoutLimit: inBaseUnits(read.PAYOUT_LIMIT),
-    dailyLimit: inBaseUnits(read.DAILY_LIMIT),
-    collectAbove: inBaseUnits(read.COLLECT_ABOVE),
-    sweepMin: inBaseUnits(read.SWEEP_MIN ?? (chain.assets.some(({token}) => token === 'USDC') ? 'USDC:1' : '')),
+    sweepMin: inBaseUnits(chain, read.SWEEP_MIN ?? (chain.assets.some(({token}) => token === 'USDC') ? 'USDC:1' : '')),
+    ...common(chain, read),
   }
+}
+
+function bitcoinChain(
+  chain: BitcoinChain,
+  read: z.infer<typeof bitcoin>,
+  source: BitcoinSettings['source'],
+): BitcoinSettings {
+  return {
+    family: 'bitcoin',
+    chain,
+    network: read.NETWORK,
+    source,
+    electrumUrls: read.ELECTRUM_URLS ?? [],
+    electrumCa: read.ELECTRUM_CA,
+    rpcUrl: read.RPC_URL,
+    confirmations: read.FINALITY ?? chain.networks[read.NETWORK].confirmations,
+    minFeeRate: read.MIN_FEE_RATE,
+    maxFeeRate: read.MAX_FEE_RATE,
+    ...common(chain, read),
+  }
+}
+
+function inBaseUnits(chain: Chain, text?: string): Map<string, bigint> {
+  return new Map(tokenAmounts(text).map(([token, amount]) => [token, baseUnits(chain, token, amount)!]))
 }
 
 /** The database that a process of the service was started with. Throws PermanentError where there is none. */

@@ -288,7 +288,10 @@ export class Supervisor {
   #tokens(chain: ChainCode): Record<string, string> {
     const local = this.#localChains.find(candidate => candidate.chain === chain)
     const {chains} = local ? readSettings({...process.env, ...local.identity()}) : this.#settings
-    return Object.fromEntries([...chains.get(chain)!.tokens].map(([contract, token]) => [token, contract]))
+    const settings = chains.get(chain)!
+    return settings.family === 'evm'
+      ? Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))
+      : {}
   }
 
   #record(): void {

@@ -9,7 +9,7 @@ import type {RpcClient} from '@subsquid/rpc-client'
 import {getAddress} from 'viem'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
-import type {ChainSettings} from '../../service/settings.ts'
+import type {EvmSettings} from '../../service/settings.ts'
 import {writeBlocks} from '../match.ts'
 import type {ChainDatabase} from '../store.ts'
 import {logsBloom} from './bloom.ts'
@@ -54,7 +54,7 @@ const fields = {
  * Follows the chain until the process ends: an error that cannot be retried ends it with code 1, and the next start goes on from what
  * was committed.
  */
-export function runProcessor(settings: ChainSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
+export function runProcessor(settings: EvmSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
   routeLogs(log)
   const {chain, tokens, traces} = settings
   const processor = new EvmBatchProcessor()

@@ -5,7 +5,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
-import type {ChainSettings} from '../../service/settings.ts'
+import type {EvmSettings} from '../../service/settings.ts'
 import type {BlockRef, ChainCursor, Cursor} from '../cursor.ts'
 import {patience} from '../finality.ts'
 import type {Node} from './node.ts'
@@ -13,7 +13,7 @@ import type {Node} from './node.ts'
 const retryMs = 1000
 
 /** Waits until blocks can be streamed from where the cursor stands. */
-export async function resume(node: Node, cursor: ChainCursor, settings: ChainSettings, log: Logger): Promise<void> {
+export async function resume(node: Node, cursor: ChainCursor, settings: EvmSettings, log: Logger): Promise<void> {
   let sightings = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
   for (;;) {
     try {
@@ -41,7 +41,7 @@ type Verdict =
   | {kind: 'rewind' | 'rewind_asked'; height: number; message: string; to: BlockRef}
   | {kind: 'fork_below_final'; height: number; message: string; details: object}
 
-async function look(node: Node, cursor: ChainCursor, settings: ChainSettings): Promise<Verdict> {
+async function look(node: Node, cursor: ChainCursor, settings: EvmSettings): Promise<Verdict> {
   const network = `eip155:${settings.chainId}`
   const answered = `eip155:${await node.chainId()}`
   if (answered !== network) {
@@ -66,7 +66,7 @@ async function look(node: Node, cursor: ChainCursor, settings: ChainSettings): P
 async function startFollowing(
   node: Node,
   cursor: ChainCursor,
-  settings: ChainSettings,
+  settings: EvmSettings,
   network: string,
 ): Promise<Verdict> {
   const {startHeight} = settings

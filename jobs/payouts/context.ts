@@ -1,16 +1,25 @@
-// What the tasks of payouts share: the chains that have a node, custody, and how long things may take.
+// What the tasks of payouts share, and the seam between what is the same for every chain (this folder) and what its family decides (evm/,
+// bitcoin/): a PayoutChain. It says what a payout pays with and makes the transactions; when that is asked, how long is waited, and what a
+// worker's death leaves behind is the same for all.
 import type pg from 'pg'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
-import type {ChainSettings, Settings} from '../../service/settings.ts'
-import {Custody} from './custody.ts'
-import {Node} from './node.ts'
+import type {Custody} from './custody.ts'
+import type {Spend} from './spends.ts'
 
 export interface PayoutChain {
-  settings: ChainSettings
-  /** Token code of the native coin. */
-  native: string
-  node: Node
+  /** A step of a payout that is sweeping: begins what has to be swept for it, or takes it to swept. Repeated until that is done. */
+  sweep(to: Context, payout: Payout): Promise<Outcome>
+  /** Begins the payment of a payout that is swept and has none yet; undefined once it is begun. */
+  beginPayment(to: Context, payout: Payout): Promise<Wait | undefined>
+  /** Signed and stored: the next attempt of each of these spends, by id of the spend. Those that get none now wait. */
+  attempt(to: Context, spends: Spend[]): Promise<Map<string, Stored>>
+  /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
+  broadcast(raws: string[]): Promise<(string | undefined)[]>
+  /** Begins sweeps of what lies on addresses for no payout, where the operator wants that. */
+  collect(to: Context): Promise<void>
+  /** Ends what is being asked, and answers nothing any more. */
+  close(): void
 }
 
 export interface Context {
@@ -23,45 +32,73 @@ export interface Context {
   log: Logger
 }
 
-export function openContext(settings: Settings, pool: pg.Pool, log: Logger): Context {
-  const chains = [...settings.chains.values()].flatMap(of => {
-    if (!of.rpcUrl) return []
-    return [[of.chain.code, {settings: of, native: of.chain.assets[0].token, node: new Node(of.rpcUrl)}] as const]
-  })
-  const {payoutTimeoutMs, replaceAfterMs} = settings
-  return {
-    pool,
-    chains: new Map(chains),
-    custody: new Custody(settings.home),
-    payoutTimeoutMs,
-    replaceAfterMs,
-    log,
-  }
+export interface Payout {
+  id: string
+  chain: string
+  token: string
+  status: 'pending' | 'sweeping' | 'swept' | 'paying' | 'completed' | 'failed'
+  merchantId: string
+  amount: bigint
+  recipient: string
+  treasury: string
+  sweepFirst: boolean
+  /** Its deposits are still being stamped. */
+  isStamping: boolean
 }
 
-export async function closeContext({chains, custody}: Context): Promise<void> {
-  for (const {node} of chains.values()) node.close()
-  await custody.close()
+/** A signed transaction that is stored, and may be broadcast. */
+export interface Stored {
+  spendId: string
+  txid: string
+  raw: string
+  ageMs: number
 }
 
-/** Contract of a token; undefined for the native coin. */
-export function contractOf({settings, native}: PayoutChain, token: string): string | undefined {
-  if (token === native) return
-  for (const [contract, code] of settings.tokens) if (code === token) return contract
-  throw new Error(`${settings.chain.code} has no contract for ${token}`)
+export interface Wait {
+  reason: string | null
+  detail?: string
+  ms: number
+  /** The payout fails with this code when it has waited for the same reason for too long. */
+  failsAs?: string
+  failsAfterMs?: number
 }
 
-/** What an address holds of a token at the newest block. */
-export async function balancesOf(chain: PayoutChain, token: string, addresses: string[]): Promise<bigint[]> {
-  if (!addresses.length) return []
-  const contract = contractOf(chain, token)
-  return contract ? await chain.node.tokenBalances(contract, addresses) : await chain.node.nativeBalances(addresses)
+/** What a step came to: the next one at once, or a wait. */
+export type Outcome = 'next' | Wait
+
+export const retryMs = {
+  /** For what nobody tells about: a node that is away, fees, the treasury. */
+  soon: 3000,
+  /** Custody writes each refusal down. An entry of the whitelist wakes the payout at once. */
+  refused: 60_000,
+  /** For what wakes the payout by itself. */
+  told: 15_000,
 }
 
 /** Why nothing new leaves a chain now; undefined if nothing is wrong. */
 export async function whyHalted({pool}: Context, chain: string): Promise<string | undefined> {
   const {rows} = await pool.query<{why: string | null}>('select app.why_halted($1) as why', [chain])
   return rows[0]!.why ?? undefined
+}
+
+/** A payout waits for sweeps as long as one of them is not final. */
+export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
+  const {rows} = await pool.query<{count: number; of: number}>(
+    `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of
+     from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1`,
+    [id],
+  )
+  const {count, of} = rows[0]!
+  return count ? {reason: 'sweeps', detail: `${count} of ${of} sweeps are not final`, ms: retryMs.told} : undefined
+}
+
+/** Has a payout wait for the sweeps of its addresses that are under way for others: on the chain their money may have moved already. */
+export async function awaitOthers({pool}: Context, {id}: Payout): Promise<void> {
+  await pool.query('select app.await_sweeps($1)', [id])
+}
+
+export function shortOfFunds(detail: string): Wait {
+  return {reason: 'insufficient_treasury_funds', detail, ms: retryMs.soon}
 }
 
 /** The result of `work`, or what `otherwise` makes of an error that may pass. */
