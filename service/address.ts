@@ -2,16 +2,9 @@
 // form in which addresses of others are stored and compared.
 import {getAddress, isAddress, zeroAddress} from 'viem'
 import {type ChainCode, findChain} from '../chains/registry.ts'
+import {AddressError} from './errors.ts'
 
-export class AddressError extends Error {
-  override name = 'AddressError'
-  readonly code: 'invalid_address' | 'invalid_checksum'
-
-  constructor(code: AddressError['code'], message: string) {
-    super(message)
-    this.code = code
-  }
-}
+export {AddressError}
 
 /** The address in its display form. Throws AddressError where it is none of the chain; of a chain that cannot run it says nothing. */
 export function displayForm(chain: ChainCode, address: string): string {

@@ -1,4 +1,4 @@
-// The two kinds of failure that callers tell apart.
+// The kinds of failure that callers tell apart.
 
 /** Asking again later may help: a node that lags, a connection that broke. */
 export class RetryableError extends Error {
@@ -8,4 +8,15 @@ export class RetryableError extends Error {
 /** Asking again does not help; the message says what to do. */
 export class PermanentError extends Error {
   override name = 'PermanentError'
+}
+
+/** What somebody wrote is no address of the chain; the message goes on after the address. */
+export class AddressError extends Error {
+  override name = 'AddressError'
+  readonly code: 'invalid_address' | 'invalid_checksum'
+
+  constructor(code: AddressError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
 }
