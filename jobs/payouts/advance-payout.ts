@@ -7,20 +7,18 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../service/step.ts'
-import {type Context, type PayoutChain, retryable, whyHalted} from './context.ts'
-import {gas, offer} from './fees.ts'
-import {paymentCall, paymentGas} from './plan-attempt.ts'
+import {
+  type Context,
+  type Outcome,
+  type Payout,
+  type PayoutChain,
+  retryable,
+  retryMs,
+  untilSwept,
+  type Wait,
+  whyHalted,
+} from './context.ts'
 import {passing} from './sign-attempts.ts'
-import {awaitOthers, beginSweeps, sweepsFor, sweepsUnderWay} from './sweep.ts'
-
-const retryMs = {
-  /** For what nobody tells about: a node that is away, fees, the treasury. */
-  soon: 3000,
-  /** Custody writes each refusal down. An entry of the whitelist wakes the payout at once. */
-  refused: 60_000,
-  /** For what wakes the payout by itself. */
-  told: 15_000,
-}
 
 /** A nonce that nothing is signed for holds up every payment after it: a payout that custody refuses then, though it agreed before, fails. */
 const heldUpMs = 30_000
@@ -34,31 +32,6 @@ const outside = new Set([
 ])
 
 const Payload = z.object({payout_id: z.uuid()})
-
-export interface Payout {
-  id: string
-  chain: string
-  token: string
-  status: 'pending' | 'sweeping' | 'swept' | 'paying' | 'completed' | 'failed'
-  amount: bigint
-  recipient: string
-  treasury: string
-  sweepFirst: boolean
-  /** Its deposits are still being stamped. */
-  isStamping: boolean
-}
-
-interface Wait {
-  reason: string | null
-  detail?: string
-  ms: number
-  /** The payout fails with this code when it has waited for the same reason for too long. */
-  failsAs?: string
-  failsAfterMs?: number
-}
-
-/** What a step came to: the next one at once, or a wait. */
-type Outcome = 'next' | Wait
 
 export function advancePayout(to: Context): Task {
   return async (payload, {abortSignal}) => {
@@ -125,45 +98,12 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
 // --- sweeping ---
 
 async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
-  if (payout.sweepFirst && payout.isStamping) return {reason: 'stamping', ms: retryMs.soon} // its addresses are not all known yet
+  if (payout.sweepFirst && payout.isStamping) return {reason: 'stamping', ms: retryMs.soon} // its deposits are not all known yet
   const before = await untilSwept(to, payout)
   if (before) return before
-  const fees = await offered(chain)
-  if ('reason' in fees) return fees
-  await awaitOthers(to, payout.id)
-  const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
-  const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
-  step('sweep: before begin')
-  const short = await beginSweeps(to, payout, sweeps)
-  step('sweep: after begin')
-  const begun = await untilSwept(to, payout)
-  if (begun) return begun
-  if (short) return {reason: 'insufficient_treasury_funds', detail: short, ms: retryMs.soon}
-  await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
-  return 'next'
-}
-
-async function untilSwept(to: Context, {id}: Payout): Promise<Wait | undefined> {
-  const {count, of} = await sweepsUnderWay(to, id)
-  return count ? {reason: 'sweeps', detail: `${count} of ${of} sweeps are not final`, ms: retryMs.told} : undefined
-}
-
-/** What the treasury lacks of the token itself, in base units. */
-async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Promise<bigint> {
-  const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
-    id,
-    String(networkFee),
-  ])
-  return BigInt(rows[0]!.missing)
-}
-
-async function offered({node, settings}: PayoutChain): Promise<{maxFeePerGas: bigint} | Wait> {
-  const market = await node.feeMarket()
-  const fees = offer(market, settings.maxFeePerGas)
-  if (fees) return fees
-  const [asked, cap] = [market.baseFee + market.priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
-  const detail = `the chain asks for ${asked} gwei, and ${settings.chain.code}_MAX_FEE_GWEI allows ${cap}`
-  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+  // Its addresses may be swept for others: on the chain their money may have moved already.
+  await to.pool.query('select app.await_sweeps($1)', [payout.id])
+  return await chain.sweep(to, payout)
 }
 
 // --- swept ---
@@ -176,36 +116,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   const refusal = await ask(to, payout) // the whitelist may have changed since
   if (refusal) return rows[0] && !passing.has(refusal.reason ?? '') ? {...refusal, failsAfterMs: heldUpMs} : refusal
   if (rows[0]) return begun(rows[0])
-  const fees = await offered(chain)
-  if ('reason' in fees) return fees
-  const least = await shortage(
-    to,
-    'select app.payout_shortage($1, $2) as short',
-    payout,
-    fees.maxFeePerGas * gas.transfer,
-  )
-  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // a node would only say that the treasury cannot pay it
-  const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
-  const limit = paymentGas(estimate!)
-  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
-  step('payment: before begin')
-  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, fees.maxFeePerGas * limit.gas)
-  step('payment: after begin')
-  return short ? await collectFor(to, payout, chain, fees.maxFeePerGas, short) : begun({reason: null, detail: null})
-}
-
-/** Somebody else was paid from what this payout counted on: the merchant's own money, where it still lies on addresses, is fetched. */
-async function collectFor(
-  to: Context,
-  payout: Payout,
-  chain: PayoutChain,
-  feePerGas: bigint,
-  short: Wait,
-): Promise<Wait> {
-  const missing = await shortfall(to, payout, feePerGas * gas.paymentMost)
-  const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
-  await beginSweeps(to, {...payout, id: null}, sweeps)
-  return short
+  return (await chain.beginPayment(to, payout)) ?? begun({reason: null, detail: null})
 }
 
 /** Its nonce is taken; what the payment waits for, the payout does. It is paying as soon as the payment is signed and stored. */
@@ -214,12 +125,6 @@ function begun({reason, detail}: {reason: string | null; detail: string | null})
   if (reason === 'would_revert') return {...common, failsAs: 'timed_out', failsAfterMs: heldUpMs}
   if (reason === null || passing.has(reason) || outside.has(reason)) return common
   return {...common, failsAs: 'custody_rejected', failsAfterMs: heldUpMs}
-}
-
-async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigint): Promise<Wait | undefined> {
-  const {rows} = await to.pool.query<{short: string | null}>(sql, [id, String(networkFee)])
-  const detail = rows[0]!.short
-  return detail ? {reason: 'insufficient_treasury_funds', detail, ms: retryMs.soon} : undefined
 }
 
 // --- waiting ---

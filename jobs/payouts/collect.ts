@@ -1,31 +1,11 @@
 // Sweeps addresses that hold a lot without waiting for a payout, where the operator says how much that is (<CHAIN>_COLLECT_ABOVE). A part of
 // the tick. Safe to run twice, and beside another worker's: of two that begin the same sweep, one does, and the other finds it under way.
-import {type Context, type PayoutChain, whyHalted} from './context.ts'
-import {offer} from './fees.ts'
-import {beginSweeps, sized} from './sweep.ts'
-
-const batch = 200
-
-// Not those that are being swept, nor those whose last sweep came to nothing: trying again would only cost again.
-const collectable = `
-  select h.address, h.amount from app.holding h
-  where h.chain = $1 and h.token = $2 and h.amount >= $3 and h.amount > 0
-    and not exists (select from app.spend s where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep'
-      and (s.status <> 'final' or (s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '1 day')))
-  order by h.amount desc limit ${batch}`
+import {type Context, whyHalted} from './context.ts'
 
 export async function collect(to: Context): Promise<void> {
-  for (const chain of to.chains.values())
-    for (const [token, above] of chain.settings.collectAbove) await collectToken(to, chain, token, above)
-}
-
-async function collectToken(to: Context, chain: PayoutChain, token: string, above: bigint): Promise<void> {
-  const {code} = chain.settings.chain
-  const {rows} = await to.pool.query<{address: string; amount: string}>(collectable, [code, token, String(above)])
-  if (!rows.length || (await whyHalted(to, code))) return
-  const fees = offer(await chain.node.feeMarket(), chain.settings.maxFeePerGas)
-  if (!fees) return // it can wait until fees fall
-  const sweeps = await sized(chain, token, rows, fees.maxFeePerGas)
-  const short = await beginSweeps(to, {id: null, chain: code, token}, sweeps)
-  if (short) to.log.warn({chain: code, token}, `addresses are not collected: ${short}; send some to the treasury`)
+  await Promise.all(
+    [...to.chains].map(async ([code, chain]) => {
+      if (!(await whyHalted(to, code))) await chain.collect(to)
+    }),
+  )
 }

@@ -8,7 +8,7 @@ import type {Custody} from './custody.ts'
 import type {Spend} from './spends.ts'
 
 export interface PayoutChain {
-  /** A step of a payout that is sweeping: begins what has to be swept for it, or takes it to swept. Repeated until that is done. */
+  /** The step of a payout in sweeping, for which no sweep is under way that it knows of: begins those that it needs, or takes it to swept. */
   sweep(to: Context, payout: Payout): Promise<Outcome>
   /** Begins the payment of a payout that is swept and has none yet; undefined once it is begun. */
   beginPayment(to: Context, payout: Payout): Promise<Wait | undefined>
@@ -37,7 +37,6 @@ export interface Payout {
   chain: string
   token: string
   status: 'pending' | 'sweeping' | 'swept' | 'paying' | 'completed' | 'failed'
-  merchantId: string
   amount: bigint
   recipient: string
   treasury: string
@@ -90,11 +89,6 @@ export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | 
   )
   const {count, of} = rows[0]!
   return count ? {reason: 'sweeps', detail: `${count} of ${of} sweeps are not final`, ms: retryMs.told} : undefined
-}
-
-/** Has a payout wait for the sweeps of its addresses that are under way for others: on the chain their money may have moved already. */
-export async function awaitOthers({pool}: Context, {id}: Payout): Promise<void> {
-  await pool.query('select app.await_sweeps($1)', [id])
 }
 
 export function shortOfFunds(detail: string): Wait {

@@ -9,38 +9,36 @@ import {custodyDoor} from '../../service/home.ts'
 
 const timeoutMs = 20_000
 
-/** What custody is asked to sign; the rest it reads itself. */
-export type Intent = (
-  | {intent: 'pay'; payout_id: string}
-  | {intent: 'sweep'; spend_id: string; chain: string; token: string; address: string; amount: string}
-  | {intent: 'withdraw'; spend_id: string}
-  | {intent: 'cancel'; chain: string; sender: string}
-) & {nonce: number; max_fee_per_gas: string; max_priority_fee_per_gas: string; gas_limit: number}
+/** An amount in base units. */
+export const units = z.string().regex(/^\d+$/)
 
-const wei = z.string().regex(/^\d+$/)
-const offered = {max_fee_per_gas: wei, max_priority_fee_per_gas: wei}
+/** What was signed; each family has more to say about it. */
+export interface Signed {
+  ok: true
+  txid: string
+  raw: string
+}
+
 /** `needed`, with fee_too_low: the least that a replacement has to offer. */
-const Refusal = z.object({
-  ok: z.literal(false),
-  code: z.string(),
-  message: z.string(),
-  needed: z.object(offered).optional(),
-})
-/** With the fees and the amount that are in the bytes, which may be those of an earlier signature. */
-const Signed = z.object({
-  ok: z.literal(true),
-  txid: z.string().regex(/^0x[0-9a-f]{64}$/),
-  raw: z.string().regex(/^0x[0-9a-f]+$/),
-  amount: wei,
-  ...offered,
-  gas_limit: z.int(),
-})
-const Result = z.discriminatedUnion('ok', [Signed, Refusal])
-const Signatures = z.object({results: z.array(Result)})
-const Check = z.discriminatedUnion('ok', [z.object({ok: z.literal(true)}), Refusal])
+export interface Refusal<Needed> {
+  ok: false
+  code: string
+  message: string
+  needed?: Needed
+}
 
-export type Result = z.infer<typeof Result>
-export type Signed = z.infer<typeof Signed>
+/** Answers to the intents of a family. */
+export type Answers<S extends Signed, Needed> = z.ZodType<{results: (S | Refusal<Needed>)[]}>
+
+export function answers<S extends Signed, Needed>(signed: z.ZodType<S>, needed: z.ZodType<Needed>): Answers<S, Needed> {
+  const refusal = z.object({ok: z.literal(false), code: z.string(), message: z.string(), needed: needed.optional()})
+  return z.object({results: z.array(z.union([signed, refusal]))})
+}
+
+const Check = z.union([
+  z.object({ok: z.literal(true)}),
+  z.object({ok: z.literal(false), code: z.string(), message: z.string()}),
+])
 
 export class Custody {
   readonly #door: {socket: string; tokenFile: string}
@@ -52,8 +50,11 @@ export class Custody {
   }
 
   /** Up to 200 signatures, in the order of the intents. */
-  async sign(intents: Intent[]): Promise<Result[]> {
-    const {results} = await this.#ask('/sign', {intents}, Signatures)
+  async sign<S extends Signed, Needed>(
+    intents: object[],
+    schema: Answers<S, Needed>,
+  ): Promise<(S | Refusal<Needed>)[]> {
+    const {results} = await this.#ask('/sign', {intents}, schema)
     if (results.length !== intents.length) throw new RetryableError('custody left intents without an answer')
     return results
   }

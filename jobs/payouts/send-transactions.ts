@@ -6,9 +6,7 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../service/step.ts'
-import {type Context, type PayoutChain, retryable, whyHalted} from './context.ts'
-import {type Plan, plan} from './plan-attempt.ts'
-import {type Stored, signAndStore} from './sign-attempts.ts'
+import {type Context, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
 import {dueSpends, type Spend, waitSpend} from './spends.ts'
 
 /** How soon the same bytes are passed on again: after half of their age, within these bounds. */
@@ -64,10 +62,11 @@ async function pass(to: Context, code: string, due: Spend[]): Promise<void> {
   const inBlock = due.filter(spend => spend.isIncluded)
   for (const {id} of inBlock) await waitSpend(to, id, {ms: inBlockCheckMs})
   const open = due.filter(spend => !spend.isIncluded)
-  const signed = await signAndStore(to, await plans(to, chain, open))
+  const signed = await attempts(to, chain, code, open)
   await broadcast(
     to,
     chain,
+    code,
     open.flatMap(spend => signed.get(spend.id) ?? stillWanted(spend)),
   )
 }
@@ -79,25 +78,25 @@ function stillWanted({id, newest, cancelling, isFinal}: Spend): Stored[] {
 }
 
 /** The attempts to be made now: first ones, cancels, and replacements of what the chain leaves lying. */
-async function plans(to: Context, chain: PayoutChain, open: Spend[]): Promise<Plan[]> {
+async function attempts(to: Context, chain: PayoutChain, code: string, open: Spend[]): Promise<Map<string, Stored>> {
   const wanted = open.filter(
     ({newest, cancelling, isStuck, isFinal}) =>
       !isFinal && (!newest || (cancelling && newest.kind !== 'cancel') || isStuck),
   )
-  if (!wanted.length) return []
-  const halted = await whyHalted(to, chain.settings.chain.code)
+  if (!wanted.length) return new Map()
+  const halted = await whyHalted(to, code)
   const why = async (reason: string, detail: string) => {
     for (const {id} of wanted) await waitSpend(to, id, {reason, detail, ms: nodeRetryMs})
-    return []
+    return new Map()
   }
   if (halted) return await why('chain_halted', halted)
-  return await retryable(plan(to, chain, wanted), detail => why('node_unreachable', detail))
+  return await retryable(chain.attempt(to, wanted), detail => why('node_unreachable', detail))
 }
 
-async function broadcast(to: Context, {node, settings}: PayoutChain, attempts: Stored[]): Promise<void> {
+async function broadcast(to: Context, chain: PayoutChain, code: string, attempts: Stored[]): Promise<void> {
   if (!attempts.length) return
   step('send: before broadcast')
-  const answers = await retryable(node.broadcast(attempts.map(({raw}) => raw)), async detail => {
+  const answers = await retryable(chain.broadcast(attempts.map(({raw}) => raw)), async detail => {
     for (const {spendId} of attempts)
       await waitSpend(to, spendId, {reason: 'node_unreachable', detail, ms: nodeRetryMs})
     return undefined
@@ -106,7 +105,7 @@ async function broadcast(to: Context, {node, settings}: PayoutChain, attempts: S
   if (!answers) return
   for (const [i, {txid, ageMs}] of attempts.entries())
     await to.pool.query('select app.record_broadcast($1, $2, $3, $4)', [
-      settings.chain.code,
+      code,
       txid,
       answers[i] ?? null,
       Math.min(Math.max(Math.round(ageMs / 2), broadcastEveryMs.least), broadcastEveryMs.most),

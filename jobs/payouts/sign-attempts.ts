@@ -1,10 +1,8 @@
 // Asks custody for planned attempts and stores what it signs. Promises: nothing that is not stored is returned; what custody signed before,
 // and whose answer was lost, it answers with again, and that is stored then.
 import {step} from '../../service/step.ts'
-import {type Context, retryable} from './context.ts'
-import type {Intent, Result, Signed} from './custody.ts'
-import {most} from './fees.ts'
-import type {Plan} from './plan-attempt.ts'
+import {type Context, retryable, type Stored} from './context.ts'
+import type {Answers, Refusal, Signed} from './custody.ts'
 import {type Spend, waitSpend} from './spends.ts'
 
 const unreachableRetryMs = 2000
@@ -17,33 +15,52 @@ const lateRetryMs = 1000
 /** Refusals that say nothing against what was asked. */
 export const passing = new Set(['journal_ahead', 'fee_above_cap', 'fee_too_low'])
 
-export interface Stored {
-  spendId: string
-  txid: string
-  raw: string
-  ageMs: number
+/** An attempt that can be made now. */
+export interface Plan {
+  spend: Spend
+  kind: 'effect' | 'cancel'
+}
+
+/** What a family's attempts are on the wire, and in the database. */
+export interface Signing<P extends Plan, S extends Signed, Needed> {
+  answers: Answers<S, Needed>
+  intentOf(plan: P): object
+  /** The plan for what custody wants at least, because of something that it signed before and that is not stored here; undefined if that is too much. */
+  dearer(plan: P, needed: Needed): P | undefined
+  /** Stores it as the attempt of this number; false if it comes too late, or costs more than the treasury has. */
+  store(to: Context, plan: P, signed: S, number: number): Promise<boolean>
+  /** What such an attempt needs of the native coin beyond what is reserved, in base units; up to 0 where it came too late. */
+  shortBy(plan: P, signed: S): bigint
 }
 
 /** By id of the spend. Spends whose attempt was not signed, or not stored, wait. */
-export async function signAndStore(to: Context, plans: Plan[]): Promise<Map<string, Stored>> {
+export async function signAndStore<P extends Plan, S extends Signed, Needed>(
+  to: Context,
+  plans: P[],
+  family: Signing<P, S, Needed>,
+): Promise<Map<string, Stored>> {
   const stored = new Map<string, Stored>()
-  const answers = await ask(to, plans)
-  const again: Plan[] = []
+  const answers = await ask(to, plans, family)
+  const again: P[] = []
   for (const [i, answer] of answers.entries()) {
-    const dearer = outbidding(plans[i]!, answer)
+    const dearer = answer.ok || !answer.needed ? undefined : family.dearer(plans[i]!, answer.needed)
     if (dearer) again.push(dearer)
-    else await take(to, plans[i]!, answer, stored)
+    else await take(to, plans[i]!, answer, stored, family)
   }
-  for (const [i, answer] of (await ask(to, again)).entries()) await take(to, again[i]!, answer, stored)
+  for (const [i, answer] of (await ask(to, again, family)).entries()) await take(to, again[i]!, answer, stored, family)
   return stored
 }
 
 /** The answers of custody, in order; none, and all wait, if it does not answer. */
-async function ask(to: Context, plans: Plan[]): Promise<Result[]> {
+async function ask<P extends Plan, S extends Signed, Needed>(
+  to: Context,
+  plans: P[],
+  {answers: schema, intentOf}: Signing<P, S, Needed>,
+): Promise<(S | Refusal<Needed>)[]> {
   if (!plans.length) return []
   step('send: before sign')
   if (plans.some(({spend}) => spend.newest)) step('send: before replace')
-  const answers = await retryable(to.custody.sign(plans.map(intentOf)), async detail => {
+  const answers = await retryable(to.custody.sign(plans.map(intentOf), schema), async detail => {
     for (const {spend} of plans)
       await waitSpend(to, spend.id, {reason: 'custody_unreachable', detail, ms: unreachableRetryMs})
     return []
@@ -52,70 +69,32 @@ async function ask(to: Context, plans: Plan[]): Promise<Result[]> {
   return answers
 }
 
-function intentOf({spend, kind, amount, fees, gasLimit}: Plan): Intent {
-  const offered = {
-    nonce: spend.nonce,
-    max_fee_per_gas: String(fees.maxFeePerGas),
-    max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
-    gas_limit: Number(gasLimit),
-  }
-  const {chain, token, sender} = spend
-  if (kind === 'cancel') return {intent: 'cancel', chain, sender, ...offered}
-  if (spend.kind === 'withdrawal') return {intent: 'withdraw', spend_id: spend.id, ...offered}
-  if (spend.kind === 'payout') return {intent: 'pay', payout_id: spend.payoutId!, ...offered}
-  const sweep = {chain, token, address: spend.source, amount: String(amount)}
-  return {intent: 'sweep', spend_id: spend.id, ...sweep, ...offered}
-}
-
-/** What to ask for where custody signed something with this nonce that is not stored here, and that a cancel has to outbid. */
-function outbidding(plan: Plan, answer: Result): Plan | undefined {
-  if (answer.ok || !answer.needed) return
-  const fees = {
-    maxFeePerGas: most(BigInt(answer.needed.max_fee_per_gas), plan.fees.maxFeePerGas),
-    maxPriorityFeePerGas: most(BigInt(answer.needed.max_priority_fee_per_gas), plan.fees.maxPriorityFeePerGas),
-  }
-  return fees.maxFeePerGas <= plan.cap ? {...plan, fees} : undefined
-}
-
-async function take(to: Context, plan: Plan, answer: Result, stored: Map<string, Stored>): Promise<void> {
+async function take<P extends Plan, S extends Signed, Needed>(
+  to: Context,
+  plan: P,
+  answer: S | Refusal<Needed>,
+  stored: Map<string, Stored>,
+  family: Signing<P, S, Needed>,
+): Promise<void> {
   const {spend} = plan
-  if (!answer.ok) {
-    to.log.warn({spend: spend.id, chain: spend.chain, code: answer.code}, `custody did not sign: ${answer.message}`)
-    const ms = plan.kind === 'cancel' ? cancelRetryMs : refusedRetryMs
-    await waitSpend(to, spend.id, {reason: answer.code, detail: answer.message, ms})
-    // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
-    if (!spend.newest && !spend.cancelling && !passing.has(answer.code))
-      await to.pool.query('select app.cancel_spend($1)', [spend.id])
-    return
-  }
-  if (await isStored(to, plan, answer))
-    stored.set(spend.id, {spendId: spend.id, txid: answer.txid, raw: answer.raw, ageMs: 0})
-  else await waitSpend(to, spend.id, {...tooDear(spend, answer), ms: lateRetryMs})
-}
-
-async function isStored({pool}: Context, {spend, kind}: Plan, signed: Signed): Promise<boolean> {
-  const {rows} = await pool.query<{is_stored: boolean}>(
-    'select app.store_attempt($1, $2, $3, $4, $5, $6, $7, $8, $9) as is_stored',
-    [
-      spend.id,
-      (spend.newest?.number ?? 0) + 1,
-      kind,
-      signed.txid,
-      signed.raw,
-      signed.amount,
-      signed.max_fee_per_gas,
-      signed.max_priority_fee_per_gas,
-      signed.gas_limit,
-    ],
-  )
+  if (!answer.ok) return await refused(to, plan, answer)
+  const isStored = await family.store(to, plan, answer, (spend.newest?.number ?? 0) + 1)
   step('send: after store')
-  return rows[0]!.is_stored
+  if (isStored) stored.set(spend.id, {spendId: spend.id, txid: answer.txid, raw: answer.raw, ageMs: 0})
+  else await waitSpend(to, spend.id, {...tooDear(family.shortBy(plan, answer)), ms: lateRetryMs})
 }
 
-/** An attempt is not stored if it comes too late, which passes, or if the treasury cannot pay what it costs more than was reserved. */
-function tooDear({maxFee}: Spend, {max_fee_per_gas, gas_limit}: Signed): {reason?: string; detail?: string} {
-  const more = BigInt(max_fee_per_gas) * BigInt(gas_limit) - maxFee
+async function refused(to: Context, {spend, kind}: Plan, {code, message}: Refusal<unknown>): Promise<void> {
+  to.log.warn({spend: spend.id, chain: spend.chain, code}, `custody did not sign: ${message}`)
+  const ms = kind === 'cancel' ? cancelRetryMs : refusedRetryMs
+  await waitSpend(to, spend.id, {reason: code, detail: message, ms})
+  // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
+  if (!spend.newest && !spend.cancelling && !passing.has(code))
+    await to.pool.query('select app.cancel_spend($1)', [spend.id])
+}
+
+function tooDear(more: bigint): {reason?: string; detail?: string} {
   return more > 0n
-    ? {reason: 'insufficient_treasury_funds', detail: `${more} wei more are needed for the network fee`}
+    ? {reason: 'insufficient_treasury_funds', detail: `${more} base units more are needed for the network fee`}
     : {}
 }

@@ -1,14 +1,12 @@
 // Spends as the worker reads them: what each is for, its newest attempt, and what the indexer saw of it.
-import type {Context} from './context.ts'
-import type {Fees} from './fees.ts'
+import type pg from 'pg'
 
-export interface Attempt extends Fees {
+export interface Attempt {
   number: number
   kind: 'effect' | 'cancel'
   txid: string
   raw: string
   amount: bigint
-  gasLimit: bigint
   /** Since it was stored. */
   ageMs: number
 }
@@ -41,17 +39,7 @@ interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
   amount: string
   maxFee: string
   holding: string
-  newest: {
-    number: number
-    kind: 'effect' | 'cancel'
-    txid: string
-    raw: string
-    amount: string
-    fee: string
-    tip: string
-    gas: string
-    age: number
-  } | null
+  newest: (Omit<Attempt, 'amount'> & {amount: string}) | null
 }
 
 // A chain that stands still, or an indexer that does, makes nothing stuck: a replacement would change nothing. Nor does a lower nonce that
@@ -64,8 +52,7 @@ const due = `
       select from app.spend b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
         and not exists (select from chain.inclusion i where i.chain = b.chain and i.sender = b.sender and i.nonce = b.nonce)) as "isStuck",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
-      'amount', n.amount::text, 'fee', n.max_fee_per_gas::text, 'tip', n.max_priority_fee_per_gas::text, 'gas', n.gas_limit::text,
-      'age', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
+      'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
   from (select * from app.spend where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
   left join lateral (
     select * from app.outbound_tx o where o.spend_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
@@ -75,32 +62,24 @@ const due = `
   order by s.sender, s.nonce`
 
 /** What is due on a chain, in the order of senders and nonces. */
-export async function dueSpends({pool, replaceAfterMs}: Context, chain: string, most: number): Promise<Spend[]> {
+export async function dueSpends(
+  {pool, replaceAfterMs}: {pool: pg.Pool; replaceAfterMs: number},
+  chain: string,
+  most: number,
+): Promise<Spend[]> {
   const {rows} = await pool.query<Row>({name: 'due_spends', text: due, values: [chain, most, replaceAfterMs]})
   return rows.map(({newest, ...row}) => ({
     ...row,
     amount: BigInt(row.amount),
     maxFee: BigInt(row.maxFee),
     holding: BigInt(row.holding),
-    newest: newest
-      ? {
-          number: newest.number,
-          kind: newest.kind,
-          txid: newest.txid,
-          raw: newest.raw,
-          amount: BigInt(newest.amount),
-          maxFeePerGas: BigInt(newest.fee),
-          maxPriorityFeePerGas: BigInt(newest.tip),
-          gasLimit: BigInt(newest.gas),
-          ageMs: newest.age,
-        }
-      : undefined,
+    newest: newest ? {...newest, amount: BigInt(newest.amount)} : undefined,
   }))
 }
 
 /** Notes what a spend waits for, nothing where there is no reason, and when it is looked at again. */
 export async function waitSpend(
-  {pool}: Context,
+  {pool}: {pool: pg.Pool},
   id: string,
   {reason, detail, ms}: {reason?: string; detail?: string; ms: number},
 ): Promise<void> {

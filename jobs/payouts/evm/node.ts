@@ -4,7 +4,8 @@
 import {once} from 'node:events'
 import {type CallOptions, RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
-import {RetryableError} from '../../service/errors.ts'
+import {RetryableError} from '../../../service/errors.ts'
+import type {EvmSettings} from '../../../service/settings.ts'
 import type {FeeMarket} from './fees.ts'
 
 const timeoutMs = 10_000
@@ -21,6 +22,14 @@ const quantity = z
   .transform(hex => (hex === '0x' ? 0n : BigInt(hex)))
 const Block = z.object({baseFeePerGas: quantity})
 const Txid = z.string()
+
+/** A chain of the family, and its node. */
+export interface Evm {
+  settings: EvmSettings
+  /** Token code of the native coin. */
+  native: string
+  node: Node
+}
 
 export interface Call {
   from: string
@@ -138,6 +147,20 @@ function read<T>(schema: z.ZodType<T>, answer: Answer, method: string): T {
 /** Whether an estimate failed because of what was asked, and not because of the node. 3 is what nodes use for a revert. */
 function isAboutTheCall({code, message}: {code: number; message: string}): boolean {
   return code === 3 || /revert|insufficient|exceeds|out of gas|gas required|VM execution/i.test(message)
+}
+
+/** Contract of a token; undefined for the native coin. */
+export function contractOf({settings, native}: Evm, token: string): string | undefined {
+  if (token === native) return
+  for (const [contract, code] of settings.tokens) if (code === token) return contract
+  throw new Error(`${settings.chain.code} has no contract for ${token}`)
+}
+
+/** What an address holds of a token at the newest block. */
+export async function balancesOf(chain: Evm, token: string, addresses: string[]): Promise<bigint[]> {
+  if (!addresses.length) return []
+  const contract = contractOf(chain, token)
+  return contract ? await chain.node.tokenBalances(contract, addresses) : await chain.node.nativeBalances(addresses)
 }
 
 /** The call data of transfer(address,uint256). */

@@ -1,13 +1,17 @@
 // The next attempt of each spend: its kind, amount, fees and gas. Promises: the same nonce every time; what replaces an attempt outbids it;
 // nothing is offered above the operator's cap; where there is no attempt to be made now, the spend says why.
-import {type Context, contractOf, type PayoutChain} from './context.ts'
+import type {Context} from '../context.ts'
+import type {Plan} from '../sign-attempts.ts'
+import {type Spend, waitSpend} from '../spends.ts'
 import {type FeeMarket, type Fees, gas, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
-import {type Call, tokenTransfer} from './node.ts'
-import {type Spend, waitSpend} from './spends.ts'
+import {type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
 
-export interface Plan {
-  spend: Spend
-  kind: 'effect' | 'cancel'
+/** What an earlier attempt offers. */
+interface Offered extends Fees {
+  gasLimit: bigint
+}
+
+export interface EvmPlan extends Plan {
   amount: bigint
   fees: Fees
   gasLimit: bigint
@@ -18,58 +22,78 @@ export interface Plan {
 const retryMs = 5000
 
 /** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
-export async function plan(to: Context, chain: PayoutChain, spends: Spend[]): Promise<Plan[]> {
+export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<EvmPlan[]> {
   const cap = chain.settings.maxFeePerGas
   const market = await chain.node.feeMarket()
   const now = offer(market, cap)
-  const priced: Plan[] = []
+  const earlier = await earlierOffers(to, spends)
+  const priced: EvmPlan[] = []
   for (const spend of spends) {
-    const fees = feesOf(spend, chain, market, now, cap)
+    const before = earlier.get(spend.id)
+    const fees = feesOf(spend, chain, market, now, cap, before)
     const kind = spend.cancelling ? 'cancel' : 'effect'
     const amount = spend.cancelling ? 0n : (spend.newest?.amount ?? spend.amount)
-    if (fees) priced.push({spend, kind, amount, fees, gasLimit: gasOf(spend, chain), cap})
+    if (fees) priced.push({spend, kind, amount, fees, gasLimit: gasOf(spend, chain, before), cap})
     else await waitSpend(to, spend.id, {reason: 'fee_above_cap', detail: aboveCap(chain, market), ms: retryMs})
   }
   return await withinFunds(to, chain, await withEstimates(to, chain, priced))
 }
 
+/** What the newest attempt of each spend offers, by id of the spend. */
+async function earlierOffers({pool}: Context, spends: Spend[]): Promise<Map<string, Offered>> {
+  const newest = spends.flatMap(spend => spend.newest ?? [])
+  if (!newest.length) return new Map()
+  const {rows} = await pool.query<{spend_id: string; fee: string; tip: string; gas: string}>(
+    `select spend_id, max_fee_per_gas as fee, max_priority_fee_per_gas as tip, gas_limit as gas from app.outbound_tx
+     where chain = $1 and txid = any($2)`,
+    [spends[0]!.chain, newest.map(({txid}) => txid)],
+  )
+  return new Map(
+    rows.map(({spend_id, fee, tip, gas}) => [
+      spend_id,
+      {maxFeePerGas: BigInt(fee), maxPriorityFeePerGas: BigInt(tip), gasLimit: BigInt(gas)},
+    ]),
+  )
+}
+
 function feesOf(
-  {newest, maxFee, ...spend}: Spend,
-  chain: PayoutChain,
+  {maxFee, ...spend}: Spend,
+  chain: Evm,
   {baseFee, priorityFee}: FeeMarket,
   now: Fees | undefined,
   cap: bigint,
+  earlier: Offered | undefined,
 ): Fees | undefined {
-  if (newest) return outbid(newest, now, cap)
+  if (earlier) return outbid(earlier, now, cap)
   // The amount of a native sweep was chosen together with its fee: as long as that fee will do, it stays.
   const chosen = maxFee / gas.transfer
   const isChosen = isNativeSweep(spend, chain) && chosen >= baseFee + priorityFee && chosen <= cap
   return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
 }
 
-function aboveCap({settings}: PayoutChain, {baseFee, priorityFee}: FeeMarket): string {
+function aboveCap({settings}: Evm, {baseFee, priorityFee}: FeeMarket): string {
   const code = settings.chain.code
   const [asked, cap] = [baseFee + priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
   return `the chain asks for ${asked} gwei, a replacement for an eighth more than before, and ${code}_MAX_FEE_GWEI allows ${cap}`
 }
 
 /** 0 where it has to be estimated. */
-function gasOf({cancelling, newest, ...spend}: Spend, chain: PayoutChain): bigint {
+function gasOf({cancelling, ...spend}: Spend, chain: Evm, earlier: Offered | undefined): bigint {
   if (cancelling) return gas.transfer
-  if (newest) return newest.gasLimit
+  if (earlier) return earlier.gasLimit
   if (spend.kind !== 'sweep') return 0n
   return isNativeSweep(spend, chain) ? gas.transfer : gas.authorization
 }
 
-function isNativeSweep({kind, token}: {kind: string; token: string}, {native}: PayoutChain): boolean {
+function isNativeSweep({kind, token}: {kind: string; token: string}, {native}: Evm): boolean {
   return kind === 'sweep' && token === native
 }
 
 /** Payments go to addresses that may hold code: what they use is asked for, and one that would fail is not made. */
-async function withEstimates(to: Context, chain: PayoutChain, plans: Plan[]): Promise<Plan[]> {
+async function withEstimates(to: Context, chain: Evm, plans: EvmPlan[]): Promise<EvmPlan[]> {
   const open = plans.filter(({gasLimit}) => gasLimit === 0n)
   const estimates = open.length ? await chain.node.estimates(open.map(({spend}) => paymentCall(chain, spend))) : []
-  const refused = new Set<Plan>()
+  const refused = new Set<EvmPlan>()
   for (const [i, item] of open.entries()) {
     const limit = paymentGas(estimates[i]!)
     if ('gas' in limit) {
@@ -84,7 +108,7 @@ async function withEstimates(to: Context, chain: PayoutChain, plans: Plan[]): Pr
 
 /** The call that a payment or a withdrawal makes. */
 export function paymentCall(
-  chain: PayoutChain,
+  chain: Evm,
   {token, amount, source, recipient}: Pick<Spend, 'token' | 'amount' | 'source' | 'recipient'>,
 ): Call {
   const contract = contractOf(chain, token)
@@ -102,14 +126,14 @@ export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: b
 }
 
 /** A native sweep pays its fee out of what it moves: with a higher fee it moves less, and if nothing is left it is given up. */
-async function withinFunds(to: Context, chain: PayoutChain, plans: Plan[]): Promise<Plan[]> {
-  const feeOf = ({fees, gasLimit}: Plan) => fees.maxFeePerGas * gasLimit
+async function withinFunds(to: Context, chain: Evm, plans: EvmPlan[]): Promise<EvmPlan[]> {
+  const feeOf = ({fees, gasLimit}: EvmPlan) => fees.maxFeePerGas * gasLimit
   const tight = plans.filter(
     item => item.kind === 'effect' && isNativeSweep(item.spend, chain) && feeOf(item) > item.spend.maxFee,
   )
   if (!tight.length) return plans
   const balances = await chain.node.nativeBalances(tight.map(({spend}) => spend.source))
-  const refused = new Set<Plan>()
+  const refused = new Set<EvmPlan>()
   for (const [i, item] of tight.entries()) {
     const balance = balances[i]!
     const {spend} = item

@@ -1,7 +1,8 @@
 // Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose
 // last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat: an address that is being swept is waited for.
-import {balancesOf, type Context, contractOf, type PayoutChain} from './context.ts'
+import type {Context} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
+import {balancesOf, contractOf, type Evm} from './node.ts'
 
 /** Addresses that are looked at, and begun, at once. */
 const batch = 200
@@ -18,23 +19,13 @@ interface Holding {
   amount: string
 }
 
-/** How many of the sweeps that a payout waits for are not final. */
-export async function sweepsUnderWay({pool}: Context, payoutId: string): Promise<{count: number; of: number}> {
-  const {rows} = await pool.query<{count: number; of: number}>(
-    `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of
-     from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1`,
-    [payoutId],
-  )
-  return rows[0]!
-}
-
 /**
  * The sweeps of a payout: the largest first, until they bring `missing` base units; all of them if that is undefined. Each address once: what
  * arrives after the claim is not the payout's.
  */
 export async function sweepsFor(
   to: Context,
-  chain: PayoutChain,
+  chain: Evm,
   payout: {id: string; token: string},
   feePerGas: bigint,
   missing: bigint | undefined,
@@ -58,17 +49,12 @@ export async function sweepsFor(
 }
 
 /** An address with less of a token is not worth sweeping. */
-export function worthwhile(chain: PayoutChain, token: string, feePerGas: bigint): bigint {
+export function worthwhile(chain: Evm, token: string, feePerGas: bigint): bigint {
   return contractOf(chain, token) ? (chain.settings.sweepMin.get(token) ?? 1n) : 3n * gas.transfer * feePerGas + 1n
 }
 
 /** What each address can give, at the newest block; those that are not worth it are left out. */
-export async function sized(
-  chain: PayoutChain,
-  token: string,
-  holdings: Holding[],
-  feePerGas: bigint,
-): Promise<Sweep[]> {
+export async function sized(chain: Evm, token: string, holdings: Holding[], feePerGas: bigint): Promise<Sweep[]> {
   const balances = await balancesOf(
     chain,
     token,
@@ -84,11 +70,6 @@ export async function sized(
       : amount > 0n && amount >= worthwhile(chain, token, feePerGas)
     return isWorth ? [{address, amount, maxFee}] : []
   })
-}
-
-/** Has a payout wait for the sweeps of its addresses that are under way for others: on the chain their money may have moved already. */
-export async function awaitOthers({pool}: Context, payoutId: string): Promise<void> {
-  await pool.query('select app.await_sweeps($1)', [payoutId])
 }
 
 /** Takes the nonces. Returns what is short of network fees; the sweeps before that were begun. */

@@ -1,0 +1,102 @@
+// The payout chain of the EVM family: accounts, whose money lies on addresses of its own and is swept to the treasury before it is paid from
+// there, by transactions that take the next nonce of their sender.
+
+import type {EvmSettings} from '../../../service/settings.ts'
+import {step} from '../../../service/step.ts'
+import {
+  type Context,
+  type Outcome,
+  type Payout,
+  type PayoutChain,
+  retryMs,
+  shortOfFunds,
+  untilSwept,
+  type Wait,
+} from '../context.ts'
+import {signAndStore} from '../sign-attempts.ts'
+import {collectToken} from './collect.ts'
+import {gas, offer} from './fees.ts'
+import {type Evm, Node} from './node.ts'
+import {paymentCall, paymentGas, plan} from './plan-attempt.ts'
+import {signing} from './signing.ts'
+import {beginSweeps, sweepsFor} from './sweep.ts'
+
+export function openEvm(settings: EvmSettings, rpcUrl: string): PayoutChain {
+  const chain: Evm = {settings, native: settings.chain.assets[0].token, node: new Node(rpcUrl)}
+  return {
+    sweep: (to, payout) => sweep(to, payout, chain),
+    beginPayment: (to, payout) => beginPayment(to, payout, chain),
+    attempt: async (to, spends) => await signAndStore(to, await plan(to, chain, spends), signing),
+    broadcast: raws => chain.node.broadcast(raws),
+    collect: async to => {
+      for (const [token, above] of settings.collectAbove) await collectToken(to, chain, token, above)
+    },
+    close: () => chain.node.close(),
+  }
+}
+
+async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> {
+  const fees = await offered(chain)
+  if ('reason' in fees) return fees
+  const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
+  const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
+  step('sweep: before begin')
+  const short = await beginSweeps(to, payout, sweeps)
+  step('sweep: after begin')
+  const begun = await untilSwept(to, payout)
+  if (begun) return begun
+  if (short) return shortOfFunds(short)
+  await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
+  return 'next'
+}
+
+/** What the treasury lacks of the token itself, in base units. */
+async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Promise<bigint> {
+  const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
+    id,
+    String(networkFee),
+  ])
+  return BigInt(rows[0]!.missing)
+}
+
+async function offered({node, settings}: Evm): Promise<{maxFeePerGas: bigint} | Wait> {
+  const market = await node.feeMarket()
+  const fees = offer(market, settings.maxFeePerGas)
+  if (fees) return fees
+  const [asked, cap] = [market.baseFee + market.priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
+  const detail = `the chain asks for ${asked} gwei, and ${settings.chain.code}_MAX_FEE_GWEI allows ${cap}`
+  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+}
+
+async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wait | undefined> {
+  const fees = await offered(chain)
+  if ('reason' in fees) return fees
+  const least = await shortage(
+    to,
+    'select app.payout_shortage($1, $2) as short',
+    payout,
+    fees.maxFeePerGas * gas.transfer,
+  )
+  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // a node would only say that the treasury cannot pay it
+  const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
+  const limit = paymentGas(estimate!)
+  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
+  step('payment: before begin')
+  const short = await shortage(to, 'select app.begin_payment($1, $2) as short', payout, fees.maxFeePerGas * limit.gas)
+  step('payment: after begin')
+  return short && (await collectFor(to, payout, chain, fees.maxFeePerGas, short))
+}
+
+async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigint): Promise<Wait | undefined> {
+  const {rows} = await to.pool.query<{short: string | null}>(sql, [id, String(networkFee)])
+  const detail = rows[0]!.short
+  return detail ? shortOfFunds(detail) : undefined
+}
+
+/** Somebody else was paid from what this payout counted on: the merchant's own money, where it still lies on addresses, is fetched. */
+async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bigint, short: Wait): Promise<Wait> {
+  const missing = await shortfall(to, payout, feePerGas * gas.paymentMost)
+  const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
+  await beginSweeps(to, {...payout, id: null}, sweeps)
+  return short
+}
