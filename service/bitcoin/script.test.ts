@@ -76,6 +76,7 @@ describe('is refused:', () => {
     ['mixed case', testnet4, 'tb1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vq47Zagq'],
     ['mixed case in the prefix alone', testnet4, 'Tb1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3q0sl5k7'],
     ['more than 4 bits of padding', mainnet, 'bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7v07qwwzcrf'],
+    ['5 bits of padding, all zero', testnet4, 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kqaap4mk'],
     ['padding that is not zero', testnet4, 'tb1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vpggkg4j'],
     ['nothing after the prefix', mainnet, 'bc1gmk9yu'],
     ['version 1 with 40 bytes', mainnet, 'bc1pw508d6qejxtdg4y5r3zarvary0c5xw7kw508d6qejxtdg4y5r3zarvary0c5xw7kt5nd6y'],
