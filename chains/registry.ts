@@ -13,6 +13,8 @@ export interface Asset {
   decimals: number
   /** ERC-20 contract on the public network; absent for the native coin. */
   contract?: string
+  /** The smallest net amount of a payout, in base units; 1 where it is absent. */
+  minPayout?: bigint
 }
 
 interface CommonChain {
@@ -111,7 +113,8 @@ export const chains: Chain[] = [
         confirmations: 2,
       },
     },
-    assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8}],
+    // Nodes pass on no output that is smaller (dust), whatever the kind of address.
+    assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8, minPayout: 546n}],
     stallTimeoutMs: 7_200_000, // blocks an hour apart are nothing special
     pollIntervalMs: 1000,
   },

@@ -448,6 +448,7 @@ create table app.address (
   constraint user_and_merchant CHECK (((user_id IS NULL) = (merchant_id IS NULL)))
 );
 CREATE INDEX address_user ON app.address USING btree (user_id);
+CREATE TRIGGER announce_address AFTER INSERT ON app.address FOR EACH ROW WHEN ((new.chain = 'BTC'::text)) EXECUTE FUNCTION app.announce_address();
 
 -- Debts of merchants and what cancels them: a deposit that was lost after it was paid out. The next payout claims them with the deposits.
 create table app.adjustment (
@@ -590,9 +591,9 @@ create table app.deposit (
   address text not null, -- Our address.
   txid text not null, -- Transaction id.
   output_index integer not null, -- Position inside the transaction (see chain.transfer).
-  block_height integer not null, -- Block that holds it, or last held it.
-  block_hash text not null, -- Hash of that block.
-  status text not null, -- pending: in a block that may still leave the chain. final: counts. reorged: its block left the chain.
+  block_height integer, -- Block that holds it, or last held it; null while it is in none.
+  block_hash text, -- Hash of that block; null while it is in none.
+  status text not null, -- pending: in a block that may still leave the chain, or in none yet. final: counts. reorged: its block left the chain, or it will never be in one.
   credited boolean not null, -- True if it counts for the merchant; decided when it is first seen.
   version integer not null, -- Number of changes of status so far.
   settlement_id uuid, -- The payout that collected it; null until then.
@@ -729,17 +730,41 @@ create table app.outbound_tx (
   source text not null, -- Address that the amount is taken from.
   recipient text not null, -- Address that it goes to.
   amount numeric(78,0) not null, -- How much, in base units; 0 for a cancel.
-  max_fee_per_gas numeric(78,0) not null, -- Highest price per unit of gas, in wei.
-  max_priority_fee_per_gas numeric(78,0) not null, -- Highest tip per unit of gas, in wei.
-  gas_limit bigint not null, -- Most units of gas that it may use.
+  max_fee_per_gas numeric(78,0), -- Highest price per unit of gas, in wei; null on Bitcoin.
+  max_priority_fee_per_gas numeric(78,0), -- Highest tip per unit of gas, in wei; null on Bitcoin.
+  gas_limit bigint, -- Most units of gas that it may use; null on Bitcoin.
   stored_at timestamp with time zone not null default clock_timestamp(), -- When it was stored.
   broadcast_at timestamp with time zone, -- When it was last given to a node; null if never.
   broadcast_error text, -- What the node answered then; it proves nothing.
+  fee numeric(78,0), -- On Bitcoin: the fee that it pays, in sat.
+  vsize integer, -- On Bitcoin: its size in virtual bytes.
   constraint outbound_tx_pkey PRIMARY KEY (chain, txid),
   constraint outbound_tx_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
   constraint outbound_tx_spend_id_attempt_key UNIQUE (spend_id, attempt),
-  constraint outbound_tx_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id)
+  constraint outbound_tx_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id),
+  constraint priced CHECK (((max_fee_per_gas IS NULL) <> (fee IS NULL)))
 );
+
+-- Final outputs of ours on chains that have them. Free ones are in no spend and not spent.
+create table app.output (
+  chain text not null, -- Chain code.
+  txid text not null, -- The transaction that made it.
+  vout integer not null, -- Its position there.
+  address text not null, -- Our address.
+  merchant_id uuid, -- The merchant whose user's address it is; null for the treasury's.
+  amount numeric(78,0) not null, -- Amount in base units.
+  spend_id uuid, -- The spend that has it reserved, or spent it.
+  from_attempt integer, -- The attempt of that spend from which on it is an input.
+  spent_by text, -- The final transaction that spent it.
+  constraint output_pkey PRIMARY KEY (chain, txid, vout),
+  constraint output_amount_check CHECK ((amount > (0)::numeric)),
+  constraint output_check CHECK (((spend_id IS NULL) = (from_attempt IS NULL))),
+  constraint output_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint output_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id)
+);
+CREATE INDEX output_free ON app.output USING btree (chain, merchant_id, amount DESC) WHERE ((spend_id IS NULL) AND (spent_by IS NULL));
+CREATE INDEX output_spend ON app.output USING btree (spend_id) WHERE (spend_id IS NOT NULL);
+CREATE INDEX output_unspent ON app.output USING btree (chain, address) WHERE (spent_by IS NULL);
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
 create table app.payout (
@@ -814,10 +839,10 @@ create table app.spend (
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
-  source text not null, -- Address that the amount is taken from.
+  source text not null, -- Address that the amount is taken from; of a sweep on Bitcoin, its lead.
   recipient text not null, -- Address that it goes to.
-  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source.
-  nonce integer not null, -- The nonce of the sender that it uses.
+  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.
+  nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
   payout_id uuid, -- The payout that it pays, or that the sweep was made for.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept.
   status text not null default 'allocated'::text, -- allocated, live or final.
@@ -833,6 +858,7 @@ create table app.spend (
   next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final, unless its block was taken away by a rewind.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
   final_at timestamp with time zone, -- When it became final.
+  swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; as long as it is under way, so much less is reserved.
   constraint spend_pkey PRIMARY KEY (id),
   constraint spend_amount_check CHECK ((amount > (0)::numeric)),
   constraint spend_chain_sender_nonce_key UNIQUE (chain, sender, nonce),
@@ -1132,7 +1158,7 @@ create view app.ledger_audit as
                  SELECT s.chain,
                     s.token,
                     0,
-                    s.amount
+                    s.amount - s.swept_in
                    FROM app.spend s
                      LEFT JOIN app.payout p ON p.id = s.payout_id
                   WHERE s.status <> 'final'::text AND (s.kind = 'withdrawal'::text OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
@@ -1142,7 +1168,7 @@ create view app.ledger_audit as
                     0,
                     s.max_fee
                    FROM app.spend s
-                  WHERE s.status <> 'final'::text AND s.sender = app.treasury_address(s.chain)) r
+                  WHERE s.status <> 'final'::text AND (s.sender = app.treasury_address(s.chain) OR app.uses_outputs(s.chain))) r
           GROUP BY r.chain, r.token
         UNION ALL
          SELECT 'share_reserved'::text,
@@ -1163,7 +1189,7 @@ create view app.ledger_audit as
                     p.token,
                     p.merchant_id,
                     0,
-                    p.gross
+                    p.gross - s.swept_in
                    FROM app.payout p
                      JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
                   WHERE p.status = ANY (ARRAY['swept'::text, 'paying'::text])) r
@@ -1215,6 +1241,46 @@ create view app.ledger_audit as
                    FROM entry
                   WHERE entry.account = 'payout'::text) p
           GROUP BY p.chain, p.token, p.merchant_id
+        UNION ALL
+         SELECT 'output'::text,
+            u.chain,
+            u.token,
+            NULL::uuid,
+            u.address,
+            sum(u.kept) AS sum,
+            sum(u.posted) AS sum
+           FROM ( SELECT u_1.chain,
+                    app.native_token(u_1.chain) AS token,
+                    u_1.address,
+                    u_1.amount AS kept,
+                    0 AS posted
+                   FROM app.output u_1
+                  WHERE u_1.spent_by IS NULL AND u_1.merchant_id IS NOT NULL
+                UNION ALL
+                 SELECT h.chain,
+                    h.token,
+                    h.address,
+                    0,
+                    h.amount
+                   FROM app.holding h
+                  WHERE app.uses_outputs(h.chain)
+                UNION ALL
+                 SELECT u_1.chain,
+                    app.native_token(u_1.chain) AS native_token,
+                    NULL::text,
+                    u_1.amount,
+                    0
+                   FROM app.output u_1
+                  WHERE u_1.spent_by IS NULL AND u_1.merchant_id IS NULL
+                UNION ALL
+                 SELECT t.chain,
+                    t.token,
+                    NULL::text,
+                    0,
+                    t.balance
+                   FROM app.treasury t
+                  WHERE app.uses_outputs(t.chain)) u
+          GROUP BY u.chain, u.token, u.address
         )
  SELECT what,
     chain,
@@ -1225,13 +1291,40 @@ create view app.ledger_audit as
     posted
    FROM compared
   WHERE kept <> posted;
---   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance) or payout (claimed).
+--   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed) or output (unspent outputs against the holding of an address, or the treasury).
 --   chain text: Chain code.
 --   token text: Token code.
 --   merchant_id uuid: The merchant, where it is about one.
 --   address text: The address, where it is about one.
 --   kept numeric: As it is kept, in base units.
 --   posted numeric: As the ledger has it.
+
+-- Transactions in a block that use what a spend uses: its nonce, or any of its outputs. Some are there more than once.
+create view app.spend_inclusion as
+ SELECT s.id AS spend_id,
+    i.chain,
+    i.txid,
+    i.block_height,
+    i.success,
+    i.fee
+   FROM app.spend s
+     JOIN chain.inclusion i ON i.chain = s.chain AND i.sender = s.sender AND i.nonce = s.nonce
+UNION ALL
+ SELECT u.spend_id,
+    i.chain,
+    i.txid,
+    i.block_height,
+    i.success,
+    i.fee
+   FROM app.output u
+     JOIN chain.inclusion i ON i.chain = u.chain AND i.sender = ((u.txid || ':'::text) || u.vout) AND i.nonce = 0
+  WHERE u.spend_id IS NOT NULL;
+--   spend_id uuid: The spend.
+--   chain text: Chain code.
+--   txid text: The transaction.
+--   block_height integer: Its block.
+--   success boolean: Whether it had its effect.
+--   fee numeric(78,0): What it cost.
 
 create sequence app.event_sequence as bigint;
 
@@ -1276,6 +1369,50 @@ AS $function$
   on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
 $function$;
 
+-- Reserves more outputs for the next attempt of a spend; false if that came too late, or one is not free.
+CREATE OR REPLACE FUNCTION app.add_inputs(of_spend uuid, number integer, inputs text[])
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  s app.spend;
+  p app.payout;
+  found_outputs record;
+begin
+  select * into s from app.spend x where x.id = of_spend;
+  select * into p from app.payout o where o.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.spend x where x.id = of_spend for update;
+  if s.status = 'final' or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
+  if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
+  perform app.reserve_outputs(s.chain, inputs, s.id, number);
+  if s.kind = 'payout' and p.status in ('swept', 'paying') then
+    perform app.set_swept_in(s, least(s.swept_in + found_outputs.of_addresses, p.gross));
+  end if;
+  return true;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+begin
+  insert into app.output (chain, txid, vout, address, merchant_id, amount)
+  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount
+  from app.deposit d
+  where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
+  on conflict do nothing;
+  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
+  if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
+    perform custody.reserve_recovered(of_chain);
+  end if;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.add_share(of_chain text, of_token text, of_merchant uuid, more numeric, more_reserved numeric)
  RETURNS void
  LANGUAGE sql
@@ -1312,6 +1449,17 @@ begin
   perform app.lock_pair(d.merchant_id, d.chain, d.token);
   insert into app.adjustment (merchant_id, chain, token, amount, deposit_id, reason) values (d.merchant_id, d.chain, d.token, more, d.id, why);
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, more, 0);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.announce_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform pg_notify('address_added', new.address);
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.announce_disabled()
@@ -1361,6 +1509,121 @@ AS $function$
     and (not p.sweep_first or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
   on conflict do nothing
 $function$;
+
+-- Reserves the outputs that a payout is paid from, and takes it from sweeping to swept; returns what is short, or null. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  s app.spend;
+  found_outputs record;
+  brought numeric;
+  short text;
+  lead text;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.status = 'sweeping' for update;
+  if p.id is null or exists (select from app.payout_sweep l join app.spend x on x.id = l.spend_id where l.payout_id = p.id and x.status <> 'final')
+    or (p.sweep_first and exists (select from app.claim c where c.payout_id = p.id and c.kind = 'claim' and c.finished_at is null)) then
+    return null;
+  end if;
+  perform app.lock_treasury(p.chain);
+  select * into found_outputs from app.weigh_outputs(p.chain, inputs, p.merchant_id, true);
+  lead := app.lead_of(p.chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or lead is null then return 'outputs that were chosen are not free any more'; end if;
+  if found_outputs.total < p.net + network_fee then
+    return p.token || ' in these outputs short by ' || p.net + network_fee - found_outputs.total || ' base units';
+  end if;
+  brought := least(found_outputs.of_addresses, p.gross);
+  short := app.shortage(p.chain, p.token, p.merchant_id, p.net - brought, p.gross - brought, network_fee);
+  if short is not null then return short; end if;
+  perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross);
+  perform app.reserve(p.chain, p.token, p.net);
+  perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
+  insert into app.spend as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('payout', p.chain, p.token, p.net, app.treasury_address(p.chain), p.address, lead, 0, p.id, p.merchant_id, network_fee)
+  returning x.* into s;
+  perform app.set_swept_in(s, brought);
+  perform app.reserve_outputs(p.chain, inputs, s.id, 1);
+  update app.payout o set status = 'swept' where o.id = p.id;
+  perform app.wake_spends(p.chain);
+  return null;
+end $function$;
+
+-- Reserves outputs of a merchant's addresses for one transaction that takes them to the treasury; returns what is short, or null.
+CREATE OR REPLACE FUNCTION app.begin_output_sweep(of_payout uuid, of_chain text, of_merchant uuid, inputs text[], network_fee numeric)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  found_outputs record;
+  funds numeric;
+  sweep uuid;
+  lead text;
+begin
+  if of_payout is not null then
+    perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
+    if not found then return null; end if;
+  end if;
+  perform app.lock_treasury(of_chain);
+  select * into found_outputs from app.weigh_outputs(of_chain, inputs, of_merchant, false);
+  lead := app.lead_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or lead is null then return 'outputs that were chosen are not free any more'; end if;
+  if found_outputs.total <= network_fee then return 'these outputs hold no more than the network fee'; end if;
+  funds := app.operator_funds(of_chain, app.native_token(of_chain));
+  if funds < network_fee then
+    return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
+  end if;
+  perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
+  insert into app.spend as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, lead, app.treasury_address(of_chain), lead, 0,
+    of_payout, of_merchant, network_fee)
+  returning x.id into sweep;
+  perform app.reserve_outputs(of_chain, inputs, sweep, 1);
+  if of_payout is not null then
+    insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep);
+  end if;
+  perform app.wake_spends(of_chain);
+  return null;
+end $function$;
+
+-- Reserves outputs of the treasury for a withdrawal of the operator's own money; returns the id of the spend.
+CREATE OR REPLACE FUNCTION app.begin_output_withdrawal(of_chain text, amount numeric, recipient text, inputs text[], network_fee numeric)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  token text := app.native_token(of_chain);
+  found_outputs record;
+  short text;
+  spend uuid;
+  lead text;
+begin
+  perform app.lock_treasury(of_chain);
+  short := app.shortage(of_chain, token, null, amount, 0, network_fee);
+  if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
+  select * into found_outputs from app.weigh_outputs(of_chain, inputs, null, true);
+  lead := app.lead_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or lead is null or found_outputs.total < amount + network_fee then
+    raise exception 'the treasury''s free outputs are not enough now; try again when its transactions are final' using errcode = 'SL422';
+  end if;
+  perform app.reserve(of_chain, token, amount);
+  perform app.reserve(of_chain, token, network_fee);
+  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, lead, 0,
+    network_fee)
+  returning s.id into spend;
+  perform app.reserve_outputs(of_chain, inputs, spend, 1);
+  perform app.wake_spends(of_chain);
+  return spend;
+end $function$;
 
 -- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).
 CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
@@ -1818,16 +2081,19 @@ CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message te
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-declare p app.payout;
+declare
+  p app.payout;
+  s app.spend;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
   perform app.lock_treasury(p.chain);
-  update app.spend s set cancelling = true, next_step_at = clock_timestamp()
-  where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
+  update app.spend x set cancelling = true, next_step_at = clock_timestamp()
+  where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
-    update app.treasury_share s set reserved = s.reserved - p.gross
-    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id;
+    perform app.give_up_swept_in(s);
+    update app.treasury_share h set reserved = h.reserved - p.gross
+    where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
     perform app.reserve(p.chain, p.token, -p.net);
     perform app.wake_spends(p.chain);
   end if;
@@ -1882,6 +2148,7 @@ begin
     p.gross := p.net; -- and no fee is earned
     p.fee := 0;
   else
+    perform app.give_up_swept_in(s);
     perform app.add_treasury(p.chain, p.token, 0, -p.net);
     perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
   end if;
@@ -1981,12 +2248,31 @@ AS $function$
   where endpoint_id = endpoint and status = 'pending'
 $function$;
 
+CREATE OR REPLACE FUNCTION app.give_up_swept_in(s app.spend)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
+end $function$;
+
 -- ISO 8601 in UTC with milliseconds.
 CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
+
+CREATE OR REPLACE FUNCTION app.lead_of(of_chain text, inputs text[])
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select i from unnest(inputs) with ordinality as u (i, n)
+  where not exists (select from app.spend s where s.chain = of_chain and s.sender = i) order by n limit 1
+$function$;
 
 CREATE OR REPLACE FUNCTION app.lock_pair(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
@@ -2204,7 +2490,7 @@ CREATE OR REPLACE FUNCTION app.post_network_fee(s app.spend, fee numeric)
 AS $function$
 declare
   native text := app.native_token(s.chain);
-  by_treasury boolean := s.sender = app.treasury_address(s.chain);
+  by_treasury boolean := s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain);
 begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
@@ -2517,6 +2803,16 @@ AS $function$
   update app.treasury set reserved = reserved + more where chain = of_chain and token = of_token
 $function$;
 
+CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_spend uuid, attempt integer)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.output u set spend_id = of_spend, from_attempt = attempt
+  from (select split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
+  where u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
+$function$;
+
 -- An operator's decision about an incident: kept, or reorged to take a final deposit back.
 CREATE OR REPLACE FUNCTION app.resolve_incident(incident_id bigint, decision text)
  RETURNS void
@@ -2689,6 +2985,56 @@ begin
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.set_swept_in(s app.spend, amount numeric)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.spend x set swept_in = amount where x.id = s.id;
+  perform app.reserve(s.chain, s.token, s.swept_in - amount);
+  perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - amount);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.settle_outputs(s app.spend)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  swept numeric;
+  posting bigint := nextval('app.ledger_posting');
+begin
+  update app.output u set spent_by = i.txid
+  from chain.inclusion i
+  where u.spend_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
+  update app.output u set spend_id = null, from_attempt = null where u.spend_id = s.id and u.spent_by is null;
+  if s.outcome = 'displaced' then return; end if;
+  insert into app.output (chain, txid, vout, address, amount)
+  select t.chain, t.txid, t.output_index, t.recipient, t.amount from chain.transfer t
+  where t.id in (s.chain || ':' || s.txid || ':0', s.chain || ':' || s.txid || ':1') and t.recipient = app.treasury_address(s.chain)
+  on conflict do nothing;
+
+  with part as materialized (
+    select u.address, u.merchant_id, sum(u.amount) as amount from app.output u
+    where u.spend_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
+  ), held as (
+    insert into app.holding as h (chain, address, token, merchant_id, amount)
+    select s.chain, address, s.token, merchant_id, -amount from part order by address
+    on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
+  ), posted as (
+    insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
+    select posting, 'sweep', s.id::text, 'address', s.chain, s.token, merchant_id, address, -amount from part
+    union all
+    select posting, 'sweep', s.id::text, 'treasury', s.chain, s.token, merchant_id, null, sum(amount) from part group by merchant_id
+  )
+  select sum(amount) into swept from part;
+  if swept is null then return; end if;
+  perform app.add_treasury(s.chain, s.token, swept, 0);
+  perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.settle_spends(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2699,34 +3045,38 @@ declare
   found_final record;
   s app.spend;
   finished uuid[] := '{}';
+  has_outputs boolean := app.uses_outputs(of_chain);
 begin
   perform from app.payout p where p.id in (
-    select x.payout_id from app.spend x join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
+    select x.payout_id from app.spend x join app.spend_inclusion i on i.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
     union all
-    select l.payout_id from app.spend x join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
+    select l.payout_id from app.spend x join app.spend_inclusion i on i.spend_id = x.id
     join app.payout_sweep l on l.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
   order by p.id for update;
   for found_final in
-    select x.id, i.txid, i.fee, o.amount as moved, case when o.txid is null then 'displaced' when o.kind = 'cancel' then 'cancelled'
+    select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
+      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'displaced' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
     from app.spend x
-    join chain.inclusion i on i.chain = x.chain and i.sender = x.sender and i.nonce = x.nonce
+    join app.spend_inclusion i on i.spend_id = x.id
     left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
       and (o.txid is not null or exists (
-        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id and k.resolution = 'kept'))
-    order by i.block_height, i.nonce
+        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept'))
+    order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
     update app.spend x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
       final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
-    where x.id = found_final.id returning * into s;
+    where x.id = found_final.id and x.status <> 'final' returning * into s;
+    continue when s.id is null or s.id = any(finished);
+    if has_outputs then perform app.settle_outputs(s); end if;
     perform app.post_network_fee(s, found_final.fee);
     if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);
-    elsif s.kind = 'sweep' then perform app.finish_sweep(s, s.outcome, found_final.moved);
-    else perform app.finish_withdrawal(s, s.outcome);
+    elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
+    elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
     end if;
     finished := finished || s.id;
   end loop;
@@ -2856,6 +3206,43 @@ begin
   return true;
 end $function$;
 
+-- Stores a signed transaction of a chain with outputs as the next attempt of a spend, before it may be broadcast; false if it came too late. Safe to run again.
+CREATE OR REPLACE FUNCTION app.store_output_attempt(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, fee numeric, vsize integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  s app.spend;
+  native text;
+  more numeric;
+begin
+  select * into s from app.spend x where x.id = of_spend;
+  perform from app.payout p where p.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.spend x where x.id = of_spend for update;
+  if s.status = 'final' or (s.cancelling and of_kind = 'effect')
+    or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
+  if found then raise exception 'transaction % does not spend the lead of spend %', of_txid, s.id using errcode = 'P0003'; end if;
+  native := app.native_token(s.chain);
+  more := greatest(store_output_attempt.fee - s.max_fee, 0);
+  if more > 0 and app.operator_funds(s.chain, native) < more then return false; end if;
+  perform app.reserve(s.chain, native, more);
+  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, fee, vsize)
+  values (s.chain, of_txid, s.id, number, of_kind, of_raw, s.token, s.source,
+    case of_kind when 'cancel' then app.treasury_address(s.chain) else s.recipient end, of_amount, store_output_attempt.fee,
+    store_output_attempt.vsize);
+  update app.spend x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
+    next_step_at = clock_timestamp()
+  where x.id = s.id;
+  if s.kind = 'payout' and of_kind = 'effect' then
+    update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept';
+  end if;
+  return true;
+end $function$;
+
 -- Addresses whose final money can be swept for a payout, the largest first.
 CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
  RETURNS TABLE(address text, amount numeric)
@@ -2930,6 +3317,7 @@ begin
   if not deposit.credited then return; end if;
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
+  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
   if deposit.settlement_id is null then
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
     values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
@@ -3003,6 +3391,16 @@ begin
   end if;
 end $function$;
 
+-- Whether transactions of a chain spend outputs (Bitcoin) rather than balances of accounts.
+CREATE OR REPLACE FUNCTION app.uses_outputs(of_chain text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select family = 'bitcoin' from app.chain where chain = of_chain), false)
+$function$;
+
 -- Notes what a payout waits for (null: nothing), and when its next step is tried again.
 CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
  RETURNS void
@@ -3052,6 +3450,18 @@ CREATE OR REPLACE FUNCTION app.wake_stamping(p app.payout)
 AS $function$
   select app.enqueue('stamp_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
     'stamp:' || p.merchant_id || ':' || p.chain || ':' || p.token)
+$function$;
+
+CREATE OR REPLACE FUNCTION app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid, with_treasury boolean, OUT count bigint, OUT total numeric, OUT of_addresses numeric)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select count(*), coalesce(sum(u.amount), 0), coalesce(sum(u.amount) filter (where u.merchant_id is not null), 0)
+  from (select distinct split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
+  join app.output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
+  where u.spend_id is null and u.spent_by is null and case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
 $function$;
 
 -- Why no payout of a chain goes on now: a halted chain or an open incident; null if nothing is wrong.
@@ -3113,20 +3523,20 @@ create unlogged table chain.dropped_block (
 );
 CREATE INDEX dropped_block_txn ON chain.dropped_block USING btree (txn);
 
--- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now. A row disappears when its block leaves the chain.
+-- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.
 create table chain.inclusion (
-  id text not null, -- <chain>:<txid>.
+  id text not null, -- <chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.
   chain text not null, -- Chain code.
   txid text not null, -- Transaction id.
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
-  sender text not null, -- Our address that sent it.
-  nonce integer not null, -- Its nonce.
+  sender text not null, -- Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.
+  nonce integer not null, -- Its nonce; 0 on Bitcoin.
   success boolean not null, -- True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.
-  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units.
+  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units; 0 where it spends what is not ours, too.
   constraint inclusion_pkey PRIMARY KEY (id),
-  constraint inclusion_check CHECK ((id = ((chain || ':'::text) || txid)))
+  constraint inclusion_id CHECK (starts_with(id, ((chain || ':'::text) || txid)))
 );
 CREATE INDEX inclusion_block ON chain.inclusion USING btree (chain, block_height);
 CREATE INDEX inclusion_nonce ON chain.inclusion USING btree (chain, sender, nonce);
@@ -3153,7 +3563,7 @@ create table chain.transfer (
   id text not null, -- <chain>:<txid>:<output_index>.
   chain text not null, -- Chain code, such as ETH.
   txid text not null, -- Transaction id.
-  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call.
+  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call. Bitcoin: the output (vout).
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
@@ -3170,6 +3580,27 @@ CREATE INDEX transfer_recipient ON chain.transfer USING btree (recipient, chain,
 CREATE TRIGGER note_delete AFTER DELETE ON chain.transfer REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 CREATE TRIGGER note_insert AFTER INSERT ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 CREATE TRIGGER note_update AFTER UPDATE ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
+
+-- Value on its way to an address of ours that is not final: in no block, or in one that may still leave the chain.
+create table chain.unmined (
+  id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
+  chain text not null, -- Chain code.
+  txid text not null, -- Transaction id.
+  output_index integer not null, -- Position inside the transaction.
+  token text not null, -- Token code.
+  amount numeric(78,0) not null, -- Amount in base units.
+  sender text not null, -- Address that the value comes from.
+  recipient text not null, -- Our address.
+  inputs text[] not null, -- What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.
+  raw text, -- The transaction, in hex, where the source gave it.
+  seen_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
+  missed_looks integer not null default 0, -- In how many looks, one after the other, the source did not show it, while it was in no block.
+  missed_since timestamp with time zone, -- When it was missed first; null while it is shown or mined.
+  constraint unmined_pkey PRIMARY KEY (id),
+  constraint unmined_amount_check CHECK ((amount > (0)::numeric)),
+  constraint unmined_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
+);
+CREATE INDEX unmined_inputs ON chain.unmined USING gin (inputs);
 
 -- Starts following a chain above a block that its node called final. Does nothing for a chain that is followed already.
 CREATE OR REPLACE FUNCTION chain.anchor(of_chain text, network text, height integer, hash text, time_of_block timestamp with time zone)
@@ -3241,6 +3672,43 @@ begin
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $function$;
 
+-- Takes in everything unmined that a source shows now: new deposits are pending, and what was missed for long enough is gone.
+CREATE OR REPLACE FUNCTION chain.look_unmined(of_chain text, seen jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare changed text[];
+begin
+  perform from chain.cursor c where c.chain = of_chain for update;
+  with shown as materialized (
+    select of_chain || ':' || r.txid || ':' || r.output_index as id, r.*
+    from jsonb_to_recordset(seen) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
+    where r.amount > 0 and exists (select from app.address a where a.chain = of_chain and a.match_key = r.recipient)
+  ), added as (
+    insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
+    select distinct on (id) id, of_chain, txid, output_index, token, amount, sender, recipient, inputs, raw from shown s
+    where not exists (select from chain.transfer t where t.id = s.id)
+    on conflict (id) do nothing returning id
+  ), again as (
+    update chain.unmined u set missed_looks = 0, missed_since = null
+    where u.chain = of_chain and u.missed_looks > 0
+      and (u.id in (select id from shown) or exists (select from chain.transfer t where t.id = u.id))
+  ), missed as (
+    update chain.unmined u set missed_looks = u.missed_looks + 1, missed_since = coalesce(u.missed_since, clock_timestamp())
+    where u.chain = of_chain and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
+  )
+  select array_agg(id) into changed from added;
+  with gone as (
+    delete from chain.unmined u where u.chain = of_chain and u.missed_looks >= 2 and u.missed_since <= clock_timestamp() - interval '30 seconds'
+    returning u.id
+  )
+  select changed || array_agg(id) into changed from gone;
+  perform chain.touch(of_chain, changed);
+end $function$;
+
 CREATE OR REPLACE FUNCTION chain.note_blocks()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3261,9 +3729,9 @@ AS $function$
 begin
   perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents, as everybody locks them
   insert into app.incident (chain, kind, subject, details)
-  select i.chain, 'unknown_transaction', i.id, jsonb_build_object('sender', i.sender, 'nonce', i.nonce, 'block_height', i.block_height)
+  select distinct on (i.chain, i.txid) i.chain, 'unknown_transaction', i.chain || ':' || i.txid, jsonb_build_object('sender', i.sender, 'nonce', i.nonce, 'block_height', i.block_height)
   from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
-    and not exists (select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.id)
+    and not exists (select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid)
   on conflict do nothing;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
   from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
@@ -3271,6 +3739,29 @@ begin
   update app.spend s set next_step_at = null
   from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
   return null;
+end $function$;
+
+-- Keeps what blocks pay us until it is final, and drops what is unmined and conflicts with them.
+CREATE OR REPLACE FUNCTION chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare gone text[];
+begin
+  insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
+  select of_chain || ':' || r.txid || ':' || r.output_index, of_chain, r.txid, r.output_index, r.token, r.amount, r.sender, r.recipient, r.inputs, r.raw
+  from jsonb_to_recordset(kept) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
+  on conflict (id) do nothing;
+  with conflict as (
+    delete from chain.unmined u where u.chain = of_chain and u.inputs && outpoints
+      and exists (select from unnest(txids, outpoints) as s (txid, outpoint) where s.outpoint = any(u.inputs) and s.txid <> u.txid)
+    returning u.id
+  )
+  select array_agg(id) into gone from conflict;
+  perform chain.touch(of_chain, gone);
 end $function$;
 
 CREATE OR REPLACE FUNCTION chain.note_status()
@@ -3327,6 +3818,7 @@ declare
   back app.deposit;
   number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
 begin
+  if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
   perform app.settle_spends(of_chain, final_height);
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number
@@ -3455,14 +3947,20 @@ begin
       select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
     ) d
   ), transfer as (
-    select t.* from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
+    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash
+    from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
+    union all
+    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null
+    from key cross join lateral (select * from chain.unmined u where u.id = key.id offset 0) u
+    where not exists (select from chain.transfer t where t.id = key.id)
   ), net as (
-    select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null as alive, d.transfer_id,
+    select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null and (t.block_hash is not null or d.status is distinct from 'final') as alive, d.transfer_id,
       d.amount is distinct from t.amount as changed,
       (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
       d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
       coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
-      coalesce(t.block_height, d.block_height) as block_height, coalesce(t.block_hash, d.block_hash) as block_hash, t.id as live_id
+      case when t.id is null then d.block_height else t.block_height end as block_height,
+      case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
     from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
   ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
     select n.* from net n
@@ -3526,6 +4024,17 @@ begin
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $function$;
 
+CREATE OR REPLACE FUNCTION chain.touch(of_chain text, ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if cardinality(ids) is null then return; end if;
+  insert into chain.touched select pg_current_xact_id(), of_chain, unnest(ids);
+  insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
+end $function$;
+
 -- What custody holds: addresses and whose they are, the journal of what it signed, and the whitelist of destinations.
 create schema custody;
 
@@ -3579,6 +4088,7 @@ create table custody.journal (
   constraint journal_seq_check CHECK ((seq > 0))
 );
 CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
+CREATE INDEX journal_inputs ON custody.journal USING gin (((details -> 'inputs'::text))) WHERE (details ? 'inputs'::text);
 CREATE INDEX journal_nonce ON custody.journal USING btree (stream, sender, nonce) WHERE (nonce IS NOT NULL);
 CREATE INDEX journal_paid ON custody.journal USING btree (merchant_id, stream, token) WHERE (kind = 'pay'::text);
 CREATE INDEX journal_subject ON custody.journal USING btree (subject_id) WHERE (subject_id IS NOT NULL);
@@ -3641,10 +4151,10 @@ CREATE OR REPLACE FUNCTION custody.free_nonces(entries custody.journal[])
 AS $function$
 begin
   insert into app.sender as s (chain, address, next_nonce)
-  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e group by e.stream, e.sender
+  select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where not app.uses_outputs(e.stream) group by e.stream, e.sender
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
   update app.spend s set nonce = app.take_nonce(s.chain, s.sender)
-  where s.status = 'allocated' and exists (
+  where s.status = 'allocated' and not app.uses_outputs(s.chain) and exists (
     select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
 end $function$;
 
@@ -3713,16 +4223,19 @@ CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.spend, e custody.journa
 AS $function$
 begin
   insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-    max_priority_fee_per_gas, gas_limit)
+    max_priority_fee_per_gas, gas_limit, fee, vsize)
   select e.stream, e.txid, s.id, 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id),
     case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount,
-    (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint
+    (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint,
+    (e.details ->> 'network_fee')::numeric, (e.details ->> 'vsize')::int
   on conflict do nothing;
-  if e.max_fee > s.max_fee and s.status <> 'final' and s.sender = app.treasury_address(s.chain) then
+  if e.max_fee > s.max_fee and s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain)) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   end if;
   update app.spend x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';
+  update app.output u set spend_id = s.id, from_attempt = (select o.attempt from app.outbound_tx o where o.chain = e.stream and o.txid = e.txid)
+  where u.chain = e.stream and u.spend_id is null and u.txid || ':' || u.vout in (select jsonb_array_elements_text(e.details -> 'inputs'));
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $function$;
 
@@ -3792,7 +4305,7 @@ begin
     return s;
   end if;
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
-  elsif e.kind <> 'withdraw' and e.sender <> treasury then return null;
+  elsif e.kind <> 'withdraw' and e.sender <> treasury and not app.uses_outputs(e.stream) then return null;
   end if;
   insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
@@ -3800,7 +4313,7 @@ begin
     case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
     e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
   returning * into s;
-  if e.sender = treasury then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
+  if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
@@ -3814,6 +4327,19 @@ AS $function$
 begin
   raise exception 'custody: % of % is not allowed', lower(tg_op), tg_table_name using errcode = 'P0003';
 end $function$;
+
+CREATE OR REPLACE FUNCTION custody.reserve_recovered(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.output u set spend_id = r.spend_id, from_attempt = r.attempt
+  from (select distinct on (i.input) i.input, o.spend_id, o.attempt
+    from app.spend s join app.outbound_tx o on o.spend_id = s.id join custody.journal j on j.stream = o.chain and j.txid = o.txid
+    cross join lateral jsonb_array_elements_text(j.details -> 'inputs') as i (input)
+    where s.chain = of_chain and s.recovered and s.status <> 'final' order by i.input, o.attempt) r
+  where u.chain = of_chain and u.spend_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
+$function$;
 
 -- Has the treasury of a family watched on each of its chains. Safe to run again.
 CREATE OR REPLACE FUNCTION custody.watch_treasury(of_family text)
@@ -3836,6 +4362,41 @@ create table public.sluice_migration (
   checksum text not null,
   applied_at timestamp with time zone not null default clock_timestamp(),
   constraint sluice_migration_pkey PRIMARY KEY (name)
+);
+
+-- Bookkeeping of the indexer of BTC (tables of Subsquid's typeorm-store).
+create schema squid_btc;
+
+create table squid_btc.hot_block (
+  height integer not null,
+  hash text not null,
+  constraint hot_block_pkey PRIMARY KEY (height)
+);
+
+create table squid_btc.hot_change_log (
+  block_height integer not null,
+  index integer not null,
+  change jsonb not null,
+  constraint hot_change_log_pkey PRIMARY KEY (block_height, index),
+  constraint hot_change_log_block_height_fkey FOREIGN KEY (block_height) REFERENCES squid_btc.hot_block(height) ON DELETE CASCADE
+);
+
+create table squid_btc.status (
+  id integer not null,
+  height integer not null,
+  hash text default '0x'::text,
+  nonce integer default 0,
+  constraint status_pkey PRIMARY KEY (id)
+);
+CREATE TRIGGER note_status AFTER UPDATE ON squid_btc.status FOR EACH ROW EXECUTE FUNCTION chain.note_status('BTC');
+
+create table squid_btc.template_registry (
+  key text not null,
+  value text not null,
+  type boolean not null,
+  block_number integer not null,
+  height integer not null,
+  constraint template_registry_pkey PRIMARY KEY (key, value, type, block_number, height)
 );
 
 -- Bookkeeping of the indexer of ETH (tables of Subsquid's typeorm-store).
@@ -3987,6 +4548,7 @@ grant insert, select on custody.journal to sluice_custody;
 grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
 grant select on app.chain to sluice_custody;
+grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
 grant select on app.spend to sluice_custody;
 grant select on chain.cursor to sluice_custody;
@@ -4003,6 +4565,10 @@ grant usage on schema custody to sluice_custody;
 grant delete, insert, select, update on chain.block to sluice_indexer;
 grant delete, insert, select, update on chain.inclusion to sluice_indexer;
 grant delete, insert, select, update on chain.transfer to sluice_indexer;
+grant delete, insert, select, update on squid_btc.hot_block to sluice_indexer;
+grant delete, insert, select, update on squid_btc.hot_change_log to sluice_indexer;
+grant delete, insert, select, update on squid_btc.status to sluice_indexer;
+grant delete, insert, select, update on squid_btc.template_registry to sluice_indexer;
 grant delete, insert, select, update on squid_eth.hot_block to sluice_indexer;
 grant delete, insert, select, update on squid_eth.hot_change_log to sluice_indexer;
 grant delete, insert, select, update on squid_eth.status to sluice_indexer;
@@ -4014,21 +4580,28 @@ grant delete, insert, select, update on squid_polygon.template_registry to sluic
 grant execute on function chain.anchor(text,text,integer,text,timestamp with time zone) to sluice_indexer;
 grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
 grant execute on function chain.halt(text,jsonb) to sluice_indexer;
+grant execute on function chain.look_unmined(text,jsonb) to sluice_indexer;
+grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant select on app.address to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
+grant select on chain.unmined to sluice_indexer;
 grant select on custody.address (address, match_key) to sluice_indexer;
 grant select on custody.journal (stream, token, amount, destination, source, txid) to sluice_indexer;
 grant usage on schema app to sluice_indexer;
 grant usage on schema chain to sluice_indexer;
 grant usage on schema custody to sluice_indexer;
+grant usage on schema squid_btc to sluice_indexer;
 grant usage on schema squid_eth to sluice_indexer;
 grant usage on schema squid_polygon to sluice_indexer;
 
 -- sluice_jobs
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
+grant execute on function app.add_inputs(uuid,integer,text[]) to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
+grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
+grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
 grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
@@ -4049,6 +4622,7 @@ grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.stamp_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
 grant execute on function app.store_attempt(uuid,integer,text,text,text,numeric,numeric,numeric,bigint) to sluice_jobs;
+grant execute on function app.store_output_attempt(uuid,integer,text,text,text,numeric,numeric,integer) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
@@ -4068,10 +4642,12 @@ grant select on app.incident to sluice_jobs;
 grant select on app.merchant to sluice_jobs;
 grant select on app.merchant_chain to sluice_jobs;
 grant select on app.outbound_tx to sluice_jobs;
+grant select on app.output to sluice_jobs;
 grant select on app.payout to sluice_jobs;
 grant select on app.payout_address to sluice_jobs;
 grant select on app.payout_sweep to sluice_jobs;
 grant select on app.spend to sluice_jobs;
+grant select on app.spend_inclusion to sluice_jobs;
 grant select on app.treasury to sluice_jobs;
 grant select on app.treasury_share to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;

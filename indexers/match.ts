@@ -1,7 +1,8 @@
 // Writes a batch of blocks, what they moved to addresses of ours, and what addresses of ours sent. Promises: addresses are looked up in
 // the transaction that writes the blocks, so one that was handed out a moment before its first deposit is found; a block that does not
 // link to the one below it is refused, and nothing of its batch is written; what is not ours is never stored; a transaction of ours
-// succeeded only if it moved what it was signed for.
+// succeeded only if it moved what it was signed for; on a chain with outputs, what a block spends of ours, and what it makes of what was
+// unmined, is written with it.
 import type {Store} from '@subsquid/typeorm-store'
 import type {EntityManager} from 'typeorm'
 import {RetryableError} from '../service/errors.ts'
@@ -15,8 +16,10 @@ export interface ReadBlock {
   time: Date
   /** Every transfer in it that may be to us; which are is decided here. */
   candidates: Candidate[]
-  /** Every transaction in it; which are of addresses of ours is decided here. */
+  /** Every transaction in it; which are of addresses of ours is decided here. None where transactions spend outputs. */
   sent: SentTransaction[]
+  /** Where transactions spend outputs: each that may concern us. */
+  spends?: SpendingTransaction[]
   /** Throws RetryableError if the node has not told everything that happened in it. Asked only where that matters, because it takes time. */
   assertComplete(): void
 }
@@ -42,6 +45,16 @@ export interface SentTransaction {
   executed: boolean
   /** What it cost, in base units of the native coin. */
   fee: bigint
+}
+
+export interface SpendingTransaction {
+  txid: string
+  /** What it spends: txid:vout, in the order of its inputs. */
+  outpoints: string[]
+  /** What its outputs hold together, in base units. */
+  outputSum: bigint
+  /** In hex. */
+  raw?: string
 }
 
 export interface WriteOptions {
@@ -74,6 +87,17 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], {chain, dis
       }),
     ),
   )
+  await writeSpent(store, chain, blocks)
+  await writeSent(store, blocks, senders, {chain, display})
+}
+
+/** What addresses of ours sent. */
+async function writeSent(
+  store: Store,
+  blocks: ReadBlock[],
+  senders: Found['senders'],
+  {chain, display}: WriteOptions,
+): Promise<void> {
   const ours = blocks.flatMap(block =>
     block.sent.flatMap(transaction => {
       const sender = senders[transaction.senderKey]
@@ -94,6 +118,56 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], {chain, dis
       return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
     }),
   )
+}
+
+/** Outputs of ours that were spent, those of the same blocks included; and what becomes of what was unmined. */
+async function writeSpent(store: Store, chain: string, blocks: ReadBlock[]): Promise<void> {
+  const spends = blocks.flatMap(block => (block.spends ?? []).map(transaction => ({block, ...transaction})))
+  if (!spends.length) return
+  const outpoints = spends.flatMap(transaction => transaction.outpoints)
+  const rows = await query<{outpoint: string; amount: string}>(
+    store,
+    `select t.txid || ':' || t.output_index as outpoint, t.amount from unnest($2::text[]) o
+     cross join lateral (select * from chain.transfer t where t.id = $1 || ':' || o offset 0) t`,
+    [chain, outpoints],
+  )
+  const amounts = new Map(rows.map(({outpoint, amount}) => [outpoint, BigInt(amount)]))
+  await store.insert(
+    spends.flatMap(({block, txid, outpoints, outputSum}) => {
+      const ours = outpoints.map((outpoint, input) => ({outpoint, input})).filter(({outpoint}) => amounts.has(outpoint))
+      const brought = ours.reduce((sum, {outpoint}) => sum + amounts.get(outpoint)!, 0n)
+      const fee = ours.length === outpoints.length ? brought - outputSum : 0n
+      return ours.map(({outpoint, input}) => {
+        const id = `${chain}:${txid}:${input}`
+        return new Inclusion({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
+      })
+    }),
+  )
+  await query(store, 'select chain.note_mined($1, $2, $3, $4)', [
+    chain,
+    JSON.stringify(await keptUntilFinal(store, chain, spends)),
+    spends.flatMap(({txid, outpoints}) => outpoints.map(() => txid)),
+    outpoints,
+  ])
+}
+
+/** What these blocks pay to us, as chain.note_mined takes it. */
+async function keptUntilFinal(
+  store: Store,
+  chain: string,
+  spends: ({block: ReadBlock} & SpendingTransaction)[],
+): Promise<object[]> {
+  const rows = await query<Record<string, unknown> & {txid: string}>(
+    store,
+    `select t.txid, t.output_index, t.token, t.amount::text as amount, t.sender, t.recipient from chain.transfer t
+     where t.chain = $1 and t.block_height between $2 and $3`,
+    [chain, spends[0]!.block.height, spends.at(-1)!.block.height],
+  )
+  const transactions = new Map(spends.map(transaction => [transaction.txid, transaction]))
+  return rows.map(row => {
+    const {outpoints = [], raw} = transactions.get(row.txid) ?? {}
+    return {...row, inputs: outpoints, raw}
+  })
 }
 
 function at({height, hash, time}: ReadBlock) {
