@@ -1,0 +1,155 @@
+// Asking bitcoind, over JSON-RPC and, for blocks, REST. Promises: a question has an answer of the expected shape, or the node's error as
+// an RpcError, or a RetryableError, within its timeout; the password of the URL is in no message.
+import {Pool} from 'undici'
+import {z} from 'zod'
+import {PermanentError, RetryableError} from '../errors.ts'
+
+/** Fewer than the node has places for questions that wait. */
+const connections = 8
+const batchMax = 100
+/** What a node answers while it reads its files. */
+const warmingUp = -28
+
+const Answer = z.object({
+  id: z.number().nullish(),
+  result: z.unknown().optional(),
+  error: z.object({code: z.number(), message: z.string()}).nullish(),
+})
+type Answer = z.infer<typeof Answer>
+const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
+
+export interface RpcCall {
+  method: string
+  params: unknown[]
+}
+
+/** What the node answered to a call instead of a result. */
+export class RpcError extends RetryableError {
+  override name = 'RpcError'
+  readonly code: number
+
+  constructor(method: string, {code, message}: {code: number; message: string}) {
+    super(`bitcoind refused ${method}: ${message.slice(0, 300)} (${code})`)
+    this.code = code
+  }
+}
+
+export class Bitcoind {
+  readonly #pool: Pool
+  readonly #authorization: string
+  readonly #timeoutMs: number
+  #hasRest = true
+
+  /** `url` is http://user:password@host:port. */
+  constructor(url: string, {timeoutMs = 30_000}: {timeoutMs?: number} = {}) {
+    const {protocol, username, password, origin} = URL.parse(url) ?? {}
+    if (protocol !== 'http:' && protocol !== 'https:') {
+      throw new PermanentError('the URL of bitcoind is to be http://user:password@host:port')
+    }
+    const user = `${decodeURIComponent(username!)}:${decodeURIComponent(password!)}`
+    this.#authorization = `Basic ${Buffer.from(user).toString('base64')}`
+    this.#timeoutMs = timeoutMs
+    this.#pool = new Pool(origin!, {connections, headersTimeout: 0, bodyTimeout: 0})
+  }
+
+  /** Rejects with RpcError when the node refuses, else with another RetryableError. */
+  async call<T>(method: string, params: unknown[], schema: z.ZodType<T>): Promise<T> {
+    const answer = Answer.safeParse(await this.#post({id: 0, method, params}, method)).data
+    if (!answer) throw new RetryableError(`bitcoind answered ${method} with what is no answer`)
+    const result = read(method, answer, schema)
+    if (result instanceof RpcError) throw result
+    return result
+  }
+
+  /** Asks all. What the node refuses has its error in its place; anything else that goes wrong rejects all. */
+  async batch<T>(calls: RpcCall[], schema: z.ZodType<T>): Promise<(T | RpcError)[]> {
+    const pieces = Array.from({length: Math.ceil(calls.length / batchMax)}, (_, i) =>
+      calls.slice(i * batchMax, (i + 1) * batchMax),
+    )
+    return (await Promise.all(pieces.map(piece => this.#piece(piece, schema)))).flat()
+  }
+
+  /** The bytes of a block: by REST where the node serves it, which is faster. */
+  async rawBlock(hash: string): Promise<Uint8Array> {
+    const bytes = this.#hasRest && (await this.#rest(hash))
+    return bytes || Buffer.from(await this.call('getblock', [hash, false], Hex), 'hex')
+  }
+
+  /** Ends what is being asked. */
+  async close(): Promise<void> {
+    if (!this.#pool.destroyed) await this.#pool.destroy()
+  }
+
+  async #piece<T>(calls: RpcCall[], schema: z.ZodType<T>): Promise<(T | RpcError)[]> {
+    const what = `a batch of ${calls[0]!.method}`
+    const body = await this.#post(
+      calls.map(({method, params}, id) => ({id, method, params})),
+      what,
+    )
+    const answers = z.array(Answer).safeParse(body).data
+    const byId = new Map(answers?.map(answer => [answer.id, answer]))
+    return calls.map(({method}, id) => {
+      const answer = byId.get(id)
+      if (!answer) throw new RetryableError(`bitcoind left ${method} of ${what} without an answer`)
+      return read(method, answer, schema)
+    })
+  }
+
+  /** Undefined if the node gave no block; the RPC says why. */
+  async #rest(hash: string): Promise<Uint8Array | undefined> {
+    const {status, body} = await this.#exchange('GET', `/rest/block/${hash}.bin`, 'a block by REST')
+    if (status === 200) return body
+    // A node that serves REST names the block that it does not have.
+    if (status === 404 && !text(body).includes(hash)) this.#hasRest = false
+    return undefined
+  }
+
+  async #post(question: object, what: string): Promise<unknown> {
+    const {status, body} = await this.#exchange('POST', '/', what, JSON.stringify(question))
+    if (status === 401) throw new RetryableError('bitcoind refused the user and password of the URL')
+    try {
+      return JSON.parse(text(body))
+    } catch {
+      throw new RetryableError(`bitcoind answered ${what} with ${status}: ${text(body).slice(0, 300)}`)
+    }
+  }
+
+  async #exchange(method: 'GET' | 'POST', path: string, what: string, body?: string) {
+    const signal = AbortSignal.timeout(this.#timeoutMs)
+    const exchange = async () => {
+      const headers = {authorization: this.#authorization, 'content-type': 'application/json'}
+      const response = await this.#pool.request({method, path, headers, body, signal})
+      return {status: response.statusCode, body: new Uint8Array(await response.body.arrayBuffer())}
+    }
+    return await exchange()
+      .catch(error => {
+        if (!wasIdle(error)) throw error
+        return exchange()
+      })
+      .catch(error => {
+        const why = signal.aborted ? `no answer within ${this.#timeoutMs} ms` : describe(error)
+        throw new RetryableError(`bitcoind cannot be asked for ${what}: ${why}`)
+      })
+  }
+}
+
+/** Nodes close connections that were idle for 30 s, which may cross with a question. */
+function wasIdle(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ECONNRESET' || error.code === 'EPIPE' || error.code === 'UND_ERR_SOCKET'
+}
+
+function read<T>(method: string, {result, error}: Answer, schema: z.ZodType<T>): T | RpcError {
+  if (error?.code === warmingUp) throw new RetryableError(`bitcoind is starting: ${error.message.slice(0, 300)}`)
+  if (error) return new RpcError(method, error)
+  const parsed = schema.safeParse(result)
+  if (parsed.success) return parsed.data
+  throw new RetryableError(`bitcoind answered ${method} with something else: ${z.prettifyError(parsed.error)}`)
+}
+
+function text(body: Uint8Array): string {
+  return Buffer.from(body).toString('utf8')
+}
+
+function describe(error: NodeJS.ErrnoException): string {
+  return error.message || String(error.code)
+}
