@@ -9,6 +9,7 @@ import {z} from 'zod'
 import {step} from '../../service/step.ts'
 import {
   type Context,
+  noNode,
   type Outcome,
   type Payout,
   type PayoutChain,
@@ -56,8 +57,7 @@ async function take(to: Context, payout: Payout): Promise<Outcome> {
   if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
   const chain = to.chains.get(payout.chain)
   if (!chain) {
-    const detail = `no node is named for ${payout.chain}; set ${payout.chain}_RPC_URL for the jobs worker`
-    return {reason: 'no_node', detail, ms: retryMs.told}
+    return {reason: 'no_node', detail: noNode(payout.chain), ms: retryMs.told}
   }
   try {
     return await retryable(steps[payout.status]!(to, payout, chain), async detail => {
@@ -147,7 +147,7 @@ async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs, fai
 
 async function read({pool}: Context, id: string): Promise<Payout | undefined> {
   const {rows} = await pool.query<Omit<Payout, 'amount'> & {amount: string}>(
-    `select p.id, p.chain, p.token, p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst",
+    `select p.id, p.chain, p.token, p.merchant_id as "merchantId", p.status, p.net as amount, p.address as recipient, t.address as treasury, p.sweep_first as "sweepFirst",
        exists (select from app.claim l where l.payout_id = p.id and l.finished_at is null) as "isStamping"
      from app.payout p join app.chain c using (chain) join custody.address t on t.family = c.family and t.purpose = 'treasury'
      where p.id = $1`,

@@ -2,6 +2,7 @@
 // bitcoin/): a PayoutChain. It says what a payout pays with and makes the transactions; when that is asked, how long is waited, and what a
 // worker's death leaves behind is the same for all.
 import type pg from 'pg'
+import {chain} from '../../chains/registry.ts'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
 import type {Custody} from './custody.ts'
@@ -36,6 +37,7 @@ export interface Payout {
   id: string
   chain: string
   token: string
+  merchantId: string
   status: 'pending' | 'sweeping' | 'swept' | 'paying' | 'completed' | 'failed'
   amount: bigint
   recipient: string
@@ -78,6 +80,11 @@ export const retryMs = {
 export async function whyHalted({pool}: Context, chain: string): Promise<string | undefined> {
   const {rows} = await pool.query<{why: string | null}>('select app.why_halted($1) as why', [chain])
   return rows[0]!.why ?? undefined
+}
+
+export function noNode(code: string): string {
+  const setting = chain(code).family === 'bitcoin' ? `${code}_ELECTRUM_URLS` : `${code}_RPC_URL`
+  return `no node is named for ${code}; set ${setting} for the jobs worker`
 }
 
 /** A payout waits for sweeps as long as one of them is not final. */

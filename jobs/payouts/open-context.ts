@@ -1,14 +1,15 @@
 // The tasks' context, with the payout chain of each chain that has a node.
 import type pg from 'pg'
 import type {Logger} from '../../service/log.ts'
-import type {ChainSettings, Settings} from '../../service/settings.ts'
+import {type ChainSettings, hasNode, type Settings} from '../../service/settings.ts'
+import {openBitcoin} from './bitcoin/chain.ts'
 import type {Context, PayoutChain} from './context.ts'
 import {Custody} from './custody.ts'
 import {openEvm} from './evm/chain.ts'
 
 export function openContext(settings: Settings, pool: pg.Pool, log: Logger): Context {
   const chains = [...settings.chains.values()].flatMap(of => {
-    const chain = open(of)
+    const chain = open(of, log)
     return chain ? [[of.chain.code, chain] as const] : []
   })
   const {payoutTimeoutMs, replaceAfterMs} = settings
@@ -23,9 +24,9 @@ export function openContext(settings: Settings, pool: pg.Pool, log: Logger): Con
 }
 
 /** Undefined where no node is named. */
-function open(settings: ChainSettings): PayoutChain | undefined {
-  if (settings.family === 'bitcoin') return undefined
-  return settings.rpcUrl ? openEvm(settings, settings.rpcUrl) : undefined
+function open(settings: ChainSettings, log: Logger): PayoutChain | undefined {
+  if (!hasNode(settings)) return undefined
+  return settings.family === 'bitcoin' ? openBitcoin(settings, log) : openEvm(settings, settings.rpcUrl!)
 }
 
 export async function closeContext({chains, custody}: Context): Promise<void> {

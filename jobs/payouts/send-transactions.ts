@@ -6,7 +6,7 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../service/step.ts'
-import {type Context, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
+import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
 import {dueSpends, type Spend, waitSpend} from './spends.ts'
 
 /** How soon the same bytes are passed on again: after half of their age, within these bounds. */
@@ -55,8 +55,7 @@ async function alone({pool}: Context, chain: string, work: () => Promise<void>):
 async function pass(to: Context, code: string, due: Spend[]): Promise<void> {
   const chain = to.chains.get(code)
   if (!chain) {
-    const why = `no node is named for ${code}; set ${code}_RPC_URL for the jobs worker`
-    for (const {id} of due) await waitSpend(to, id, {reason: 'no_node', detail: why, ms: 30_000})
+    for (const {id} of due) await waitSpend(to, id, {reason: 'no_node', detail: noNode(code), ms: 30_000})
     return
   }
   const inBlock = due.filter(spend => spend.isIncluded)

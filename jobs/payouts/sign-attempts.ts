@@ -26,7 +26,7 @@ export interface Signing<P extends Plan, S extends Signed, Needed> {
   answers: Answers<S, Needed>
   intentOf(plan: P): object
   /** The plan for what custody wants at least, because of something that it signed before and that is not stored here; undefined if that is too much. */
-  dearer(plan: P, needed: Needed): P | undefined
+  dearer(to: Context, plan: P, needed: Needed): Promise<P | undefined>
   /** Stores it as the attempt of this number; false if it comes too late, or costs more than the treasury has. */
   store(to: Context, plan: P, signed: S, number: number): Promise<boolean>
   /** What such an attempt needs of the native coin beyond what is reserved, in base units; up to 0 where it came too late. */
@@ -43,7 +43,7 @@ export async function signAndStore<P extends Plan, S extends Signed, Needed>(
   const answers = await ask(to, plans, family)
   const again: P[] = []
   for (const [i, answer] of answers.entries()) {
-    const dearer = answer.ok || !answer.needed ? undefined : family.dearer(plans[i]!, answer.needed)
+    const dearer = answer.ok || !answer.needed ? undefined : await family.dearer(to, plans[i]!, answer.needed)
     if (dearer) again.push(dearer)
     else await take(to, plans[i]!, answer, stored, family)
   }

@@ -33,7 +33,7 @@ export const signing: Signing<EvmPlan, z.infer<typeof Signed>, z.infer<typeof Of
     return {intent: 'sweep', spend_id: spend.id, ...sweep, ...offered}
   },
 
-  dearer(plan, needed) {
+  async dearer(_to, plan, needed) {
     const fees = {
       maxFeePerGas: most(BigInt(needed.max_fee_per_gas), plan.fees.maxFeePerGas),
       maxPriorityFeePerGas: most(BigInt(needed.max_priority_fee_per_gas), plan.fees.maxPriorityFeePerGas),

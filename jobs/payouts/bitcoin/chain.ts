@@ -1,0 +1,134 @@
+// The payout chain of the Bitcoin family: outputs instead of accounts. One transaction takes final outputs of the merchant's addresses, and
+// the treasury's for what is missing, and pays the merchant; the rest goes to the treasury. So nothing is swept before, unless that would
+// take too many inputs.
+import {dustLimit, scriptOfAddress} from '../../../service/bitcoin/script.ts'
+import type {Logger} from '../../../service/log.ts'
+import type {BitcoinSettings} from '../../../service/settings.ts'
+import {step} from '../../../service/step.ts'
+import {
+  type Context,
+  type Outcome,
+  type Payout,
+  type PayoutChain,
+  retryMs,
+  type Stored,
+  shortOfFunds,
+  untilSwept,
+  type Wait,
+} from '../context.ts'
+import {signAndStore} from '../sign-attempts.ts'
+import type {Spend} from '../spends.ts'
+import {openNode} from './node.ts'
+import {claimedOutputs, freeOutputs} from './outputs.ts'
+import {type Bitcoin, plan} from './plan-attempt.ts'
+import {ratesOf} from './rates.ts'
+import {costOfInput, type Failure, mostInputs, type Output, type Price, selectPayment} from './select.ts'
+import {signing} from './signing.ts'
+import {beginSweep, collectMerchants} from './sweep.ts'
+
+/** Inputs that custody is asked to sign at once: each takes it about a millisecond, and 70 bytes of the request. */
+const inputsAtOnce = 2000
+
+export function openBitcoin(settings: BitcoinSettings, log: Logger): PayoutChain {
+  const chain: Bitcoin = {settings, node: openNode(settings, log)}
+  return {
+    sweep: (to, payout) => sweep(to, payout, chain),
+    beginPayment: async (_to, {id}) => {
+      throw new Error(`payout ${id} is swept, and has no payment`) // app.begin_output_payment does both in one step
+    },
+    attempt: (to, spends) => attempt(to, spends, chain),
+    broadcast: raws => chain.node.broadcast(raws),
+    collect: to => collectMerchants(to, chain),
+    close: () => chain.node.close(),
+  }
+}
+
+async function attempt(to: Context, spends: Spend[], chain: Bitcoin): Promise<Map<string, Stored>> {
+  const plans = await plan(to, chain, spends)
+  const stored: [string, Stored][] = []
+  while (plans.length) {
+    let [count, inputs] = [0, 0]
+    for (const item of plans) {
+      if (count && inputs + item.inputs.length > inputsAtOnce) break
+      count += 1
+      inputs += item.inputs.length
+    }
+    stored.push(...(await signAndStore(to, plans.splice(0, count), signing)))
+  }
+  return new Map(stored)
+}
+
+async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outcome> {
+  const {settings} = chain
+  const script = scriptOfAddress(payout.recipient, settings.chain.networks[settings.network])
+  if (payout.amount < dustLimit(script)) return belowDust(payout, dustLimit(script))
+  const price = await priceOf(chain)
+  if ('reason' in price) return price
+  const {must, may} = await candidates(to, payout, price)
+  const found = selectPayment({amount: payout.amount, scriptLength: script.length}, must, may, price)
+  if ('aboveCap' in found) return aboveCap(settings)
+  if ('short' in found)
+    return shortOfFunds(`free outputs of the merchant and the treasury are short by ${found.short} sat, fee included`)
+  if (found.inputs.length > mostInputs) return await sweepFirst(to, payout, found.inputs, price, settings)
+  step('payment: before begin')
+  const {rows} = await to.pool.query<{short: string | null}>('select app.begin_output_payment($1, $2, $3) as short', [
+    payout.id,
+    found.inputs.map(({outpoint}) => outpoint),
+    String(found.fee),
+  ])
+  step('payment: after begin')
+  const {short} = rows[0]!
+  if (short) return shortOfFunds(short)
+  return (await untilSwept(to, payout)) ?? 'next'
+}
+
+/** No node passes such an output on, and no later moment changes that. */
+function belowDust({amount, recipient}: Payout, least: bigint): Wait {
+  const detail = `${amount} sat to ${recipient} would be dust: no node takes a payment of less than ${least} sat to it`
+  return {reason: 'below_dust', detail, ms: retryMs.soon, failsAs: 'broadcast_rejected', failsAfterMs: 0}
+}
+
+async function priceOf({node, settings}: Bitcoin): Promise<Price | Wait> {
+  const rates = ratesOf(await node.feeRates(), settings)
+  return rates ? {rate: rates.first, cap: settings.maxFeeRate} : aboveCap(settings)
+}
+
+function aboveCap({chain, maxFeeRate}: BitcoinSettings): Wait {
+  const detail = `the network asks for more than ${chain.code}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`
+  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
+}
+
+/** With sweepFirst, what was claimed is spent, all that is worth it, whether the payment needs it or not. */
+async function candidates({pool}: Context, payout: Payout, {rate}: Price): Promise<{must: Output[]; may: Output[]}> {
+  const [merchants, treasurys, claimed] = await Promise.all([
+    freeOutputs(pool, payout.chain, payout.merchantId),
+    freeOutputs(pool, payout.chain, null),
+    payout.sweepFirst ? claimedOutputs(pool, payout.id) : [],
+  ])
+  const must = claimed.filter(({amount}) => amount > costOfInput(rate))
+  const taken = new Set(must.map(({outpoint}) => outpoint))
+  return {must, may: [...merchants.filter(({outpoint}) => !taken.has(outpoint)), ...treasurys]}
+}
+
+/** Too many inputs for one transaction: of the merchant's, as many times 500 as it takes become one of the treasury's each. */
+async function sweepFirst(
+  to: Context,
+  payout: Payout,
+  inputs: Output[],
+  price: Price,
+  settings: BitcoinSettings,
+): Promise<Outcome> {
+  const own = inputs.filter(({isTreasury}) => !isTreasury)
+  const count = Math.ceil((inputs.length - mostInputs) / (mostInputs - 1))
+  let why: Failure | string | undefined
+  step('sweep: before begin')
+  for (let i = 0; i < count && !why; i++)
+    why = await beginSweep(to, payout, own.slice(i * mostInputs, (i + 1) * mostInputs), price)
+  step('sweep: after begin')
+  const begun = await untilSwept(to, payout)
+  if (begun) return begun
+  if (typeof why === 'string') return shortOfFunds(why)
+  return why && 'aboveCap' in why
+    ? aboveCap(settings)
+    : shortOfFunds("the treasury's money lies in more outputs than one transaction can spend")
+}

@@ -1,0 +1,114 @@
+// The next attempt of each spend: its inputs and its fee. Promises: every attempt has all inputs of those before it; what replaces an attempt
+// pays enough more for every node to take it; the first one pays what was reserved for it, however often it is planned; where there is no
+// attempt to be made now, the spend says why.
+import {scriptOfAddress} from '../../../service/bitcoin/script.ts'
+import type {BitcoinSettings} from '../../../service/settings.ts'
+import type {Context} from '../context.ts'
+import type {Plan} from '../sign-attempts.ts'
+import {type Spend, waitSpend} from '../spends.ts'
+import type {Node} from './node.ts'
+import {freeOutputs, reservedOutputs} from './outputs.ts'
+import {ratesOf} from './rates.ts'
+import {type Failure, mostInputs, type Output, type Price, type Selection, selectAll, selectPayment} from './select.ts'
+
+/** A chain of the family, and its node. */
+export interface Bitcoin {
+  settings: BitcoinSettings
+  node: Node
+}
+
+export interface BitcoinPlan extends Plan {
+  /** The lead first. */
+  inputs: Output[]
+  fee: bigint
+  chain: Bitcoin
+  price: Price
+}
+
+const retryMs = 5000
+/** Of a spend that was entered again from custody's journal. */
+const beforeIndexer = 'the outputs that it spends are not known yet: the indexer has to come to them'
+const lateRetryMs = 1000
+
+/** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
+export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promise<BitcoinPlan[]> {
+  const rates = ratesOf(await chain.node.feeRates(), chain.settings)
+  const reserved = await reservedOutputs(
+    to.pool,
+    spends.map(({id}) => id),
+  )
+  const plans: BitcoinPlan[] = []
+  for (const spend of spends) {
+    const inputs = reserved.get(spend.id)!
+    const kind = spend.cancelling ? 'cancel' : 'effect'
+    if (inputs[0]?.outpoint !== spend.sender) {
+      await waitSpend(to, spend.id, {reason: 'unknown_outputs', detail: beforeIndexer, ms: retryMs})
+      continue
+    }
+    const price = rates && {rate: rates.replacing, cap: chain.settings.maxFeeRate}
+    if (!price) await waits(to, spend, {aboveCap: true}, chain)
+    else if (spend.newest || spend.cancelling) {
+      const replaces = spend.newest ? {replaces: spend.maxFee} : {}
+      const item = await priced(to, {spend, kind, inputs, fee: 0n, chain, price: {...price, ...replaces}})
+      if (item) plans.push(item)
+    } else plans.push({spend, kind, inputs, fee: spend.maxFee, chain, price})
+  }
+  return plans
+}
+
+/** With a fee that its price asks for, and more inputs where the change cannot pay it; undefined, and the spend waits, where that cannot be. */
+export async function priced(to: Context, item: BitcoinPlan): Promise<BitcoinPlan | undefined> {
+  const {spend, chain, price} = item
+  const selection = await select(to, item)
+  if (!('inputs' in selection)) return await waits(to, spend, selection, chain)
+  const {inputs, fee} = selection
+  if (inputs.length > mostInputs) return await waits(to, spend, {short: 1n}, chain)
+  const more = inputs.slice(item.inputs.length).map(({outpoint}) => outpoint)
+  if (more.length && !(await isAdded(to, spend, more))) {
+    await waitSpend(to, spend.id, {ms: lateRetryMs})
+    return
+  }
+  return {...item, inputs: [item.inputs[0]!, ...inputs.slice(1).sort(byOutpoint)], fee, price}
+}
+
+async function select(to: Context, {spend, kind, inputs, chain, price}: BitcoinPlan): Promise<Selection | Failure> {
+  if (kind === 'cancel' || spend.kind === 'sweep') return selectAll(inputs, price)
+  const {settings} = chain
+  const script = scriptOfAddress(spend.recipient, settings.chain.networks[settings.network])
+  const payment = {amount: spend.amount, scriptLength: script.length}
+  const alone = selectPayment(payment, inputs, [], price)
+  if (!('short' in alone)) return alone
+  return selectPayment(payment, inputs, await freeOutputs(to.pool, spend.chain, null), price)
+}
+
+async function isAdded({pool}: Context, spend: Spend, outpoints: string[]): Promise<boolean> {
+  const {rows} = await pool.query<{is_added: boolean}>('select app.add_inputs($1, $2, $3) as is_added', [
+    spend.id,
+    (spend.newest?.number ?? 0) + 1,
+    outpoints,
+  ])
+  return rows[0]!.is_added
+}
+
+async function waits(to: Context, {id, maxFee}: Spend, why: Failure, {settings}: Bitcoin): Promise<undefined> {
+  const {code} = settings.chain
+  const waiting =
+    'short' in why
+      ? {
+          reason: 'insufficient_treasury_funds',
+          detail: `a higher fee than ${maxFee} sat needs ${why.short} sat more than its inputs and the treasury's free outputs hold`,
+        }
+      : {
+          reason: 'fee_above_cap',
+          detail: `the network asks for more, for this or for what replaces it, than ${code}_MAX_FEE_RATE allows (${settings.maxFeeRate} sat/vB)`,
+        }
+  await waitSpend(to, id, {...waiting, ms: retryMs})
+}
+
+function byOutpoint(a: Output, b: Output): number {
+  const [[idA, atA], [idB, atB]] = [a, b].map(({outpoint}) => outpoint.split(':')) as [
+    [string, string],
+    [string, string],
+  ]
+  return idA === idB ? Number(atA) - Number(atB) : idA < idB ? -1 : 1
+}

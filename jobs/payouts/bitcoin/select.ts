@@ -1,0 +1,157 @@
+// Which outputs of ours a transaction spends, and what it costs. Promises: no I/O; the outputs that it must spend are in it; it never spends
+// more on the network than the cap, or less than the rate or than what it replaces asks for; its change is nothing, or no dust; nothing
+// that costs more than it brings is taken by choice; its size is at least that of the signed bytes, and larger by next to nothing.
+
+export interface Output {
+  /** '<txid>:<vout>' */
+  outpoint: string
+  amount: bigint
+  /** The merchant's, or the treasury's. */
+  isTreasury: boolean
+}
+
+/** What a transaction has to offer for its place in a block. */
+export interface Price {
+  /** Sat per virtual byte that the chain asks for now. */
+  rate: number
+  /** Sat per virtual byte, at most. */
+  cap: number
+  /** The fee of what it replaces: nodes want that, and something for every byte that they pass on once more (BIP-125). */
+  replaces?: bigint
+  /** What custody wants at least, because of what it signed before. */
+  least?: bigint
+}
+
+export interface Selection {
+  inputs: Output[]
+  fee: bigint
+  /** To the treasury; 0n for none. */
+  change: bigint
+}
+
+/** Inputs of one transaction, at most: far below what nodes relay, and signed within a second. */
+export const mostInputs = 500
+
+/** An output to the treasury (P2WPKH): its bytes, and the least that it may carry, in sat. */
+const change = {scriptLength: 22, dust: 294n}
+
+/** 1 sat/vB is what nodes ask for; some of them round up. */
+const relayMargin = 1.02
+
+/** Bytes of a P2WPKH input without its witness, and of the witness with the longest signature there is: 72 bytes. */
+const input = {bytes: 41, witness: 1 + 1 + 72 + 1 + 33}
+
+/** Virtual bytes of a transaction that spends so many P2WPKH outputs and pays to scripts of these lengths. */
+export function virtualSize(inputs: number, scriptLengths: number[]): number {
+  const outputs = scriptLengths.reduce((sum, length) => sum + 8 + countSize(length) + length, 0)
+  const bytes = 4 + countSize(inputs) + inputs * input.bytes + countSize(scriptLengths.length) + outputs + 4
+  const witness = 2 + inputs * input.witness
+  return Math.ceil((4 * bytes + witness) / 4)
+}
+
+function countSize(count: number): number {
+  return count < 0xfd ? 1 : 3
+}
+
+/** What an output of ours has to be worth more than, to be worth spending. */
+export function costOfInput(rate: number): bigint {
+  return ceil(rate * (input.bytes + input.witness / 4))
+}
+
+/** The least that a transaction of this size may offer; undefined above the cap. */
+export function leastFee(size: number, {rate, cap, replaces, least = 0n}: Price): bigint | undefined {
+  const replacement = replaces === undefined ? 0n : replaces + ceil(relayMargin * size)
+  const fee = [ceil(rate * size), replacement, least].reduce((a, b) => (a > b ? a : b))
+  return fee <= mostFee(size, cap) ? fee : undefined
+}
+
+function mostFee(size: number, cap: number): bigint {
+  return BigInt(Math.floor(cap * size + 1e-9))
+}
+
+export interface Payment {
+  amount: bigint
+  scriptLength: number
+}
+
+/** Why there is no transaction: so much is missing, or the chain asks for more than the cap. */
+export type Failure = {short: bigint} | {aboveCap: true}
+
+/**
+ * A payment out of all of `must`, and as much of `may` as it takes: the merchant's before the treasury's, the largest first; the last of the
+ * treasury's is the smallest that will do, so that its large outputs stay free for others. The number of inputs has no limit here.
+ */
+export function selectPayment(payment: Payment, must: Output[], may: Output[], price: Price): Selection | Failure {
+  const worth = may.filter(({amount}) => amount > costOfInput(price.rate)).sort(byAmount)
+  const merchants = worth.filter(({isTreasury}) => !isTreasury)
+  const treasurys = worth.filter(({isTreasury}) => isTreasury)
+  const inputs = [...must]
+  let failure: Failure = {short: payment.amount}
+  const tryWith = (more: Output[]): Selection | undefined => {
+    const found = settle(payment, [...inputs, ...more], price)
+    if ('inputs' in found) return found
+    failure = found
+  }
+  const found = inputs.length ? tryWith([]) : undefined
+  if (found) return found
+  for (const output of merchants) {
+    inputs.push(output)
+    const enough = tryWith([])
+    if (enough) return enough
+  }
+  for (const [i, output] of treasurys.entries()) {
+    const enough = tryWith([output])
+    if (enough) return smallest(treasurys.slice(i), tryWith) ?? enough
+    inputs.push(output)
+  }
+  return failure
+}
+
+function byAmount(a: Output, b: Output): number {
+  return a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : a.outpoint < b.outpoint ? -1 : 1
+}
+
+/** Of outputs in falling order, of which the first will do. */
+function smallest(outputs: Output[], tryWith: (more: Output[]) => Selection | undefined): Selection | undefined {
+  let [low, high] = [0, outputs.length - 1]
+  let found: Selection | undefined
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    const enough = tryWith([outputs[middle]!])
+    if (enough) found = enough
+    if (enough) low = middle + 1
+    else high = middle - 1
+  }
+  return found
+}
+
+/** With exactly these inputs. */
+function settle(payment: Payment, inputs: Output[], price: Price): Selection | Failure {
+  const left = sum(inputs) - payment.amount
+  const withChange = virtualSize(inputs.length, [payment.scriptLength, change.scriptLength])
+  const fee = leastFee(withChange, price)
+  if (fee !== undefined && left - fee >= change.dust) return {inputs, fee, change: left - fee}
+  const without = virtualSize(inputs.length, [payment.scriptLength])
+  const least = leastFee(without, price)
+  if (least === undefined) return {aboveCap: true}
+  if (left < least) return {short: least - left}
+  // What would be dust goes to the network, as long as the cap allows that.
+  return left <= mostFee(without, price.cap) ? {inputs, fee: left, change: 0n} : {short: change.dust}
+}
+
+/** All of it to the treasury: a sweep, or a cancel. */
+export function selectAll(inputs: Output[], price: Price): Selection | Failure {
+  const size = virtualSize(inputs.length, [change.scriptLength])
+  const fee = leastFee(size, price)
+  if (fee === undefined) return {aboveCap: true}
+  const left = sum(inputs) - fee
+  return left >= change.dust ? {inputs, fee, change: left} : {short: change.dust - left}
+}
+
+export function sum(outputs: Output[]): bigint {
+  return outputs.reduce((total, {amount}) => total + amount, 0n)
+}
+
+function ceil(sats: number): bigint {
+  return BigInt(Math.ceil(sats - 1e-9)) // 0.1 * 30 is a little more than 3
+}
