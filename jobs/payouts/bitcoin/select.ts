@@ -83,28 +83,22 @@ export type Failure = {short: bigint} | {aboveCap: true}
  */
 export function selectPayment(payment: Payment, must: Output[], may: Output[], price: Price): Selection | Failure {
   const worth = may.filter(({amount}) => amount > costOfInput(price.rate)).sort(byAmount)
-  const merchants = worth.filter(({isTreasury}) => !isTreasury)
   const treasurys = worth.filter(({isTreasury}) => isTreasury)
   const inputs = [...must]
-  let failure: Failure = {short: payment.amount}
-  const tryWith = (more: Output[]): Selection | undefined => {
-    const found = settle(payment, [...inputs, ...more], price)
+  let total = sum(must)
+  const tryWith = (last?: Output): Selection | Failure => {
+    const found = settle(payment, total + (last?.amount ?? 0n), inputs.length + (last ? 1 : 0), price)
+    return 'fee' in found ? {inputs: last ? [...inputs, last] : inputs, ...found} : found
+  }
+  let found: Selection | Failure = must.length ? tryWith() : {short: payment.amount}
+  for (const [i, output] of [...worth.filter(({isTreasury}) => !isTreasury), ...treasurys].entries()) {
     if ('inputs' in found) return found
-    failure = found
-  }
-  const found = inputs.length ? tryWith([]) : undefined
-  if (found) return found
-  for (const output of merchants) {
+    found = tryWith(output)
+    if ('inputs' in found && output.isTreasury) return smallest(treasurys.slice(i - worth.length), tryWith) ?? found
     inputs.push(output)
-    const enough = tryWith([])
-    if (enough) return enough
+    total += output.amount
   }
-  for (const [i, output] of treasurys.entries()) {
-    const enough = tryWith([output])
-    if (enough) return smallest(treasurys.slice(i), tryWith) ?? enough
-    inputs.push(output)
-  }
-  return failure
+  return found
 }
 
 function byAmount(a: Output, b: Output): number {
@@ -112,31 +106,30 @@ function byAmount(a: Output, b: Output): number {
 }
 
 /** Of outputs in falling order, of which the first will do. */
-function smallest(outputs: Output[], tryWith: (more: Output[]) => Selection | undefined): Selection | undefined {
+function smallest(outputs: Output[], tryWith: (last: Output) => Selection | Failure): Selection | undefined {
   let [low, high] = [0, outputs.length - 1]
-  let found: Selection | undefined
+  let smallest: Selection | undefined
   while (low <= high) {
     const middle = (low + high) >> 1
-    const enough = tryWith([outputs[middle]!])
-    if (enough) found = enough
-    if (enough) low = middle + 1
+    const found = tryWith(outputs[middle]!)
+    if ('inputs' in found) smallest = found
+    if ('inputs' in found) low = middle + 1
     else high = middle - 1
   }
-  return found
+  return smallest
 }
 
-/** With exactly these inputs. */
-function settle(payment: Payment, inputs: Output[], price: Price): Selection | Failure {
-  const left = sum(inputs) - payment.amount
-  const withChange = virtualSize(inputs.length, [payment.scriptLength, change.scriptLength])
-  const fee = leastFee(withChange, price)
-  if (fee !== undefined && left - fee >= change.dust) return {inputs, fee, change: left - fee}
-  const without = virtualSize(inputs.length, [payment.scriptLength])
+/** With so many inputs that bring so much. */
+function settle(payment: Payment, total: bigint, count: number, price: Price): Omit<Selection, 'inputs'> | Failure {
+  const left = total - payment.amount
+  const fee = leastFee(virtualSize(count, [payment.scriptLength, change.scriptLength]), price)
+  if (fee !== undefined && left - fee >= change.dust) return {fee, change: left - fee}
+  const without = virtualSize(count, [payment.scriptLength])
   const least = leastFee(without, price)
   if (least === undefined) return {aboveCap: true}
   if (left < least) return {short: least - left}
   // What would be dust goes to the network, as long as the cap allows that.
-  return left <= mostFee(without, price.cap) ? {inputs, fee: left, change: 0n} : {short: change.dust}
+  return left <= mostFee(without, price.cap) ? {fee: left, change: 0n} : {short: change.dust}
 }
 
 /** All of it to the treasury: a sweep, or a cancel. */
