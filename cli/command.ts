@@ -92,7 +92,7 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
 
 /** An address of somebody else on the chain, in its display form. Throws where it is none, or one of the service's own. */
 export async function foreignAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
-  const address = await readAddress(chain, text)
+  const address = await readAddress(db, chain, text)
   const {rowCount} = await db.query('select from custody.address where match_key in ($1, lower($1)) and address = $1', [
     address,
   ])
@@ -100,10 +100,11 @@ export async function foreignAddress(db: pg.Client, chain: ChainCode, text: stri
   return address
 }
 
-async function readAddress(chain: ChainCode, text: string): Promise<string> {
-  const {AddressError, displayForm} = await import('../service/address.ts') // takes longer to load than any command to run
+async function readAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
+  const {AddressError, anyOwnAddress, displayForm} = await import('../service/address.ts') // takes longer to load than any command to run
+  const {rows} = await db.query<{address: string}>(anyOwnAddress, [chain])
   try {
-    return displayForm(chain, text)
+    return displayForm(chain, text, rows[0]?.address)
   } catch (error) {
     if (error instanceof AddressError)
       throw new PermanentError(`"${text}" is no address of ${chain}: it ${error.message}`)

@@ -1390,7 +1390,7 @@ begin
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);
   if s.kind = 'payout' and p.status in ('swept', 'paying') then
-    perform app.set_swept_in(s, least(s.swept_in + found_outputs.of_addresses, p.gross));
+    perform app.set_swept_in(s, least(s.swept_in + found_outputs.of_addresses, p.gross, p.net + s.max_fee));
   end if;
   return true;
 end $function$;
@@ -1537,7 +1537,7 @@ begin
   if found_outputs.total < p.net + network_fee then
     return p.token || ' in these outputs short by ' || p.net + network_fee - found_outputs.total || ' base units';
   end if;
-  brought := least(found_outputs.of_addresses, p.gross);
+  brought := least(found_outputs.of_addresses, p.gross, p.net + network_fee);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net - brought, p.gross - brought, network_fee);
   if short is not null then return short; end if;
   perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross);
@@ -1841,6 +1841,18 @@ begin
     raise exception 'event types are deposit.pending, deposit.confirmed, deposit.reorged, payout.completed and payout.failed' using errcode = 'SL422';
   end if;
 end $function$;
+
+-- Free outputs of the deposits that a payout claimed, the largest first.
+CREATE OR REPLACE FUNCTION app.claimed_outputs(of_payout uuid, most integer)
+ RETURNS TABLE(outpoint text, amount numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select u.txid || ':' || u.vout, u.amount
+  from app.deposit d join app.output u on u.chain = d.chain and u.txid = d.txid and u.vout = d.output_index
+  where d.settlement_id = of_payout and u.spend_id is null and u.spent_by is null order by u.amount desc limit most
+$function$;
 
 -- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included); returns the id of the key.
 CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea)
@@ -2985,15 +2997,15 @@ begin
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $function$;
 
-CREATE OR REPLACE FUNCTION app.set_swept_in(s app.spend, amount numeric)
+CREATE OR REPLACE FUNCTION app.set_swept_in(s app.spend, brought numeric)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  update app.spend x set swept_in = amount where x.id = s.id;
-  perform app.reserve(s.chain, s.token, s.swept_in - amount);
-  perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - amount);
+  update app.spend x set swept_in = brought where x.id = s.id;
+  perform app.reserve(s.chain, s.token, s.swept_in - brought);
+  perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.settle_outputs(s app.spend)
@@ -4607,6 +4619,7 @@ grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[]) to sluice_jobs;
 grant execute on function app.cancel_spend(uuid) to sluice_jobs;
+grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;

@@ -1,12 +1,14 @@
 // Where payouts go.
 import {z} from 'zod'
 import type {ChainCode} from '../../chains/registry.ts'
-import {AddressError, displayForm} from '../../service/address.ts'
+import {AddressError, anyOwnAddress, displayForm} from '../../service/address.ts'
+import {RetryableError} from '../../service/errors.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
-import {invalid} from '../errors.ts'
+import {invalid, unavailable} from '../errors.ts'
 import {address, chainCode, changeErrors, text} from '../schemas.ts'
 
+const findOwn = statement('find_own_address', anyOwnAddress)
 const setPayoutAddress = statement('set_payout_address', 'select app.set_payout_address($1, $2, $3)')
 
 const PayoutAddress = z.object({chain: chainCode, address}).meta({id: 'PayoutAddress'})
@@ -25,16 +27,21 @@ export function payoutAddress(app: App, {db}: Context): void {
         response: {200: PayoutAddress, ...changeErrors(422)},
       },
     },
-    ({merchantId, body}) =>
-      value(db.change<[string]>(setPayoutAddress, [merchantId, body.chain, readAddress(body.chain, body.address)])),
+    async ({merchantId, body: {chain, address}}) => {
+      const own = await db.read<[string]>(findOwn, [chain])
+      return await value(
+        db.change<[string]>(setPayoutAddress, [merchantId, chain, readAddress(chain, address, own?.[0])]),
+      )
+    },
   )
 }
 
-function readAddress(chain: ChainCode, address: string): string {
+function readAddress(chain: ChainCode, address: string, own: string | undefined): string {
   try {
-    return displayForm(chain, address)
+    return displayForm(chain, address, own)
   } catch (error) {
     if (error instanceof AddressError) throw invalid('address', error.code, error.message)
+    if (error instanceof RetryableError) throw unavailable(error.message)
     throw error
   }
 }

@@ -136,12 +136,12 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 
 -- As long as a payment is under way that brings money of its own from the merchant's addresses, so much less of the treasury is reserved for it.
-create function app.set_swept_in(s app.spend, amount numeric) returns void
+create function app.set_swept_in(s app.spend, brought numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
-  update app.spend x set swept_in = amount where x.id = s.id;
-  perform app.reserve(s.chain, s.token, s.swept_in - amount);
-  perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - amount);
+  update app.spend x set swept_in = brought where x.id = s.id;
+  perform app.reserve(s.chain, s.token, s.swept_in - brought);
+  perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
 end $$;
 
 create function app.give_up_swept_in(s app.spend) returns void
@@ -174,7 +174,7 @@ begin
   if found_outputs.total < p.net + network_fee then
     return p.token || ' in these outputs short by ' || p.net + network_fee - found_outputs.total || ' base units';
   end if;
-  brought := least(found_outputs.of_addresses, p.gross);
+  brought := least(found_outputs.of_addresses, p.gross, p.net + network_fee);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net - brought, p.gross - brought, network_fee);
   if short is not null then return short; end if;
   perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross);
@@ -275,7 +275,7 @@ begin
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);
   if s.kind = 'payout' and p.status in ('swept', 'paying') then
-    perform app.set_swept_in(s, least(s.swept_in + found_outputs.of_addresses, p.gross));
+    perform app.set_swept_in(s, least(s.swept_in + found_outputs.of_addresses, p.gross, p.net + s.max_fee));
   end if;
   return true;
 end $$;

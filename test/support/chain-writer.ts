@@ -19,6 +19,8 @@ export interface TestInclusion {
   nonce: number
   success?: boolean
   fee?: bigint
+  /** Where transactions spend outputs: the position of the input; the output is the sender. */
+  input?: number
 }
 
 interface Contents {
@@ -61,7 +63,16 @@ export class ChainWriter {
   }
 
   /** One transaction: the newest `drop` blocks leave, one block for each list of transfers comes. Rows that stay may be written again. */
-  async write({drop = 0, add = []}: {drop?: number; add?: (TestTransfer[] | Contents)[]}): Promise<void> {
+  async write({
+    drop = 0,
+    add = [],
+    also = async () => {},
+  }: {
+    drop?: number
+    add?: (TestTransfer[] | Contents)[]
+    /** More statements of the same transaction. */
+    also?: () => Promise<void>
+  }): Promise<void> {
     const from = this.blocks.length - drop
     const dropped = this.blocks.splice(from)
     for (const contents of add) {
@@ -76,7 +87,7 @@ export class ChainWriter {
         inclusions,
       })
     }
-    await this.replace(dropped, this.blocks.slice(from))
+    await this.replace(dropped, this.blocks.slice(from), also)
   }
 
   /** As evm-processor after a restart: the newest blocks are deleted and inserted again in one transaction. */
@@ -105,11 +116,12 @@ export class ChainWriter {
     return this.client.end()
   }
 
-  private async replace(gone: TestBlock[], come: TestBlock[]): Promise<void> {
+  private async replace(gone: TestBlock[], come: TestBlock[], also = async () => {}): Promise<void> {
     await this.client.query('begin')
     try {
       for (const block of gone.toReversed()) await this.remove(block)
       for (const block of come) await this.insert(block)
+      await also()
       await this.touchStatus()
       await this.client.query('commit')
     } catch (error) {
@@ -119,8 +131,8 @@ export class ChainWriter {
   }
 
   private async remove({height, transfers, inclusions}: TestBlock): Promise<void> {
-    for (const {txid} of inclusions) {
-      await this.client.query('delete from chain.inclusion where id = $1', [`${this.chain}:${txid}`])
+    for (const inclusion of inclusions) {
+      await this.client.query('delete from chain.inclusion where id = $1', [this.idOf(inclusion)])
     }
     for (const {txid, outputIndex = 0} of transfers) {
       await this.client.query('delete from chain.transfer where id = $1', [`${this.chain}:${txid}:${outputIndex}`])
@@ -151,13 +163,18 @@ export class ChainWriter {
         ],
       )
     }
-    for (const {txid, sender, nonce, success = true, fee = 0n} of inclusions) {
+    for (const inclusion of inclusions) {
+      const {txid, sender, nonce, success = true, fee = 0n} = inclusion
       await this.client.query(
         `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
          values ($1, $2, $3, $4, $5, now(), $6, $7, $8, $9)`,
-        [`${chain}:${txid}`, chain, txid, height, hash, sender, nonce, success, fee.toString()],
+        [this.idOf(inclusion), chain, txid, height, hash, sender, nonce, success, fee.toString()],
       )
     }
+  }
+
+  private idOf({txid, input}: TestInclusion): string {
+    return `${this.chain}:${txid}${input === undefined ? '' : `:${input}`}`
   }
 
   private async touchStatus(): Promise<void> {

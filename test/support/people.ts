@@ -27,19 +27,36 @@ export async function makeMerchant(db: TestDatabase, chains = ['ETH', 'POLYGON']
 /** A user with one EVM address, watched on both EVM chains and provisioned on those that are given. */
 export async function makeUser(db: TestDatabase, merchantId: string, chains = ['ETH', 'POLYGON']): Promise<TestUser> {
   const address = getAddress(`0x${randomBytes(20).toString('hex')}`)
-  await db.rows(
-    `insert into custody.address (address, family, derivation_index, taken_at, merchant_id)
-     values ($1, 'evm', 1000000 + floor(random() * 1e12)::bigint, now(), $2)`,
-    [address, merchantId],
-  )
+  const userId = await watchAddress(db, merchantId, {address, family: 'evm', watched: ['ETH', 'POLYGON'], chains})
+  return {merchantId, userId, address}
+}
+
+interface Watched {
+  address: string
+  family: 'evm' | 'bitcoin'
+  /** Where it is watched, and where it was asked for. */
+  watched: string[]
+  chains: string[]
+}
+
+/** A new user with this address. Resolves to the user's id once everybody can see both. */
+export async function watchAddress(
+  db: TestDatabase,
+  merchantId: string,
+  {address, family, watched, chains}: Watched,
+): Promise<string> {
   const [user] = await db.rows<{id: string}>(
-    'insert into app.user (merchant_id, external_ref) values ($1, $2) returning id',
-    [merchantId, randomBytes(4).toString('hex')],
+    `with derived as (
+       insert into custody.address (address, family, derivation_index, taken_at, merchant_id)
+       values ($1, $2, 1000000 + floor(random() * 1e12)::bigint, now(), $3) returning match_key
+     ), customer as (
+       insert into app.user (merchant_id, external_ref) values ($3, $4) returning id
+     ), known as (
+       insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
+       select chain, match_key, $1, id, $3, chain = any($6) from derived, customer, unnest($5::text[]) chain
+     )
+     select id from customer`,
+    [address, family, merchantId, randomBytes(4).toString('hex'), watched, chains],
   )
-  await db.rows(
-    `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
-     select c, lower($1), $1, $2, $3, c = any($4) from unnest(array['ETH', 'POLYGON']) c`,
-    [address, user!.id, merchantId, chains],
-  )
-  return {merchantId, userId: user!.id, address}
+  return user!.id
 }

@@ -1,0 +1,377 @@
+// Outputs, and the transactions that spend them: what is reserved, paid, swept and returned as change, with the roles of the processes whose
+// part it is. A ChainWriter is the chain. After each step the books must balance.
+import fc from 'fast-check'
+import pg from 'pg'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {ChainWriter, type TestInclusion, type TestTransfer} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {idOf} from '../test/support/money.ts'
+import {makeMerchant, watchAddress} from '../test/support/people.ts'
+
+const treasury = 'bcrt1qtreasury'
+
+/** A transaction of ours, with the outputs that custody would give it. */
+interface Transaction {
+  txid: string
+  inputs: string[]
+  outputs: {recipient: string; amount: bigint}[]
+  fee: bigint
+}
+
+class Coins {
+  readonly db: TestDatabase
+  readonly chain: ChainWriter
+  readonly api: pg.Pool
+  readonly jobs: pg.Pool
+  readonly transactions = new Map<string, Transaction>()
+  #count = 0
+
+  private constructor(db: TestDatabase, chain: ChainWriter) {
+    this.db = db
+    this.chain = chain
+    this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 2})
+    this.jobs = new pg.Pool({connectionString: db.url('sluice_jobs'), max: 2})
+  }
+
+  static async open(): Promise<Coins> {
+    const db = await testDatabase()
+    await db.rows(
+      `insert into custody.address (address, family, derivation_index, purpose) values ($1, 'bitcoin', 0, 'treasury')`,
+      [treasury],
+    )
+    await db.rows(`select custody.watch_treasury('bitcoin')`)
+    return new Coins(db, await ChainWriter.open(db, 'BTC'))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.api.end(), this.jobs.end(), this.chain.close()])
+    await this.db.drop()
+  }
+
+  name(what: string): string {
+    this.#count += 1
+    return `${what}${this.#count}`
+  }
+
+  /** A merchant with a payout address, and as many addresses as asked for. */
+  async merchant(addresses = 1): Promise<{id: string; addresses: string[]}> {
+    const id = await makeMerchant(this.db, ['BTC'])
+    await this.db.rows(`select app.set_payout_address($1, 'BTC', $2)`, [id, this.name('bcrt1qshop')])
+    const names = Array.from({length: addresses}, () => this.name('bcrt1quser'))
+    for (const address of names)
+      await watchAddress(this.db, id, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
+    return {id, addresses: names}
+  }
+
+  /** A final payment to an address of ours; resolves to the output. */
+  async deposit(recipient: string, amount: bigint): Promise<string> {
+    const txid = this.name('in')
+    await this.block([{txid, token: 'BTC', amount, recipient}])
+    await this.finalize()
+    return `${txid}:0`
+  }
+
+  async block(transfers: TestTransfer[], inclusions: TestInclusion[] = []): Promise<void> {
+    await this.chain.write({add: [{transfers, inclusions}]})
+  }
+
+  async finalize(): Promise<void> {
+    await this.chain.finalize(this.chain.head.height)
+  }
+
+  /** A payout that is sweeping; resolves to its id. */
+  async claim({id}: {id: string}): Promise<string> {
+    const {rows} = await this.api.query(`select app.create_payout($1, 'BTC', 'BTC', false, null, null) as reply`, [id])
+    const payout = idOf(rows[0].reply)
+    await this.work('begin_sweeping', payout)
+    return payout
+  }
+
+  async work<T = null>(name: string, ...values: unknown[]): Promise<T> {
+    const places = values.map((_, n) => `$${n + 1}`)
+    const {rows} = await this.jobs.query(`select app.${name}(${places}) as result`, values)
+    return rows[0].result
+  }
+
+  async spendOf(payout: string): Promise<string> {
+    const [spend] = await this.db.rows<{id: string}>(
+      `select id from app.spend where payout_id = $1 and kind = 'payout'`,
+      [payout],
+    )
+    return spend!.id
+  }
+
+  /** Signs and stores the next attempt of a spend; resolves to its txid, or to nothing where that came too late. */
+  async attempt(spend: string, fee: bigint, kind: 'effect' | 'cancel' = 'effect'): Promise<string | undefined> {
+    const txid = this.name('out')
+    const [s] = await this.db.rows<{
+      kind: string
+      amount: string
+      recipient: string
+      next: number
+      inputs: string[]
+      sum: string
+    }>(
+      `select s.kind, s.amount, s.recipient, (select count(*)::int + 1 from app.outbound_tx o where o.spend_id = s.id) as next,
+         array_agg(u.txid || ':' || u.vout order by u.txid || ':' || u.vout <> s.sender, u.txid) as inputs, sum(u.amount) as sum
+       from app.spend s join app.output u on u.spend_id = s.id where s.id = $1 group by s.id`,
+      [spend],
+    )
+    const isPaid = kind === 'effect' && s!.kind !== 'sweep'
+    const paid = isPaid ? [{recipient: s!.recipient, amount: BigInt(s!.amount)}] : []
+    const change = BigInt(s!.sum) - fee - (isPaid ? BigInt(s!.amount) : 0n)
+    const outputs = change > 0n ? [...paid, {recipient: treasury, amount: change}] : paid
+    const amount = kind === 'cancel' ? 0n : isPaid ? s!.amount : change
+    if (!(await this.work<boolean>('store_output_attempt', spend, s!.next, kind, txid, '02', amount, fee, 100))) return
+    this.transactions.set(txid, {txid, inputs: s!.inputs, outputs, fee})
+    return txid
+  }
+
+  /** A transaction of ours is mined, as the indexer would write it. */
+  async mine(txid: string): Promise<void> {
+    const {inputs, outputs, fee} = this.transactions.get(txid)!
+    await this.block(
+      outputs.flatMap(({recipient, amount}, outputIndex) =>
+        recipient === treasury ? [{txid, outputIndex, token: 'BTC', amount, recipient}] : [],
+      ),
+      inputs.map((sender, input) => ({txid, sender, nonce: 0, input, fee})),
+    )
+  }
+
+  async mineFinally(txid: string): Promise<void> {
+    await this.mine(txid)
+    await this.finalize()
+  }
+
+  async status(payout: string): Promise<string> {
+    const [row] = await this.db.rows<{status: string}>('select status from app.payout where id = $1', [payout])
+    return row!.status
+  }
+
+  /** Free outputs, as owner and amount. */
+  free(): Promise<{owner: string; amount: string}[]> {
+    return this.db.rows(`select case when merchant_id is null then 'treasury' else 'merchant' end as owner, amount
+      from app.output where spend_id is null and spent_by is null order by amount`)
+  }
+}
+
+let coins: Coins
+beforeAll(async () => {
+  coins = await Coins.open()
+})
+afterAll(() => coins.close())
+
+describe('a payment from outputs', () => {
+  test('sweeps and pays at once: the net to the merchant, the rest to the treasury, which is no deposit', async () => {
+    const merchant = await coins.merchant()
+    const [address] = merchant.addresses
+    await coins.deposit(treasury, 50_000n)
+    const output = await coins.deposit(address!, 1_000_000n)
+    const payout = await coins.claim(merchant)
+    expect(await coins.work('begin_output_payment', payout, [output], 300)).toBeNull()
+    expect(await coins.status(payout)).toBe('swept')
+    await assertBooks(coins.db)
+    const txid = await coins.attempt(await coins.spendOf(payout), 300n)
+    expect(await coins.status(payout)).toBe('paying')
+    await coins.mineFinally(txid!)
+    expect(await coins.status(payout)).toBe('completed')
+    expect(await coins.free()).toEqual([
+      {owner: 'treasury', amount: '9700'}, // 1 % of a million, less the network fee
+      {owner: 'treasury', amount: '50000'},
+    ])
+    expect(await coins.db.rows(`select from app.deposit where txid = $1`, [txid])).toEqual([])
+    await assertBooks(coins.db)
+  })
+
+  test('an output is reserved for one spend: a second that wants it is told so, and takes nothing', async () => {
+    const merchant = await coins.merchant(2)
+    const [first, second] = merchant.addresses
+    const output = await coins.deposit(first!, 100_000n)
+    const one = await coins.claim(merchant)
+    await coins.deposit(second!, 100_000n)
+    const two = await coins.claim(merchant)
+    expect(await coins.work('begin_output_payment', one, [output], 300)).toBeNull()
+    expect(await coins.work('begin_output_payment', two, [output], 300)).toMatch('not free')
+    expect(await coins.status(two)).toBe('sweeping')
+    await assertBooks(coins.db)
+  })
+
+  test.each([
+    ['of another merchant', async () => await coins.deposit((await coins.merchant()).addresses[0]!, 500_000n)],
+    ['that is not final', async () => 'in0:0'],
+  ])('an output %s is none to pay with', async (_what, other) => {
+    const merchant = await coins.merchant()
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    expect(await coins.work('begin_output_payment', payout, [output, await other()], 300)).toMatch('not free')
+    expect(await coins.work('begin_output_payment', payout, [output, output], 300)).toMatch('not free')
+  })
+
+  test('outputs that do not hold the net and the fee begin nothing', async () => {
+    const merchant = await coins.merchant()
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    expect(await coins.work('begin_output_payment', payout, [output], 1001)).toBe(
+      'BTC in these outputs short by 1 base units',
+    )
+    expect(await coins.status(payout)).toBe('sweeping')
+  })
+
+  test('a cancel brings what went in to the treasury, and the balance back to the merchant', async () => {
+    const merchant = await coins.merchant()
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    await coins.work('begin_output_payment', payout, [output], 300)
+    const spend = await coins.spendOf(payout)
+    await coins.attempt(spend, 300n)
+    await coins.db.rows('select app.cancel_payout_by_operator($1)', [payout])
+    await coins.mineFinally((await coins.attempt(spend, 600n, 'cancel'))!)
+    expect(await coins.status(payout)).toBe('failed')
+    await assertBooks(coins.db)
+    const again = await coins.claim(merchant) // from the treasury's output, which is the merchant's money
+    expect(
+      await coins.work('begin_output_payment', again, [`${[...coins.transactions.keys()].at(-1)}:0`], 300),
+    ).toBeNull()
+    await assertBooks(coins.db)
+  })
+
+  test('of attempts the one that is mined decides, and what only another had reserved is free again', async () => {
+    const merchant = await coins.merchant()
+    const top = await coins.deposit(treasury, 70_000n)
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    await coins.work('begin_output_payment', payout, [output], 300)
+    const spend = await coins.spendOf(payout)
+    const first = await coins.attempt(spend, 300n)
+    expect(await coins.work('add_inputs', spend, 2, [top])).toBe(true)
+    await coins.attempt(spend, 5000n)
+    await assertBooks(coins.db)
+    await coins.mineFinally(first!)
+    expect(await coins.status(payout)).toBe('completed')
+    expect(await coins.free()).toContainEqual({owner: 'treasury', amount: '70000'})
+    await assertBooks(coins.db)
+  })
+
+  test('somebody else spending one of its outputs opens one incident, and proves nothing until an operator has looked', async () => {
+    const merchant = await coins.merchant(2)
+    const outputs = [
+      await coins.deposit(merchant.addresses[0]!, 100_000n),
+      await coins.deposit(merchant.addresses[1]!, 100_000n),
+    ]
+    const payout = await coins.claim(merchant)
+    await coins.work('begin_output_payment', payout, outputs, 300)
+    await coins.attempt(await coins.spendOf(payout), 300n)
+    const theft = coins.name('theft')
+    await coins.block(
+      [],
+      outputs.map((sender, input) => ({txid: theft, sender, nonce: 0, input})),
+    )
+    await coins.finalize()
+    const open = () => coins.db.rows(`select kind, subject from app.incident where resolved_at is null`)
+    expect(await open()).toEqual([{kind: 'unknown_transaction', subject: `BTC:${theft}`}])
+    expect(await coins.status(payout)).toBe('paying')
+    await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+    await coins.block([])
+    await coins.finalize()
+    expect(await coins.status(payout)).toBe('failed')
+  })
+})
+
+test('a sweep takes outputs of one merchant to the treasury, for the fee of the operator', async () => {
+  const merchant = await coins.merchant(3)
+  const outputs = []
+  for (const address of merchant.addresses) outputs.push(await coins.deposit(address, 10_000n))
+  expect(await coins.work('begin_output_sweep', null, 'BTC', merchant.id, outputs, 900)).toBeNull()
+  expect(await coins.work('begin_output_sweep', null, 'BTC', merchant.id, outputs, 900)).toMatch('not free')
+  const [sweep] = await coins.db.rows<{id: string}>(
+    `select id from app.spend where kind = 'sweep' and status <> 'final'`,
+  )
+  await coins.mineFinally((await coins.attempt(sweep!.id, 900n))!)
+  expect(
+    await coins.db.rows('select amount from app.holding where address = any($1) and amount <> 0', [merchant.addresses]),
+  ).toEqual([])
+  expect(await coins.free()).toContainEqual({owner: 'treasury', amount: '29100'})
+})
+
+test('whatever is deposited, paid, replaced, cancelled and mined, in whatever order, the books balance after every step', async () => {
+  const walk = await Coins.open()
+  const merchants = [await walk.merchant(2), await walk.merchant(2)]
+  await walk.deposit(treasury, 1_000_000n)
+  const free = async (merchant: string | null) => {
+    const rows = await walk.db.rows<{outpoint: string}>(
+      `select txid || ':' || vout as outpoint from app.output where merchant_id is not distinct from $1 and spend_id is null and spent_by is null
+       order by amount desc limit 3`,
+      [merchant],
+    )
+    return rows.map(({outpoint}) => outpoint)
+  }
+  const live = async (n: number) => {
+    const rows = await walk.db.rows<{id: string; fee: string; merchant: string; attempts: number}>(
+      `select s.id, s.max_fee as fee, s.merchant_id as merchant, (select count(*)::int from app.outbound_tx o where o.spend_id = s.id) as attempts
+       from app.spend s where s.status <> 'final' order by s.id`,
+    )
+    return rows[n % rows.length]
+  }
+  const actions: Record<string, (n: number) => Promise<unknown>> = {
+    deposit: n => walk.deposit(merchants[n % 2]!.addresses[n % 3 === 0 ? 1 : 0]!, BigInt(20_000 + (n % 7) * 10_000)),
+    async pay(n) {
+      const merchant = merchants[n % 2]!
+      const payout = await walk.claim(merchant).catch(() => undefined) // there may be nothing to pay out
+      if (!payout) return
+      const inputs = [...(await free(merchant.id)), ...(n % 3 ? await free(null) : [])]
+      const short = await walk.work('begin_output_payment', payout, inputs, 200 + n)
+      if (short) await walk.work('fail_payout', payout, 'timed_out', String(short))
+    },
+    async sweep(n) {
+      const merchant = merchants[n % 2]!
+      await walk.work('begin_output_sweep', null, 'BTC', merchant.id, await free(merchant.id), 200 + n)
+    },
+    async sign(n) {
+      const spend = await live(n)
+      if (spend) await walk.attempt(spend.id, BigInt(spend.fee) + BigInt(spend.attempts * 200))
+    },
+    async add(n) {
+      const spend = await live(n)
+      if (spend)
+        await walk.work(
+          'add_inputs',
+          spend.id,
+          spend.attempts + 1,
+          [...(await free(spend.merchant)), ...(await free(null))].slice(0, 2),
+        )
+    },
+    async cancel(n) {
+      const spend = await live(n)
+      if (!spend) return
+      await walk.db.rows(
+        `select app.cancel_payout_by_operator(s.payout_id) from app.spend s join app.payout p on p.id = s.payout_id
+         where s.id = $1 and p.status not in ('completed', 'failed')`,
+        [spend.id],
+      )
+      await walk.attempt(spend.id, BigInt(spend.fee) + 200n, 'cancel')
+    },
+    async mine(n) {
+      const stored = await walk.db.rows<{txid: string}>(
+        `select o.txid from app.outbound_tx o join app.spend s on s.id = o.spend_id where s.status <> 'final' order by o.stored_at`,
+      )
+      if (stored.length) await walk.mineFinally(stored[n % stored.length]!.txid)
+    },
+  }
+  const step = fc.record({what: fc.constantFrom(...Object.keys(actions)), n: fc.nat(100)})
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, {minLength: 5, maxLength: 40}), async steps => {
+      for (const {what, n} of steps) {
+        await actions[what]!(n)
+        await assertBooks(walk.db)
+      }
+    }),
+    {numRuns: 12, endOnFailure: true},
+  )
+  const reached = await walk.db.rows<{outcome: string}>(
+    'select distinct outcome from app.spend where status = $1 order by 1',
+    ['final'],
+  )
+  expect(reached.map(({outcome}) => outcome)).toEqual(['cancelled', 'done'])
+  await walk.close()
+})

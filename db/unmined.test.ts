@@ -1,0 +1,153 @@
+// Deposits that are in no block: what a look at them, a block, a fork and a conflict make of them, after every commit.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, watchAddress} from '../test/support/people.ts'
+
+const address = 'bcrt1qcustomer'
+let db: TestDatabase
+let writer: ChainWriter
+
+beforeAll(async () => {
+  db = await testDatabase()
+  const merchant = await makeMerchant(db, ['BTC'])
+  await watchAddress(db, merchant, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
+  writer = await ChainWriter.open(db, 'BTC')
+})
+afterAll(async () => {
+  await writer.close()
+  await db.drop()
+})
+
+let count = 0
+const newTxid = () => `tx${++count}`
+const shown = (txid: string, recipient = address) => {
+  return {
+    txid,
+    output_index: 0,
+    token: 'BTC',
+    amount: '5',
+    sender: 'bcrt1qsomebody',
+    recipient,
+    inputs: [`${txid}-coin:0`],
+  }
+}
+const look = (...txids: string[]) =>
+  writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(txids.map(txid => shown(txid)))])
+const transfer = (txid: string) => ({txid, token: 'BTC', amount: 5n, recipient: address})
+
+/** A block with these transfers, as the indexer writes it; what they spend besides. */
+async function mine(
+  txids: string[],
+  {drop = 0, spends = [] as [txid: string, outpoint: string][]} = {},
+): Promise<void> {
+  const all = [...txids.map(txid => [txid, `${txid}-coin:0`] as const), ...spends]
+  const also = () =>
+    writer.query(`select chain.note_mined('BTC', $1, $2, $3)`, [
+      JSON.stringify(txids.map(txid => shown(txid))),
+      all.map(([txid]) => txid),
+      all.map(([, outpoint]) => outpoint),
+    ])
+  await writer.write({drop, add: [txids.map(transfer)], also})
+}
+
+/** Half a minute passes. */
+const pass = () => db.rows(`update chain.unmined set missed_since = missed_since - interval '30 seconds'`)
+
+async function deposit(txid: string) {
+  const [row] = await db.rows<{status: string; height: number | null; events: string}>(
+    `select status, block_height as height,
+       (select string_agg(replace(type, 'deposit.', ''), ' ' order by version) from app.event e where e.subject_id = d.id) as events
+     from app.deposit d where txid = $1`,
+    [txid],
+  )
+  return row && [row.status, row.height === null ? 'no block' : 'a block', row.events]
+}
+
+test('a transaction that is shown in no block is a pending deposit, and being mined makes it no event', async () => {
+  const txid = newTxid()
+  await look(txid)
+  expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
+  await mine([txid])
+  expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
+  await writer.finalize(writer.head.height)
+  expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
+  expect(await db.rows('select from chain.unmined')).toEqual([])
+})
+
+test('a transaction that pays nobody of ours is not kept', async () => {
+  await writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify([shown(newTxid(), 'bcrt1qnobody')])])
+  expect(await db.rows('select from chain.unmined')).toEqual([])
+})
+
+test('a block that leaves the chain takes no deposit with it, seen unmined before or not', async () => {
+  const txid = newTxid()
+  await mine([txid])
+  await mine([], {drop: 1})
+  expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
+  await look(txid)
+  await mine([txid], {drop: 1})
+  await writer.finalize(writer.head.height)
+  expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
+})
+
+test('a deposit that is missed is reorged after two looks and 30 seconds, and pending again when it is back', async () => {
+  const txid = newTxid()
+  await look(txid)
+  await look()
+  await pass()
+  expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
+  await look(txid) // it was missed once only
+  await look()
+  await look()
+  expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
+  await pass()
+  await look()
+  expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
+  await look(txid)
+  expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending reorged pending'])
+})
+
+test('one that is in a block is not missed, whatever is shown', async () => {
+  const txid = newTxid()
+  await mine([txid])
+  await look()
+  await look()
+  await pass()
+  await look()
+  expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
+})
+
+test('a mined conflict makes it reorged at once, and the conflict leaving the chain does not bring it back by itself', async () => {
+  const [txid, other] = [newTxid(), newTxid()]
+  await look(txid)
+  await mine([], {spends: [[other, `${txid}-coin:0`]]})
+  expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
+  await mine([], {drop: 1})
+  expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
+  await look(txid)
+  expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending reorged pending'])
+})
+
+test('a mined deposit that a double spend replaces in the branch that wins is reorged in the same commit', async () => {
+  const [txid, other] = [newTxid(), newTxid()]
+  await mine([txid])
+  await mine([other], {drop: 1, spends: [[other, `${txid}-coin:0`]]})
+  expect(await deposit(txid)).toEqual(['reorged', expect.any(String), 'pending reorged'])
+  expect(await deposit(other)).toEqual(['pending', 'a block', 'pending'])
+})
+
+test('a final deposit that a rewind took away has vanished, though it is shown unmined, and nobody but an operator decides', async () => {
+  const txid = newTxid()
+  await mine([txid])
+  await writer.finalize(writer.head.height)
+  const block = writer.blocks.at(-1)!
+  await db.rows(`select app.request_rewind('BTC', $1)`, [block.height - 1])
+  await writer.rewind(block.height - 1)
+  const incidents = () =>
+    db.rows(`select kind, resolution from app.incident where kind like 'final_deposit%' order by id desc limit 1`)
+  expect(await incidents()).toEqual([{kind: 'final_deposit_vanished', resolution: null}])
+  await look(txid)
+  expect(await incidents()).toEqual([{kind: 'final_deposit_vanished', resolution: null}])
+  expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
+})
