@@ -1,0 +1,469 @@
+import {createHash} from 'node:crypto'
+import {mkdtemp, rm, writeFile} from 'node:fs/promises'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {pino} from 'pino'
+import {afterEach, describe, expect, test, vi} from 'vitest'
+import {z} from 'zod'
+import {selfSigned} from '../../test/support/certificate.ts'
+import {faults, LyingElectrum} from '../../test/support/lying-electrum.ts'
+import type {Behaviour} from '../../test/support/rpc-proxy.ts'
+import {until} from '../../test/support/until.ts'
+import {RetryableError} from '../errors.ts'
+import {Electrum, ElectrumError} from './electrum.ts'
+
+const header = `${'01'.repeat(79)}00`
+const sha256 = (data: Uint8Array | string) => createHash('sha256').update(data).digest()
+const genesis = sha256(sha256(Buffer.from(header, 'hex')))
+  .reverse()
+  .toString('hex')
+const hash = (text: string) => sha256(text).toString('hex')
+const a = hash('a')
+const b = hash('b')
+
+const open: {close(): unknown}[] = []
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const one of open.splice(0).reverse()) await one.close()
+})
+
+/** A small server of the network above, in which scripthashes have the statuses that the test gives them. */
+async function startServer(tls?: {key: string; cert: string}) {
+  const statuses = new Map<string, string | null>()
+  const answers: Behaviour = ({method, params}) => {
+    if (method === 'server.version') return ['test 1.0', '1.4']
+    if (method === 'server.ping') return null
+    if (method === 'blockchain.block.header') return header
+    if (method === 'blockchain.headers.subscribe') return {height: 0, hex: header}
+    if (method === 'blockchain.scripthash.subscribe') return statuses.get(String(params[0])) ?? null
+    if (method === 'echo') return params[0]
+    return faults.error(`unknown method ${method}`, -32601)
+  }
+  const server = await LyingElectrum.start(answers, tls)
+  open.push(server)
+  const set = (scripthash: string, status: string | null) => {
+    statuses.set(scripthash, status)
+    server.notify('blockchain.scripthash.subscribe', scripthash, status)
+  }
+  return Object.assign(server, {statuses, set})
+}
+
+function connect(urls: string | string[], options: {ca?: string; timeoutMs?: number} = {}) {
+  const lines: {msg: string; reason?: string}[] = []
+  const log = pino({}, {write: line => lines.push(JSON.parse(line))})
+  const electrum = new Electrum({urls: [urls].flat(), genesis, log, ...options})
+  open.push(electrum)
+  const reasons = () => lines.flatMap(({reason}) => reason ?? [])
+  return Object.assign(electrum, {lines, reasons})
+}
+
+const echo = (electrum: Electrum, text: string) => electrum.request('echo', [text], z.string())
+const at = (electrum: Electrum, generation: number) =>
+  until(async () => electrum.generation >= generation, {timeoutMs: 10_000, what: `connection ${generation}`})
+const changes = (electrum: Electrum) => {
+  return until(
+    async () => {
+      const changed = electrum.takeChanged()
+      return changed.length > 0 && changed
+    },
+    {timeoutMs: 5000, what: 'a changed status'},
+  )
+}
+
+describe('questions', () => {
+  test('are answered with what the server says', async () => {
+    const electrum = connect((await startServer()).url)
+    expect(await echo(electrum, 'x')).toBe('x')
+    expect(electrum.generation).toBe(1)
+  })
+
+  test('that the server refuses reject with its code and words', async () => {
+    const electrum = connect((await startServer()).url)
+    const error = await electrum.request('nonsense', [], z.null()).catch(error => error)
+    expect(error).toBeInstanceOf(ElectrumError)
+    expect(error).toBeInstanceOf(RetryableError)
+    expect(error).toMatchObject({code: -32601, message: expect.stringContaining('unknown method nonsense')})
+  })
+
+  test('are answered in order in a batch, with the refusals in their places', async () => {
+    const electrum = connect((await startServer()).url)
+    const calls = ['x', undefined, 'y'].map(text => ({method: text ? 'echo' : 'nonsense', params: [text]}))
+    expect(await electrum.batch(calls, z.string())).toEqual(['x', expect.any(ElectrumError), 'y'])
+  })
+
+  test('of a large batch are in flight only some at a time', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await echo(electrum, 'connected')
+    const held: (() => void)[] = []
+    server.behave = async (_call, pass) => {
+      await new Promise<void>(resolve => held.push(resolve))
+      return await pass()
+    }
+    const calls = Array.from({length: 1000}, (_, i) => ({method: 'echo', params: [`${i}`]}))
+    const batch = electrum.batch(calls, z.string())
+    await until(async () => held.length >= 256, {timeoutMs: 5000, what: 'a full window'})
+    held.splice(0, 10).forEach(release => void release())
+    await until(async () => held.length >= 256, {timeoutMs: 5000, what: 'the places to be filled again'})
+    expect(server.count('echo')).toBe(1 + 256 + 10)
+    server.behave = undefined
+    for (const release of held) release()
+    expect(await batch).toEqual(calls.map(({params}) => params[0]))
+  })
+
+  test('of one do not wait for the end of the batch of another', async () => {
+    const electrum = connect((await startServer()).url)
+    let isOver = false
+    const calls = Array.from({length: 20_000}, (_, i) => ({method: 'echo', params: [`${i}`]}))
+    const batch = electrum.batch(calls, z.string()).then(() => {
+      isOver = true
+    })
+    expect(await echo(electrum, 'x')).toBe('x')
+    expect(isOver).toBe(false)
+    await batch
+  })
+
+  test('reject within their timeout while there is no connection', async () => {
+    const server = await startServer()
+    await server.close()
+    const electrum = connect(server.url, {timeoutMs: 300})
+    const started = performance.now()
+    for (const question of [
+      echo(electrum, 'x'),
+      electrum.batch([{method: 'echo', params: ['x']}], z.string()),
+      electrum.subscribeScripthashes([a]),
+    ]) {
+      await expect(question).rejects.toThrow(RetryableError)
+      await expect(question).rejects.toThrow('within 300 ms')
+    }
+    expect(performance.now() - started).toBeLessThan(1500)
+  })
+
+  test('that are asked before there is a connection are answered once there is one', async () => {
+    const server = await startServer()
+    await server.close()
+    const electrum = connect(server.url)
+    const answer = echo(electrum, 'x')
+    await until(async () => electrum.reasons().length > 0, {timeoutMs: 5000, what: 'a failure'})
+    await server.listen()
+    expect(await answer).toBe('x')
+  })
+
+  test('that were sent reject at once when the connection ends', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await echo(electrum, 'connected')
+    server.behave = faults.hang
+    const answer = echo(electrum, 'x')
+    answer.catch(() => {})
+    await until(async () => server.count('echo') === 2, {timeoutMs: 5000, what: 'the question'})
+    server.disconnect()
+    await expect(answer).rejects.toThrow('the connection ended')
+  })
+
+  test('reject when it is closed, and ever after', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await echo(electrum, 'connected')
+    server.behave = faults.hang
+    const sent = Promise.allSettled([echo(electrum, 'x'), electrum.changed()])
+    electrum.close()
+    const [answer, changed] = await sent
+    expect(answer).toMatchObject({status: 'rejected', reason: expect.any(RetryableError)})
+    expect(changed.status).toBe('fulfilled')
+    await expect(echo(electrum, 'x')).rejects.toThrow(RetryableError)
+    await electrum.changed()
+    await until(async () => server.connections === 0, {timeoutMs: 5000, what: 'the end of the connection'})
+  })
+})
+
+describe('a server that', () => {
+  const shakes = ['server.version', 'server.ping', 'blockchain.block.header', 'blockchain.headers.subscribe']
+  /** Greets as it should, and does wrong after that. */
+  const later = (behave: Behaviour): Behaviour => {
+    return (call, pass) => (shakes.includes(call.method) ? pass() : behave(call, pass))
+  }
+  const says = (line: string) => later(() => faults.send(line))
+  const wrongs: Record<string, [Behaviour, reason: string]> = {
+    'hangs from the start': [faults.hang, 'no answer to server.version within'],
+    hangs: [later(faults.hang), 'no answer to echo within'],
+    'ends the connection at once': [faults.drop, 'closed the connection'],
+    'ends the connection': [later(faults.drop), 'closed the connection'],
+    'sends half a line and ends the connection': [later(faults.truncate), 'closed the connection'],
+    'sends broken JSON': [says('{"jsonrpc":"2.0","id":4,"result":'), 'sent what is no message'],
+    'sends something else': [says('[1]'), 'sent what is no message'],
+    'sends nothing in a line': [says(''), 'sent what is no message'],
+    'sends an error that is of no call': [
+      says('{"jsonrpc":"2.0","id":null,"error":{"code":-101,"message":"excessive resource usage"}}'),
+      'excessive resource usage',
+    ],
+    'sends a history of 8 MB': [later(() => 'x'.repeat(2 ** 23)), 'sent more than 8000000 characters'],
+    'answers with something else': [later(() => ({text: 'x'})), 'answered echo with something else'],
+    'refuses the version': [() => faults.error('unsupported protocol version'), 'refused server.version'],
+    'is of another network': [
+      ({method}, pass) => (method === 'blockchain.block.header' ? '02'.repeat(80) : pass()),
+      'is of another network',
+    ],
+    'has a status that is none': [
+      later((_, pass) => {
+        const params = JSON.stringify([a, 1])
+        faults.send(`{"jsonrpc":"2.0","method":"blockchain.scripthash.subscribe","params":${params}}`)
+        return pass()
+      }),
+      'sent a notification of another shape',
+    ],
+  }
+
+  test.for(Object.entries(wrongs))('%s is given up for the next one', async ([, [behave, reason]]) => {
+    const [bad, good] = [await startServer(), await startServer()]
+    bad.behave = behave
+    const electrum = connect([bad.url, good.url], {timeoutMs: 400})
+    const answer = await until(() => echo(electrum, 'x'), {timeoutMs: 10_000, what: 'an answer of the good one'})
+    expect(answer).toBe('x')
+    expect(electrum.reasons()).toEqual([expect.stringContaining(reason)])
+    expect(good.count('echo')).toBeGreaterThan(0)
+    expect(bad.connections).toBe(0)
+  })
+
+  test('tells of what nobody asked for is not heeded', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await electrum.subscribeScripthashes([a])
+    server.notify('error', 'a name that emitters know')
+    server.notify('server.peers.subscribe', [])
+    server.notify('blockchain.scripthash.subscribe', b, hash('b has a history'))
+    server.tell('{"jsonrpc":"2.0","id":4711,"result":"x"}')
+    expect(await echo(electrum, 'x')).toBe('x')
+    expect(electrum.reasons()).toEqual([])
+    expect([...electrum.statuses()]).toEqual([[a, null]])
+  })
+
+  test('answers with a large transaction in small pieces is read', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    const large = 'ab'.repeat(3_990_000)
+    const started = performance.now()
+    expect(await echo(electrum, large)).toBe(large)
+    expect(performance.now() - started).toBeLessThan(3000)
+  })
+
+  test('lied, and is dropped, is not asked next', async () => {
+    const [first, second] = [await startServer(), await startServer()]
+    const electrum = connect([first.url, second.url])
+    await echo(electrum, 'x')
+    expect(first.connections).toBe(1)
+    electrum.drop('lied', 0)
+    await echo(electrum, 'x')
+    expect(electrum.generation).toBe(1)
+    electrum.drop('lied', 1)
+    await at(electrum, 2)
+    expect([first.connections, second.connections]).toEqual([0, 1])
+    expect(electrum.reasons()).toEqual(['lied'])
+  })
+
+  test('ends each connection is tried less and less often', async () => {
+    const server = await startServer()
+    server.behave = faults.drop
+    const started = performance.now()
+    connect(server.url)
+    await server.asked(4, 'server.version')
+    // 250, 500 and 1000 ms, each shortened to half at most.
+    expect(performance.now() - started).toBeGreaterThan(870)
+  })
+
+  test('nobody asks anything is asked for a sign of life', async () => {
+    const server = await startServer()
+    vi.useFakeTimers({toFake: ['setInterval', 'clearInterval']})
+    const electrum = connect(server.url)
+    await echo(electrum, 'connected')
+    vi.advanceTimersByTime(60_000)
+    await until(async () => server.count('server.ping') === 1, {timeoutMs: 5000, what: 'a ping'})
+  })
+})
+
+describe('TLS', () => {
+  const trusted = selfSigned('127.0.0.1')
+
+  async function withFile<T>(content: string, run: (file: string) => Promise<T>): Promise<T> {
+    const directory = await mkdtemp(path.join(tmpdir(), 'electrum-'))
+    try {
+      await writeFile(path.join(directory, 'ca.pem'), content)
+      return await run(path.join(directory, 'ca.pem'))
+    } finally {
+      await rm(directory, {recursive: true})
+    }
+  }
+
+  test('is spoken with a server whose certificate is in the file', async () => {
+    const server = await startServer(trusted)
+    await withFile(selfSigned('other').cert + trusted.cert, async ca => {
+      expect(await echo(connect(server.url, {ca}), 'x')).toBe('x')
+    })
+  })
+
+  test('is not spoken with a server that nobody trusts, whatever the environment says', async () => {
+    const server = await startServer(trusted)
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    const electrum = connect(server.url, {timeoutMs: 300})
+    await expect(echo(electrum, 'x')).rejects.toThrow('within 300 ms')
+    expect(electrum.reasons()[0]).toMatch(/self.signed/)
+    expect(server.count()).toBe(0)
+    vi.unstubAllEnvs()
+  })
+
+  test('is not spoken with a server whose certificate is of another name', async () => {
+    const other = selfSigned('localhost')
+    const server = await startServer(other)
+    await withFile(other.cert, async ca => {
+      const electrum = connect(server.url, {ca, timeoutMs: 300})
+      await expect(echo(electrum, 'x')).rejects.toThrow('within 300 ms')
+      expect(electrum.reasons()[0]).toContain('altnames')
+      expect(server.count()).toBe(0)
+      expect(await echo(connect(`tls://localhost:${server.port}`, {ca}), 'x')).toBe('x')
+    })
+  })
+
+  test.for([undefined, 'no certificate'])('does without a crash where the file is %s', async content => {
+    const server = await startServer(trusted)
+    const reasonWith = async (ca: string) => {
+      const electrum = connect(server.url, {ca, timeoutMs: 200})
+      await expect(echo(electrum, 'x')).rejects.toThrow(RetryableError)
+      return electrum.reasons()[0]
+    }
+    if (content) expect(await withFile(content, reasonWith)).toEqual(expect.any(String))
+    else expect(await reasonWith('/nowhere/ca.pem')).toContain('ENOENT')
+    expect(server.count()).toBe(0)
+  })
+})
+
+describe('subscriptions', () => {
+  test('tell of each status that is another than the one taken, once', async () => {
+    const server = await startServer()
+    server.statuses.set(b, hash('1'))
+    const electrum = connect(server.url)
+    await electrum.subscribeScripthashes([a, b])
+    expect(electrum.takeChanged()).toEqual([b])
+    expect(electrum.takeChanged()).toEqual([])
+    server.set(a, hash('2'))
+    expect(await changes(electrum)).toEqual([a])
+    server.set(a, null)
+    expect(await changes(electrum)).toEqual([a])
+    expect([...electrum.statuses()]).toEqual([
+      [a, null],
+      [b, hash('1')],
+    ])
+  })
+
+  test('do not tell of a status that went away and came back', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await electrum.subscribeScripthashes([a, b])
+    server.set(a, hash('1'))
+    server.set(a, null)
+    server.set(b, hash('2'))
+    expect(await changes(electrum)).toEqual([b])
+  })
+
+  test('are made anew after the server was gone, and tell of what changed meanwhile only', async () => {
+    const server = await startServer()
+    const all = Array.from({length: 1000}, (_, i) => hash(`${i}`))
+    for (const scripthash of all) server.statuses.set(scripthash, hash('1'))
+    const electrum = connect(server.url)
+    await electrum.subscribeScripthashes(all)
+    expect(electrum.takeChanged()).toHaveLength(1000)
+    await server.close()
+    const others = [all[3]!, all[999]!]
+    for (const scripthash of others) server.statuses.set(scripthash, hash('2'))
+    await server.listen()
+    await until(async () => electrum.statuses().get(others[1]!) === hash('2'), {timeoutMs: 5000, what: 'the news'})
+    await until(async () => server.count('blockchain.scripthash.subscribe') === 2000, {timeoutMs: 5000, what: 'all'})
+    expect(electrum.takeChanged()).toEqual(others)
+    server.set(all[5]!, null)
+    expect(await changes(electrum)).toEqual([all[5]])
+  })
+
+  test('that are asked again tell of what no notification told', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await electrum.subscribeScripthashes([a, b])
+    server.statuses.set(a, hash('1'))
+    await electrum.subscribeScripthashes([a, b])
+    expect(electrum.takeChanged()).toEqual([a])
+  })
+
+  test('keep the newest status when a notification comes with the answer', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await electrum.subscribeScripthashes([a])
+    server.behave = ({method}, pass) => {
+      if (method !== 'blockchain.scripthash.subscribe') return pass()
+      const params = JSON.stringify([a, hash('newer')])
+      const answer = JSON.stringify({jsonrpc: '2.0', id: 5, result: hash('older')})
+      faults.send(`${answer}\n{"jsonrpc":"2.0","method":"blockchain.scripthash.subscribe","params":${params}}`)
+    }
+    await electrum.subscribeScripthashes([a])
+    expect(electrum.statuses().get(a)).toBe(hash('newer'))
+  })
+
+  test('that a server refuses after a reconnect make it go to the next server', async () => {
+    const [first, second] = [await startServer(), await startServer()]
+    const electrum = connect([first.url, second.url])
+    await electrum.subscribeScripthashes([a])
+    second.behave = ({method}, pass) =>
+      method === 'blockchain.scripthash.subscribe' ? faults.error('too many subscriptions') : pass()
+    electrum.drop('a test')
+    await at(electrum, 3)
+    expect(first.connections).toBe(1)
+    expect(electrum.reasons()[1]).toContain('too many subscriptions')
+  })
+
+  test('that are refused reject, and those that are not are kept', async () => {
+    const server = await startServer()
+    server.behave = (call, pass) => (call.params[0] === b ? faults.error('no') : pass())
+    const electrum = connect(server.url)
+    await expect(electrum.subscribeScripthashes([a, b])).rejects.toThrow(ElectrumError)
+    await until(async () => electrum.statuses().size > 0, {timeoutMs: 5000, what: 'the answer to the other'})
+    expect([...electrum.statuses().keys()]).toEqual([a])
+  })
+
+  test('of more than most servers bear are said once', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    const all = Array.from({length: 20_002}, (_, i) => hash(`${i}`))
+    const warnings = () => electrum.lines.filter(({msg}) => msg.includes('BITCOIN_SOURCE=node')).length
+    await electrum.subscribeScripthashes(all.slice(0, 20_000))
+    expect(warnings()).toBe(0)
+    await electrum.subscribeScripthashes(all.slice(20_000))
+    await electrum.subscribeScripthashes(all.slice(20_000))
+    expect(warnings()).toBe(1)
+  })
+})
+
+describe('a wake-up', () => {
+  test('comes with a header, a changed status, a new connection, and an abort', async () => {
+    const server = await startServer()
+    const electrum = connect(server.url)
+    await electrum.changed()
+    expect(electrum.generation).toBe(1)
+    await electrum.subscribeScripthashes([a])
+    let next = electrum.changed()
+    server.notify('blockchain.headers.subscribe', {height: 1, hex: header})
+    await next
+    next = electrum.changed()
+    server.set(a, hash('1'))
+    await next
+    expect(electrum.takeChanged()).toEqual([a])
+    next = electrum.changed()
+    server.disconnect()
+    await next
+    expect(electrum.generation).toBe(2)
+    const abort = new AbortController()
+    next = electrum.changed(abort.signal)
+    abort.abort()
+    await next
+  })
+})
+
+test.for(['127.0.0.1:50001', 'http://127.0.0.1:50001', 'tcp://127.0.0.1', ''])('%j is no server', url => {
+  expect(() => connect(url)).toThrow('tcp://host:port or tls://host:port')
+})
