@@ -1,10 +1,12 @@
 // The contract, line by line: users, addresses, deposits, balances, events and payout addresses, over HTTP, on the real database.
 import pg from 'pg'
-import {afterAll, beforeAll, expect, test} from 'vitest'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {type BitcoinChain, chain as registered} from '../chains/registry.ts'
+import {addressOfScript} from '../service/bitcoin/script.ts'
 import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+import {makeMerchant, makeUser, type TestUser, watchAddress} from '../test/support/people.ts'
 
 const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
@@ -494,6 +496,29 @@ test('GET /v1/events shows each event as webhooks deliver it, newest first, by t
   expect((await client.get('/v1/events?type=deposit.nonsense')).status).toBe(400)
 })
 
+test('a Bitcoin deposit that is in no block yet is pending with 0 confirmations, and counts blocks once it is mined', async () => {
+  const {id, client} = await newMerchant(['BTC'])
+  const address = 'bcrt1qcontract'
+  await watchAddress(db, id, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
+  const btc = await ChainWriter.open(db, 'BTC')
+  const seen = {output_index: 1, token: 'BTC', amount: '12345', sender: 'bcrt1qpayer', recipient: address}
+  await btc.query(`select chain.look_unmined('BTC', $1)`, [
+    JSON.stringify([{txid: 'unmined', inputs: ['coin:0'], ...seen}]),
+  ])
+  const only = async () => (await client.get('/v1/deposits')).body.deposits[0]
+  expect(await only()).toMatchObject({
+    chain: 'BTC',
+    amount: '0.00012345',
+    sender: 'bcrt1qpayer',
+    status: 'pending',
+    confirmations: 0,
+    output_index: 1,
+  })
+  await btc.write({add: [[{txid: 'unmined', outputIndex: 1, token: 'BTC', amount: 12345n, recipient: address}], []]})
+  expect(await only()).toMatchObject({status: 'pending', confirmations: 2})
+  await btc.close()
+})
+
 // --- payout address ---
 
 test('PUT /v1/payout-address registers or replaces the destination, in EIP-55 form', async () => {
@@ -535,6 +560,53 @@ test('PUT /v1/payout-address refuses what is no address of the chain with 400', 
   expect([unknown.status, unknown.body.error]).toEqual([400, 'invalid_request'])
   const notEnabled = await client.put('/v1/payout-address', {chain: 'SOL', address: 'x'})
   expect([notEnabled.status, notEnabled.body.error]).toEqual([422, 'chain_not_enabled'])
+})
+
+describe('PUT /v1/payout-address of Bitcoin', () => {
+  const put = async (address: string) => {
+    const {client} = await newMerchant(['BTC'])
+    const {status, body} = await client.put('/v1/payout-address', {chain: 'BTC', address})
+    return [status, body.error ?? body.address]
+  }
+
+  test('asks for a moment of patience before custody has made an address, which tells the network', async () => {
+    expect(await put('bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080')).toEqual([503, 'unavailable'])
+    await db.rows(
+      `insert into custody.address (address, family, derivation_index, purpose)
+       values ('bcrt1q0xlxvlhemja6c4dqv22uapctqupfhlxml3m4zq', 'bitcoin', 0, 'treasury')`,
+    )
+  })
+
+  const script = (hex: string) =>
+    addressOfScript(Buffer.from(hex, 'hex'), (registered('BTC') as BitcoinChain).networks.regtest)!
+  test.each([
+    ['P2PKH', 'mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn'],
+    ['P2SH', '2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc'],
+    ['P2WPKH', 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'],
+    ['P2WSH', script(`0020${'ab'.repeat(32)}`)],
+    ['P2TR', script(`5120${'79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798'}`)],
+  ])('takes a %s address', async (_, address) => {
+    expect(await put(address)).toEqual([200, address])
+  })
+
+  test('shows a bech32 address that is all in upper case in lower case', async () => {
+    expect(await put('BCRT1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KYGT080')).toEqual([
+      200,
+      'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080',
+    ])
+  })
+
+  test.each([
+    ['of mainnet', 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'],
+    ['of a public test network', 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx'],
+    ['of mainnet in base58', '1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa'],
+    ['in mixed case', 'bcrt1qW508d6qejxtdg4y5r3zarvary0c5xw7kygt080'],
+    ['mistyped', 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt081'],
+    ['of an unknown witness version', 'bcrt1zw508d6qejxtdg4y5r3zarvaryvhm3vz7'],
+    ['of Ethereum', '0x52908400098527886E0F7030069857D2E4169EE7'],
+  ])('refuses an address %s with 400', async (_, address) => {
+    expect(await put(address)).toEqual([400, 'invalid_request'])
+  })
 })
 
 test('PUT /v1/payout-address refuses every address of the service itself with 422 unprocessable', async () => {
