@@ -7,10 +7,10 @@ import pg from 'pg'
 import {PermanentError} from '../service/errors.ts'
 import {readService} from '../service/home.ts'
 import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
+import {deriver, families} from './addresses.ts'
 import {readBackup, writeBackup} from './backup.ts'
 import {journalFile, readHeads} from './journal-file.ts'
 import {localKeys} from './keys.ts'
-import {derive} from './pool.ts'
 import {reconcile} from './reconcile.ts'
 import {
   createSeed,
@@ -80,7 +80,8 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
     )
   const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
   console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
-  console.log(`treasury  ${await derive(await localKeys(phrase), {purpose: 'treasury', index: 0})}`)
+  const derive = deriver(await localKeys(phrase), settings.chains)
+  for (const family of families) console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}`)
   if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
     console.log(`Its passphrase lies beside it, in ${passphraseFile(home)}: for local chains only.`)
   if (showPhrase) console.log(`phrase    ${phrase}`)
@@ -97,11 +98,11 @@ async function verify({backup: file}: {backup?: string}): Promise<void> {
   const backup = file === undefined ? undefined : await readBackup(file)
   const phrase = backup ? await decryptPhrase(backup.seed, passphrase, file!) : await readSeed(home, passphrase)
   if (!phrase) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
-  const keys = await localKeys(phrase)
-  const found = await withDatabase(settings, client => verifyAddresses(client, keys))
+  const derive = deriver(await localKeys(phrase), settings.chains)
+  const found = await withDatabase(settings, client => verifyAddresses(client, derive))
   const source = file ?? seedFile(home)
-  for (const {purpose, index, database, seed} of found.examples)
-    console.log(`${purpose} ${index}: the database has ${database}, the seed gives ${seed}`)
+  for (const {family, purpose, index, database, seed} of found.examples)
+    console.log(`${family} ${purpose} ${index}: the database has ${database}, the seed gives ${seed}`)
   console.log(
     found.differences
       ? `${found.differences} of ${count(found.addresses, 'address', 'addresses')} do not come from ${source}`

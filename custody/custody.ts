@@ -1,35 +1,17 @@
-// Custody's work, one turn after the other: judge (policy.ts), sign (signers/), journal (journal.ts), and only then answer. Promises: whatever
+// Custody's work, one turn after the other: judge and sign (evm.ts, bitcoin.ts), journal (journal.ts), and only then answer. Promises: whatever
 // is answered with signed bytes stands in the journal, in the database and on disk; every refusal is a row of custody.refusal and a log line;
 // a turn that fails answers nothing, and asking again is safe.
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import type {Logger} from '../service/log.ts'
-import {type ChainSettings, evmSettings} from '../service/settings.ts'
+import type {ChainSettings} from '../service/settings.ts'
 import {step} from '../service/step.ts'
-import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
+import {signBitcoin} from './bitcoin.ts'
+import {signEvm} from './evm.ts'
+import type {CheckResult, Intent, Refused, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
-import type {KeyPath, KeyStore} from './keys.ts'
-import {
-  type Attempt,
-  checkPayout,
-  type Decision,
-  judgeCancel,
-  judgePay,
-  judgeSweep,
-  judgeWithdraw,
-  type Plan,
-  type PolicyContext,
-  Refusal,
-} from './policy.ts'
-import {
-  authorisationNonce,
-  receiveCall,
-  type Sign,
-  type Signed,
-  signTransaction,
-  type Token,
-  transferCall,
-} from './signers/evm.ts'
+import type {Family, KeyStore} from './keys.ts'
+import {checkPayout, type Outcome, type Own, type PolicyContext, Refusal} from './policy.ts'
 
 type Add = (draft: Draft) => Promise<void>
 
@@ -38,7 +20,7 @@ export interface CustodyOptions {
   keys: KeyStore
   journal: Journal
   chains: Map<ChainCode, ChainSettings>
-  treasury: string
+  treasuries: Record<Family, Own>
   log: Logger
 }
 
@@ -50,7 +32,7 @@ export class Custody {
   readonly #log: Logger
   #turn: Promise<unknown> = Promise.resolve()
 
-  constructor({client, keys, journal, chains, treasury, log}: CustodyOptions) {
+  constructor({client, keys, journal, chains, treasuries, log}: CustodyOptions) {
     this.#client = client
     this.#keys = keys
     this.#journal = journal
@@ -58,7 +40,7 @@ export class Custody {
     this.#context = {
       client,
       chains,
-      treasury: {address: treasury, path: {purpose: 'treasury', index: 0}, merchantId: null},
+      treasuries,
       whyBlocked: chain => journal.whyBlocked(chain),
     }
   }
@@ -114,91 +96,22 @@ export class Custody {
   }
 
   async #signOne(intent: Intent, add: Add): Promise<SignResult> {
-    const decision = await this.#judge(intent)
-    if ('attempt' in decision) return answer(decision.attempt)
-    const {plan} = decision
-    const signed = await this.#signPlan(plan)
-    await add(draftOf(plan, signed))
-    const {kind, chain, nonce, subjectId: subject} = plan
-    this.#log.info({kind, chain, nonce, subject, txid: signed.txid}, 'signed')
-    return answer({...plan, ...signed})
+    const {answer, draft} = await this.#outcomeOf(intent)
+    if (!draft) return answer
+    await add(draft)
+    const {kind, stream: chain, sender, nonce, subject_id: subject, txid} = draft
+    this.#log.info({kind, chain, sender, nonce, subject, txid}, 'signed')
+    return answer
   }
 
-  async #judge(intent: Intent): Promise<Decision> {
-    if (intent.intent === 'pay') return await judgePay(this.#context, intent)
-    if (intent.intent === 'sweep') return await judgeSweep(this.#context, intent)
-    if (intent.intent === 'withdraw') return await judgeWithdraw(this.#context, intent)
-    return await judgeCancel(this.#context, intent)
-  }
-
-  async #signPlan(plan: Plan): Promise<Signed> {
-    const {chain, nonce, fees, sender, source, destination, amount} = plan
-    const {chainId} = evmSettings(this.#context.chains.get(chain))
-    const token = this.#tokenOf(plan)
-    const common = {chainId, nonce, ...fees}
-    if (!token) return await signTransaction({...common, to: destination, value: amount}, this.#signerOf(sender.path))
-    const data =
-      plan.kind === 'sweep'
-        ? await receiveCall(
-            token,
-            {from: source.address, to: destination, value: amount, nonce: authorisationNonce(plan.subjectId!)},
-            this.#signerOf(source.path),
-          )
-        : transferCall(destination, amount)
-    return await signTransaction({...common, to: token.contract, value: 0n, data}, this.#signerOf(sender.path))
-  }
-
-  /** The contract of the token that a plan moves; undefined for the native coin. */
-  #tokenOf({chain: code, token}: Plan): Token | undefined {
-    const {tokens, chainId, usdcDomain} = evmSettings(this.#context.chains.get(code))
-    const contract = [...tokens].find(([, known]) => known === token)?.[0]
-    return contract === undefined ? undefined : {contract, chainId, ...usdcDomain}
-  }
-
-  #signerOf(path: KeyPath): Sign {
-    return digest => this.#keys.sign(path, digest)
+  async #outcomeOf(intent: Intent): Promise<Outcome> {
+    return 'inputs' in intent
+      ? await signBitcoin(this.#context, this.#keys, intent)
+      : await signEvm(this.#context, this.#keys, intent)
   }
 }
 
 function subjectOf(request: Intent | {intent: 'check'; payout_id: string}): string {
   if ('payout_id' in request) return request.payout_id
   return 'spend_id' in request ? request.spend_id : `${request.chain} nonce ${request.nonce}`
-}
-
-function draftOf(plan: Plan, {txid, raw}: Signed): Draft {
-  const {maxFeePerGas, maxPriorityFeePerGas, gasLimit} = plan.fees
-  return {
-    stream: plan.chain,
-    kind: plan.kind,
-    subject_id: plan.subjectId,
-    merchant_id: plan.merchantId,
-    token: plan.token,
-    amount: String(plan.amount),
-    destination: plan.destination,
-    source: plan.source.address,
-    sender: plan.sender.address,
-    nonce: plan.nonce,
-    max_fee: String(maxFeePerGas * gasLimit),
-    txid,
-    raw,
-    details: {
-      ...plan.details,
-      max_fee_per_gas: String(maxFeePerGas),
-      max_priority_fee_per_gas: String(maxPriorityFeePerGas),
-      gas_limit: Number(gasLimit),
-    },
-    signed_at: new Date().toISOString(),
-  }
-}
-
-function answer({txid, raw, amount, fees}: Pick<Attempt, 'txid' | 'raw' | 'amount' | 'fees'>): SignedResult {
-  return {
-    ok: true,
-    txid,
-    raw,
-    amount: String(amount),
-    max_fee_per_gas: String(fees.maxFeePerGas),
-    max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
-    gas_limit: Number(fees.gasLimit),
-  }
 }

@@ -1,13 +1,19 @@
-// What custody can be asked, and what it answers. The worker has these shapes too (jobs/payouts/custody.ts); docs/custody.md explains them.
+// What custody can be asked, and what it answers. The worker has these shapes too (jobs/payouts/); docs/custody.md explains them.
 import {z} from 'zod'
-import {chains} from '../chains/registry.ts'
+import {type Chain, chains} from '../chains/registry.ts'
 
 const units = z.string().regex(/^(0|[1-9]\d{0,76})$/, 'must be a whole number in base units, as a string')
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
 const id = z.guid().toLowerCase()
-const chain = z.enum(chains.map(({code}) => code))
 
-const fees = {
+const chainOf = (family: Chain['family']) =>
+  z.enum(chains.filter(chain => chain.family === family).map(({code}) => code))
+
+// On EVM chains: what is signed uses a nonce of an address.
+
+const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
+const evmChain = chainOf('evm')
+
+const nonceAndFees = {
   nonce: z
     .int()
     .min(0)
@@ -17,25 +23,65 @@ const fees = {
   gas_limit: z.int().min(21_000),
 }
 
-const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...fees})
+const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...nonceAndFees})
 const Sweep = z.strictObject({
   intent: z.literal('sweep'),
   spend_id: id,
-  chain,
+  chain: evmChain,
   token: z.string().max(50),
-  address,
+  address: evmAddress,
   amount: units,
-  ...fees,
+  ...nonceAndFees,
 })
-const Withdraw = z.strictObject({intent: z.literal('withdraw'), spend_id: id, ...fees})
-const Cancel = z.strictObject({intent: z.literal('cancel'), chain, sender: address, ...fees})
+const Withdraw = z.strictObject({intent: z.literal('withdraw'), spend_id: id, ...nonceAndFees})
+const Cancel = z.strictObject({intent: z.literal('cancel'), chain: evmChain, sender: evmAddress, ...nonceAndFees})
 
-export const Intent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])
-export type Intent = z.infer<typeof Intent>
+// On Bitcoin: what is signed spends outputs, the first of which stands for all.
+
+/** More would not be relayed at four times the number; fewer leave room for what comes with them. */
+const mostInputs = 500
+const outpoint = z
+  .string()
+  .regex(/^[0-9a-f]{64}:(0|[1-9]\d{0,5})$/, 'must be an outpoint: 64 lower-case hex digits, a colon, a number')
+
+const inputsAndFee = {
+  inputs: z
+    .array(outpoint)
+    .min(1)
+    .max(mostInputs)
+    .refine(inputs => new Set(inputs).size === inputs.length, 'must not name an output twice'),
+  fee: units,
+}
+
+const PayOutputs = z.strictObject({intent: z.literal('pay_outputs'), payout_id: id, ...inputsAndFee})
+const SweepOutputs = z.strictObject({
+  intent: z.literal('sweep_outputs'),
+  spend_id: id,
+  chain: chainOf('bitcoin'),
+  ...inputsAndFee,
+})
+const WithdrawOutputs = z.strictObject({intent: z.literal('withdraw_outputs'), spend_id: id, ...inputsAndFee})
+const CancelOutputs = z.strictObject({
+  intent: z.literal('cancel_outputs'),
+  spend_id: id,
+  chain: chainOf('bitcoin'),
+  ...inputsAndFee,
+})
+
+const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])
+const BitcoinIntent = z.discriminatedUnion('intent', [PayOutputs, SweepOutputs, WithdrawOutputs, CancelOutputs])
+const Intent = z.discriminatedUnion('intent', [EvmIntent, BitcoinIntent])
 export type Pay = z.infer<typeof Pay>
 export type Sweep = z.infer<typeof Sweep>
 export type Withdraw = z.infer<typeof Withdraw>
 export type Cancel = z.infer<typeof Cancel>
+export type PayOutputs = z.infer<typeof PayOutputs>
+export type SweepOutputs = z.infer<typeof SweepOutputs>
+export type WithdrawOutputs = z.infer<typeof WithdrawOutputs>
+export type CancelOutputs = z.infer<typeof CancelOutputs>
+export type EvmIntent = z.infer<typeof EvmIntent>
+export type BitcoinIntent = z.infer<typeof BitcoinIntent>
+export type Intent = z.infer<typeof Intent>
 
 export const SignRequest = z.strictObject({intents: z.array(Intent).min(1).max(200)})
 export const CheckRequest = z.strictObject({payout_id: id})
@@ -53,6 +99,8 @@ export type RefusalCode =
   | 'fee_above_cap'
   | 'fee_too_low'
   | 'not_ours'
+  | 'insufficient_inputs'
+  | 'dust'
   | 'journal_ahead'
 
 /** Fees as they are on the wire. */
@@ -66,17 +114,18 @@ export interface Refused {
   ok: false
   code: RefusalCode
   message: string
-  needed?: WireFees
+  needed?: WireFees | {fee: string}
 }
 
-/** What was signed, with the fees that are in the bytes: a repeated intent gets the bytes that were signed before. */
-export interface SignedResult extends WireFees {
+interface Signed {
   ok: true
   txid: string
   raw: string
   amount: string
-  gas_limit: number
 }
+
+/** What was signed, with the fees that are in the bytes: a repeated intent gets the bytes that were signed before. */
+export type SignedResult = Signed & ((WireFees & {gas_limit: number}) | {fee: string; vsize: number})
 
 export type SignResult = SignedResult | Refused
 export type CheckResult = {ok: true} | Refused

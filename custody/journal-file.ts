@@ -38,7 +38,7 @@ const Entry = z.strictObject({
   max_fee: units,
   txid: text,
   raw: text,
-  details: z.record(z.string(), z.union([z.string(), z.int()])),
+  details: z.record(z.string(), z.union([z.string(), z.int(), z.array(z.string())])),
   signed_at: z.iso.datetime(),
   hash: z.string(),
 })
@@ -62,6 +62,7 @@ export function hashOf(previous: string, {hash: _, ...entry}: Omit<Entry, 'hash'
 /** JSON with the keys of every object in order, so that it does not matter who wrote it. */
 function canonical(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
   return `{${pairs.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
 }

@@ -7,7 +7,7 @@
 import type pg from 'pg'
 import {PermanentError} from '../service/errors.ts'
 import {step} from '../service/step.ts'
-import {type Entry, follows, type Head, hashOf, JournalFile, noHead} from './journal-file.ts'
+import {type Entry, follows, type Head, hashOf, JournalFile, noHead, readEntries} from './journal-file.ts'
 
 const page = 1000
 
@@ -45,15 +45,10 @@ export class Journal {
     this.file.refresh()
     this.#ahead.clear()
     const streams = [...new Set([...this.#chainStreams, ...this.file.streams])]
-    const {rows} = await this.#client.query<Head & {stream: string}>({
-      name: 'journal_heads',
-      text: `select s.stream, h.seq::int as seq, h.hash from unnest($1::text[]) s (stream)
-        cross join lateral (select seq, hash from custody.journal j where j.stream = s.stream order by seq desc limit 1) h`,
-      values: [streams],
-    })
+    const heads = await headsOf(this.#client, streams)
     for (const stream of streams) {
-      const head = rows.find(row => row.stream === stream) ?? noHead
-      this.#heads.set(stream, {seq: head.seq, hash: head.hash})
+      const head = heads.get(stream) ?? noHead
+      this.#heads.set(stream, head)
       await this.#compare(stream, head)
     }
   }
@@ -137,6 +132,35 @@ export class Journal {
     for (const [stream, head] of heads) this.#heads.set(stream, head)
     return result
   }
+}
+
+/** The last entry of each stream in the database. */
+async function headsOf(client: pg.ClientBase, streams: string[]): Promise<Map<string, Head>> {
+  const {rows} = await client.query<Head & {stream: string}>({
+    name: 'journal_heads',
+    text: `select s.stream, h.seq::int as seq, h.hash from unnest($1::text[]) s (stream)
+      cross join lateral (select seq, hash from custody.journal j where j.stream = s.stream order by seq desc limit 1) h`,
+    values: [streams],
+  })
+  return new Map(rows.map(({stream, seq, hash}) => [stream, {seq, hash}]))
+}
+
+/** The wanted entries of the file that the database lacks. Throws PermanentError where they do not continue those that it has. */
+export async function missingEntries(
+  client: pg.ClientBase,
+  file: string,
+  isWanted: (entry: Entry) => boolean,
+): Promise<Entry[]> {
+  const entries = [...readEntries(file)].map(({entry}) => entry).filter(isWanted)
+  const heads = await headsOf(client, [...new Set(entries.map(({stream}) => stream))])
+  const headOf = ({stream}: Entry) => heads.get(stream) ?? noHead
+  const other = entries.find(entry => entry.seq === headOf(entry).seq && entry.hash !== headOf(entry).hash)
+  if (other)
+    throw new PermanentError(
+      `${file}: entry ${other.seq} of ${other.stream} is another one than the database has, so they are not of one service; ` +
+        'restore the file, or the database, that belong together',
+    )
+  return entries.filter(entry => entry.seq > headOf(entry).seq)
 }
 
 export async function insertEntry(client: pg.ClientBase, entry: Entry): Promise<void> {

@@ -1,13 +1,20 @@
 // Known answers, from the standards and from other people's software.
+import {createHash} from 'node:crypto'
 import {mnemonicToSeed} from '@scure/bip39'
+import {pointCompress} from 'tiny-secp256k1'
 import {hexToBytes, recoverAddress} from 'viem'
 import {expect, test} from 'vitest'
-import {localKeys} from './keys.ts'
-import {derive} from './pool.ts'
+import {readSettings} from '../service/settings.ts'
+import {deriver} from './addresses.ts'
+import {type KeyPath, localKeys} from './keys.ts'
+import {addressOf as evmAddressOf} from './signers/evm.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const junk = 'test test test test test test test test test test test junk'
 const abandon = 'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about'
+
+const addressOf = async (phrase: string, path: KeyPath, settings: Record<string, string> = {}) =>
+  await deriver(await localKeys(phrase), readSettings(settings).chains)(path)
 
 // The first two vectors of BIP-39's reference implementation, whose passphrase is TREZOR; here to tell a broken library.
 test.each([
@@ -39,30 +46,75 @@ test.each([
 ])(
   "BIP-44 and EIP-55: deposit addresses of \"%s\" are those of m/44'/60'/0'/0 in every wallet",
   async (phrase, known) => {
-    const keys = await localKeys(phrase)
     for (const [index, address] of Object.entries(known))
-      expect(await derive(keys, {purpose: 'deposit', index: Number(index)})).toBe(address)
+      expect(await addressOf(phrase, {family: 'evm', purpose: 'deposit', index: Number(index)})).toBe(address)
   },
 )
 
 test('the treasury is on account 1, apart from every deposit address', async () => {
   const {mnemonicToAccount} = await import('viem/accounts')
   const treasury = mnemonicToAccount(junk, {path: "m/44'/60'/1'/0/0"}).address
-  expect(await derive(await localKeys(junk), {purpose: 'treasury', index: 0})).toBe(treasury)
+  expect(await addressOf(junk, {family: 'evm', purpose: 'treasury', index: 0})).toBe(treasury)
 })
+
+// The mainnet addresses of this phrase are the vectors of BIP-84; these are those of the test networks' coin, as every wallet shows them.
+test("BIP-84: Bitcoin addresses are those of m/84'/1'/0'/0 in every wallet, with the prefix of their network", async () => {
+  const deposit = {family: 'bitcoin', purpose: 'deposit'} as const
+  expect(await addressOf(abandon, {...deposit, index: 0})).toBe('tb1q6rz28mcfaxtmd6v789l9rrlrusdprr9pqcpvkl')
+  expect(await addressOf(abandon, {...deposit, index: 1})).toBe('tb1qd7spv5q28348xl4myc8zmh983w5jx32cjhkn97')
+  expect(await addressOf(abandon, {...deposit, index: 0}, {BTC_NETWORK: 'signet'})).toBe(
+    'tb1q6rz28mcfaxtmd6v789l9rrlrusdprr9pqcpvkl',
+  )
+  expect(await addressOf(abandon, {...deposit, index: 0}, {BTC_NETWORK: 'regtest'})).toBe(
+    'bcrt1q6rz28mcfaxtmd6v789l9rrlrusdprr9pz3cppk',
+  )
+})
+
+test('Bitcoin: the treasury is on account 1', async () => {
+  const {HDKey} = await import('viem/accounts')
+  const key = HDKey.fromMasterSeed(await mnemonicToSeed(abandon)).derive("m/84'/1'/1'/0/0").publicKey!
+  const treasury = {family: 'bitcoin', purpose: 'treasury', index: 0} as const
+  expect(hex(await (await localKeys(abandon)).publicKey(treasury))).toBe(hex(key))
+})
+
+const paths: KeyPath[] = [
+  {family: 'evm', purpose: 'deposit', index: 7},
+  {family: 'evm', purpose: 'treasury', index: 0},
+  {family: 'bitcoin', purpose: 'deposit', index: 7},
+  {family: 'bitcoin', purpose: 'treasury', index: 0},
+]
 
 test('a signature is by the key of its path, with a low s, and the same each time', async () => {
   const keys = await localKeys(junk)
   const digest = hexToBytes(`0x${'5a'.repeat(32)}`)
-  for (const path of [
-    {purpose: 'deposit', index: 7},
-    {purpose: 'treasury', index: 0},
-  ] as const) {
+  for (const path of paths) {
     const signature = await keys.sign(path, digest)
     expect(await keys.sign(path, digest)).toEqual(signature)
     const {r, s, yParity} = signature
     expect(s).toBeLessThanOrEqual(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n)
     const words = {r: `0x${r.toString(16)}`, s: `0x${s.toString(16)}`, yParity} as const
-    expect(await recoverAddress({hash: digest, signature: words})).toBe(await derive(keys, path))
+    expect(await recoverAddress({hash: digest, signature: words})).toBe(evmAddressOf(await keys.publicKey(path)))
   }
+})
+
+// What @scure/bip32 and @noble/curves gave, which were here before: whoever signed with an earlier version gets the same bytes again.
+test('RFC 6979: signatures are those of other implementations, byte for byte', async () => {
+  const keys = await localKeys(junk)
+  const hash = createHash('sha256')
+  for (let index = 0; index < 300; index++) {
+    const path: KeyPath = {family: 'evm', purpose: 'deposit', index}
+    const {r, s, yParity} = await keys.sign(path, createHash('sha256').update(String(index)).digest())
+    const publicKey = pointCompress(await keys.publicKey(path), false)
+    hash.update(`${index} ${hex(publicKey)} ${r} ${s} ${yParity}\n`)
+  }
+  expect(hash.digest('hex')).toBe('973406bff75032de936d3515201aa04c600bffb52a8f04adec3db20f590107b0')
+  const treasury = {family: 'evm', purpose: 'treasury', index: 0} as const
+  const {r, s, yParity} = await keys.sign(treasury, Buffer.alloc(32, 0xff))
+  expect([r.toString(16), s.toString(16), yParity]).toEqual([
+    'cd75485fc18b54b68b7768f28ef5cdb6e9ed486f0602e504e1abd3dccd60c419',
+    '52bd2f953cd3cd33c5067de24b5636a6946ac5ccbf5f24c44f62114a48346b4',
+    1,
+  ])
+  const last = {family: 'evm', purpose: 'deposit', index: 2 ** 31 - 1} as const
+  expect(hex(await keys.publicKey(last))).toBe('023c7971b098276fcf9b5f227eae708b7c8fb9f262ab2eabfb4b39515d3aeb7387')
 })

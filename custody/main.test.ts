@@ -5,11 +5,12 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {custodyDoor} from '../service/home.ts'
+import {readSettings} from '../service/settings.ts'
 import {type CustodyProcess, killCustody, spawnCustody, startCustody} from '../test/support/custody.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
-import {localKeys} from './keys.ts'
-import {derive} from './pool.ts'
+import {deriver, families} from './addresses.ts'
+import {type Family, localKeys} from './keys.ts'
 import {passphraseFile, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
 
 const junk = 'test test test test test test test test test test test junk'
@@ -44,33 +45,40 @@ async function start(settings: Record<string, string> = given): Promise<CustodyP
 
 const exitOf = async ({process}: CustodyProcess) =>
   process.exitCode ?? ((await once(process, 'exit', {signal: AbortSignal.timeout(15_000)}))[0] as number)
-const pool = async () =>
+const pool = async (family: Family = 'evm') =>
   (
     await db.rows<{address: string; index: string; taken_at: Date | null; retired_at: Date | null}>(
-      `select address, derivation_index as index, taken_at, retired_at from custody.address where purpose = 'deposit' order by derivation_index`,
+      `select address, derivation_index as index, taken_at, retired_at from custody.address
+       where family = $1 and purpose = 'deposit' order by derivation_index`,
+      [family],
     )
   ).map(row => ({...row, index: Number(row.index)}))
-const take = (count: number) =>
+const take = (count: number, family: Family = 'evm') =>
   db.pool.query(
     `update custody.address set taken_at = now() where address in (
-       select address from custody.address where taken_at is null and purpose = 'deposit' order by derivation_index limit $1)`,
-    [count],
+       select address from custody.address where family = $1 and taken_at is null and purpose = 'deposit' order by derivation_index limit $2)`,
+    [family, count],
   )
-const filledTo = (count: number) =>
-  until(async () => (await pool()).length === count, {timeoutMs: 10_000, what: `${count} addresses`})
+const filledTo = (count: number, family: Family = 'evm') =>
+  until(async () => (await pool(family)).length === count, {timeoutMs: 10_000, what: `${count} addresses`})
+const deriverOf = async (phrase: string, settings: Record<string, string> = {}) =>
+  deriver(await localKeys(phrase), readSettings(settings).chains)
 
 test('a first start on local chains makes a seed, a passphrase, the treasury and the pool, and opens the door; the seed is in no log', async () => {
   const custody = await start({})
   const phrase = (await readSeed(home, readFileSync(passphraseFile(home), 'utf8').trim()))!
-  const keys = await localKeys(phrase)
-  const expected = await Promise.all(
-    Array.from({length: size}, (_, index) => derive(keys, {purpose: 'deposit', index})),
-  )
-  expect((await pool()).map(row => [row.index, row.address, row.taken_at])).toEqual(
-    expected.map((address, index) => [index, address, null]),
-  )
-  const treasury = await derive(keys, {purpose: 'treasury', index: 0})
+  const derive = await deriverOf(phrase)
+  for (const family of families) {
+    const expected = await Promise.all(
+      Array.from({length: size}, (_, index) => derive({family, purpose: 'deposit', index})),
+    )
+    expect((await pool(family)).map(row => [row.index, row.address, row.taken_at])).toEqual(
+      expected.map((address, index) => [index, address, null]),
+    )
+  }
+  const treasury = await derive({family: 'evm', purpose: 'treasury', index: 0})
   expect(await db.rows(`select chain, address, user_id from app.address order by chain`)).toEqual([
+    {chain: 'BTC', address: await derive({family: 'bitcoin', purpose: 'treasury', index: 0}), user_id: null},
     {chain: 'ETH', address: treasury, user_id: null},
     {chain: 'POLYGON', address: treasury, user_id: null},
   ])
@@ -90,18 +98,20 @@ test('a first start on local chains makes a seed, a passphrase, the treasury and
 
 test('what is taken is replaced, by itself and at once when the pool is called low, also after a restart', async () => {
   await writeSeed(home, junk, passphrase, testCost)
-  const keys = await localKeys(junk)
+  const derive = await deriverOf(junk)
   const first = await start()
   await take(10)
   await filledTo(size + 10)
   await take(size)
+  await take(1, 'bitcoin')
   await db.pool.query('notify address_pool_low')
   await filledTo(2 * size + 10)
+  await filledTo(size + 1, 'bitcoin')
   await killCustody(first)
   await take(5)
   await start()
   await filledTo(2 * size + 15)
-  const expected = Array.from({length: 2 * size + 15}, (_, index) => derive(keys, {purpose: 'deposit', index}))
+  const expected = Array.from({length: 2 * size + 15}, (_, index) => derive({family: 'evm', purpose: 'deposit', index}))
   expect((await pool()).map(row => row.address)).toEqual(await Promise.all(expected))
   expect((await pool()).filter(row => row.taken_at)).toHaveLength(size + 15)
 })
@@ -126,6 +136,20 @@ test('a seed that did not make the addresses is refused, and nothing is added', 
   expect(await pool()).toHaveLength(size)
 })
 
+test('a database that was filled for another Bitcoin network is refused, and nothing is added', async () => {
+  await writeSeed(home, junk, passphrase, testCost)
+  const first = await start({...given, BTC_NETWORK: 'signet'})
+  first.process.kill('SIGTERM')
+  await exitOf(first)
+  await take(5, 'bitcoin')
+  const custody = spawn({...given, BTC_NETWORK: 'regtest'})
+  expect(await exitOf(custody)).toBe(1)
+  expect(custody.log()).toMatch(
+    /addresses of the database are of another network \(tb1…\) than BTC_NETWORK names \(bcrt1…\); set BTC_NETWORK/,
+  )
+  expect(await pool('bitcoin')).toHaveLength(size)
+})
+
 test('where the seed is missing though addresses were made from it, no new one is made', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
@@ -142,9 +166,11 @@ test('where the seed is missing though addresses were made from it, no new one i
 
 test('where a node is named, no seed is made by itself, and a seed without its passphrase is not opened', async () => {
   const remote = {ETH_RPC_URL: 'http://127.0.0.1:1'}
-  const without = spawn({...remote, ...given})
-  expect(await exitOf(without)).toBe(1)
-  expect(without.log()).toContain('sluice custody init')
+  for (const named of [remote, {BTC_ELECTRUM_URLS: 'tcp://127.0.0.1:1'}]) {
+    const without = spawn({...named, ...given})
+    expect(await exitOf(without)).toBe(1)
+    expect(without.log()).toContain('sluice custody init')
+  }
   expect(existsSync(seedFile(home))).toBe(false)
   await writeSeed(home, junk, passphrase, testCost)
   const closed = spawn(remote)

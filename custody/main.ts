@@ -9,10 +9,12 @@ import {PermanentError} from '../service/errors.ts'
 import {announceFailure, announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../service/settings.ts'
+import {deriver, families} from './addresses.ts'
 import {Custody} from './custody.ts'
 import {Journal} from './journal.ts'
 import {journalFile} from './journal-file.ts'
-import {localKeys} from './keys.ts'
+import {type Family, localKeys} from './keys.ts'
+import type {Own} from './policy.ts'
 import {channel, checkPool, fillPool, hasAddresses, openTreasury, poolStream, recoverPool, tryLockPool} from './pool.ts'
 import {createSeed, findPassphrase, hasSeed, isLocal, passphraseFile, readSeed, seedFile} from './seed.ts'
 import {openDoor} from './server.ts'
@@ -32,20 +34,34 @@ async function main(): Promise<never> {
   await client.connect()
   await lock(client)
   const keys = await localKeys(await openSeed(settings, client))
-  const journal = new Journal(client, journalFile(settings.home), [...chains.map(({code}) => code), poolStream])
-  await checkPool(client, keys)
-  const retired = await recoverPool(client, keys, journal)
-  if (retired !== undefined)
-    log.warn({retired}, 'the database is an older copy; addresses that it could hand out a second time are given up')
+  const derive = deriver(keys, settings.chains)
+  const streams = [...chains.map(({code}) => code), ...families.map(poolStream)]
+  const journal = new Journal(client, journalFile(settings.home), streams)
+  for (const family of families) {
+    await checkPool(client, derive, family)
+    const retired = await recoverPool(client, derive, journal, family)
+    if (retired !== undefined)
+      log.warn(
+        {family, retired},
+        'the database is an older copy; addresses that it could hand out a second time are given up',
+      )
+  }
   for (const {code} of chains) {
     const why = journal.whyBlocked(code)
     if (!why) continue
     log.error({chain: code, why}, 'nothing is signed for this chain, and it is not followed')
     await client.query('select custody.halt_chain($1, $2)', [code, why])
   }
-  const treasury = await openTreasury(client, keys)
-  const custody = new Custody({client, keys, journal, chains: settings.chains, treasury, log})
-  const fill = () => custody.inTurn(() => fillPool(client, keys, journal, settings.addressPoolSize))
+  const treasuries = {} as Record<Family, Own>
+  for (const family of families) treasuries[family] = await openTreasury(client, derive, family)
+  const custody = new Custody({client, keys, journal, chains: settings.chains, treasuries, log})
+  const fill = () =>
+    custody.inTurn(async () => {
+      let added = 0
+      for (const family of families)
+        added += await fillPool(client, derive, journal, {family, size: settings.addressPoolSize})
+      return added
+    })
   await fill()
   await openDoor(settings.home, custody, log)
   announceReady()

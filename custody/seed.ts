@@ -20,7 +20,7 @@ import {generateMnemonic, validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
 import {PermanentError} from '../service/errors.ts'
-import type {Settings} from '../service/settings.ts'
+import {hasNode, type Settings} from '../service/settings.ts'
 
 const bits = 256 // 24 words
 const cost = {n: 2 ** 17, r: 8, p: 1} // 128 MiB and a third of a second
@@ -142,7 +142,7 @@ export function findPassphrase(settings: Settings, mayMake: boolean): string | u
 
 /** Whether only local chains are followed: custody may then make a seed and a passphrase by itself. */
 export function isLocal({devnet, chains}: Settings): boolean {
-  return devnet && [...chains.values()].every(({rpcUrl}) => !rpcUrl)
+  return devnet && ![...chains.values()].some(hasNode)
 }
 
 function hasEncryptedSeed(home: string): boolean {

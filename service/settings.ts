@@ -174,6 +174,12 @@ export function evmSettings(settings: ChainSettings | undefined): EvmSettings {
   return settings
 }
 
+/** The settings of a Bitcoin chain. Throws for one of another family. */
+export function bitcoinSettings(settings: ChainSettings | undefined): BitcoinSettings {
+  if (settings?.family !== 'bitcoin') throw new Error(`${settings?.chain.code} is no Bitcoin chain`)
+  return settings
+}
+
 export interface Settings {
   home: string
   devnet: boolean

@@ -1,12 +1,22 @@
 // Known answers of the standards, an independent computation, and a token contract that checks signatures itself.
-import {secp256k1} from '@noble/curves/secp256k1.js'
-import {concat, encodeAbiParameters, type Hex, hexToBytes, keccak256, numberToHex, parseTransaction, toHex} from 'viem'
+import {signRecoverable} from 'tiny-secp256k1'
+import {
+  concat,
+  encodeAbiParameters,
+  type Hex,
+  hexToBigInt,
+  hexToBytes,
+  keccak256,
+  numberToHex,
+  parseTransaction,
+  toHex,
+} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/constants.ts'
 import {Anvil, localChainId} from '../../test/support/anvil.ts'
-import {localKeys} from '../keys.ts'
-import {derive} from '../pool.ts'
+import {type KeyPath, localKeys} from '../keys.ts'
 import {
+  addressOf,
   authorisationDigest,
   authorisationNonce,
   receiveCall,
@@ -39,9 +49,9 @@ test.each([
   },
 ])('EIP-1559: a transaction with nonce $nonce has the bytes that everybody gives it', async ({raw, ...transaction}) => {
   const sign: Sign = async digest => {
-    const bytes = secp256k1.sign(digest, vectorKey, {prehash: false, format: 'recovered'})
-    const {r, s, recovery} = secp256k1.Signature.fromBytes(bytes, 'recovered')
-    return {r, s, yParity: recovery as 0 | 1}
+    const {signature, recoveryId} = signRecoverable(digest, vectorKey)
+    const [r, s] = [hexToBigInt(toHex(signature.subarray(0, 32))), hexToBigInt(toHex(signature.subarray(32)))]
+    return {r, s, yParity: recoveryId as 0 | 1}
   }
   const to = '0x000000000000000000000000000000000000aaaa'
   const signed = await signTransaction({chainId: 7822, to, ...transaction}, sign)
@@ -98,12 +108,12 @@ const fees = {maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n}
 
 test('a chain takes what is signed: native coins, a token, and, from the treasury alone and once, what an address authorised', async () => {
   const keys = await localKeys(junk)
-  const deposit = {purpose: 'deposit', index: 50} as const
-  const treasury = {purpose: 'treasury', index: 0} as const
-  const [from, to] = [await derive(keys, deposit), await derive(keys, treasury)]
+  const deposit: KeyPath = {family: 'evm', purpose: 'deposit', index: 50}
+  const treasury: KeyPath = {family: 'evm', purpose: 'treasury', index: 0}
+  const [from, to] = [addressOf(await keys.publicKey(deposit)), addressOf(await keys.publicKey(treasury))]
   const merchant = '0x00000000000000000000000000000000000A11cE'
   const signer =
-    (path: typeof deposit | typeof treasury): Sign =>
+    (path: KeyPath): Sign =>
     digest =>
       keys.sign(path, digest)
   await anvil.send({to: from, value: 10n ** 18n})

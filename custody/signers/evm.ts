@@ -1,5 +1,6 @@
 // What is signed on EVM chains: EIP-1559 transactions, and the authorisation by which the treasury takes a token from an address without
 // gas on it (EIP-3009). Promises: pure but for the signature, which `sign` gives; no I/O; the same input gives the same bytes.
+import {pointCompress} from 'tiny-secp256k1'
 import type {Address, Hex, TransactionSerializableEIP1559} from 'viem'
 import {publicKeyToAddress} from 'viem/accounts'
 import {
@@ -52,9 +53,9 @@ export interface Authorisation {
 
 export type Sign = (digest: Uint8Array) => Promise<Signature>
 
-/** The address of an uncompressed public key, in EIP-55 form. */
+/** The address of a public key, in EIP-55 form. */
 export function addressOf(publicKey: Uint8Array): string {
-  return publicKeyToAddress(bytesToHex(publicKey))
+  return publicKeyToAddress(bytesToHex(pointCompress(publicKey, false)))
 }
 
 export async function signTransaction(transaction: Transaction, sign: Sign): Promise<Signed> {

@@ -1,0 +1,21 @@
+// The addresses of the keys. Promises: no I/O but the key store's; a path has one address, in the form in which people see it.
+import {type ChainCode, chains} from '../chains/registry.ts'
+import {keyAddress} from '../service/bitcoin/script.ts'
+import {bitcoinSettings, type ChainSettings} from '../service/settings.ts'
+import type {Family, KeyPath, KeyStore} from './keys.ts'
+import {addressOf} from './signers/evm.ts'
+
+/** Those that have a chain. */
+export const families: Family[] = [...new Set(chains.map(({family}) => family))]
+
+export type Derive = (path: KeyPath) => Promise<string>
+
+/** How the keys of a store become addresses, on the networks that the settings name. */
+export function deriver(keys: KeyStore, settings: Map<ChainCode, ChainSettings>): Derive {
+  const {chain, network} = bitcoinSettings(settings.get('BTC'))
+  const format = chain.networks[network]
+  return async path => {
+    const publicKey = await keys.publicKey(path)
+    return path.family === 'evm' ? addressOf(publicKey) : keyAddress(publicKey, format)
+  }
+}

@@ -1,0 +1,303 @@
+// What custody signs on Bitcoin, and what it refuses; policy.ts has what all families share. Promises: only final outputs of ours are spent, as
+// the indexer saw them; all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
+// serves one subject, until every signature in which it serves is proven dead (its lead was spent by another transaction, finally); money
+// leaves for the destination alone, and the rest, less a network fee within the cap, goes to the treasury.
+import type {ChainCode} from '../chains/registry.ts'
+import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
+import {AddressError} from '../service/errors.ts'
+import {bitcoinSettings} from '../service/settings.ts'
+import type {BitcoinIntent, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
+import {
+  checkChain,
+  checkJournal,
+  checkPay,
+  checkWithdraw,
+  findPayout,
+  findWithdrawal,
+  type Kind,
+  type Own,
+  type OwnRow,
+  ownOf,
+  type PolicyContext,
+  type Purpose,
+  purposeOfPayout,
+  purposeOfWithdrawal,
+  Refusal,
+} from './policy.ts'
+import {type Input, largestVsize, type Output} from './signers/bitcoin.ts'
+
+/** What is to be signed, once nothing speaks against it. The first input is the lead. */
+export interface Plan extends Purpose {
+  inputs: Input[]
+  outputs: Output[]
+  fee: bigint
+  /** What goes back to the treasury, besides the amount. */
+  change: bigint
+}
+
+/** An attempt that was signed before. */
+export interface Attempt {
+  kind: Kind
+  subjectId: string | null
+  token: string
+  amount: bigint
+  destination: string
+  lead: string
+  inputs: string[]
+  fee: bigint
+  vsize: number
+  txid: string
+  raw: string
+  /** Its lead was spent by another transaction, finally. */
+  isDead: boolean
+}
+
+/** A plan to sign, or the bytes that were signed for it before. */
+type Decision = {plan: Plan} | {attempt: Attempt}
+
+interface Asked {
+  inputs: string[]
+  fee: string
+}
+
+export async function judge(context: PolicyContext, intent: BitcoinIntent): Promise<Decision> {
+  if (intent.intent === 'pay_outputs') return await judgePay(context, intent)
+  if (intent.intent === 'sweep_outputs') return await judgeSweep(context, intent)
+  if (intent.intent === 'withdraw_outputs') return await judgeWithdraw(context, intent)
+  return await judgeCancel(context, intent)
+}
+
+async function judgePay(context: PolicyContext, intent: PayOutputs): Promise<Decision> {
+  const payout = await findPayout(context, intent.payout_id, 'bitcoin')
+  const attempts = await findAttempts(context, payout.chain, intent.inputs, payout.id)
+  const before = attempts.filter(({kind, subjectId}) => kind === 'pay' && subjectId === payout.id)
+  await checkPay(context, payout, before)
+  return await decide(context, purposeOfPayout(payout), intent, attempts)
+}
+
+async function judgeSweep(context: PolicyContext, intent: SweepOutputs): Promise<Decision> {
+  const {chain, spend_id} = intent
+  checkJournal(context, chain)
+  const attempts = await findAttempts(context, chain, intent.inputs, spend_id)
+  if (attempts.some(({kind, subjectId}) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'))
+    throw new Refusal('settlement_changed', 'it was signed for as something else than a sweep')
+  return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), intent, attempts)
+}
+
+async function judgeWithdraw(context: PolicyContext, intent: WithdrawOutputs): Promise<Decision> {
+  const spend = await findWithdrawal(context, intent.spend_id, 'bitcoin')
+  if (spend.sender !== intent.inputs[0])
+    throw new Refusal('settlement_changed', 'a withdrawal spends that output first with which it was begun')
+  const attempts = await findAttempts(context, spend.chain, intent.inputs, spend.id)
+  const before = attempts.filter(({kind, subjectId}) => kind === 'withdraw' && subjectId === spend.id)
+  await checkWithdraw(context, spend, before)
+  return await decide(context, purposeOfWithdrawal(spend), intent, attempts)
+}
+
+/** Takes the place of whatever was signed with this lead: once it is final, nothing of that can ever be mined. */
+async function judgeCancel(context: PolicyContext, intent: CancelOutputs): Promise<Decision> {
+  const {chain, spend_id, inputs} = intent
+  checkJournal(context, chain)
+  const attempts = await findAttempts(context, chain, inputs, spend_id)
+  const subjectId = attempts.find(({lead}) => lead === inputs[0])?.subjectId ?? spend_id
+  return await decide(context, purposeOfTreasury(context, chain, 'cancel', subjectId), intent, attempts)
+}
+
+/** What goes to the treasury as a whole. How much that is, and whose, the inputs say. */
+function purposeOfTreasury(
+  {chains, treasuries}: PolicyContext,
+  chain: ChainCode,
+  kind: 'sweep' | 'cancel',
+  subjectId: string,
+): Purpose {
+  const {token} = bitcoinSettings(chains.get(chain)).chain.assets[0]
+  const destination = treasuries.bitcoin.address
+  return {kind, chain, subjectId, merchantId: null, token, amount: 0n, destination, details: {}}
+}
+
+/** Among what was signed for this subject, and with these outputs: the same is repeated, or replaced for more; another subject refuses. */
+async function decide(context: PolicyContext, purpose: Purpose, asked: Asked, attempts: Attempt[]): Promise<Decision> {
+  const {kind, subjectId} = purpose
+  const fee = BigInt(asked.fee)
+  const mine = attempts.filter(attempt => attempt.subjectId === subjectId)
+  const isSame = (attempt: Attempt) => attempt.kind === kind && hasSameInputs(attempt, asked)
+  const identical = mine.find(attempt => isSame(attempt) && attempt.fee === fee)
+  if (identical) return {attempt: identical}
+  const newest = mine.at(-1)
+  if (newest) checkKept(newest, asked)
+  if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isDead))
+    throw new Refusal('nonce_taken', 'an output was signed for something else, which can still be mined')
+  const outputs = await findOutputs(context, purpose, asked.inputs)
+  const plan = build(context, purpose, outputs, fee)
+  const vsize = largestVsize(
+    plan.inputs.length,
+    plan.outputs.map(({script}) => script),
+  )
+  const {maxFeeRate} = bitcoinSettings(context.chains.get(purpose.chain))
+  const cap = BigInt(maxFeeRate) * BigInt(vsize)
+  if (fee > cap)
+    throw new Refusal(
+      'fee_above_cap',
+      `${fee} sat for ${vsize} vB are more than ${purpose.chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB: ${cap})`,
+    )
+  const needed = newest ? leastFee(newest, vsize) : 0n
+  if (fee >= needed) return {plan}
+  if (newest && isSame(newest)) return {attempt: newest}
+  throw new Refusal('fee_too_low', `it was signed before for ${newest!.fee} sat; it takes ${needed} to replace that`, {
+    fee: String(needed),
+  })
+}
+
+function hasSameInputs({lead, inputs}: Attempt, asked: Asked): boolean {
+  const known = new Set(inputs)
+  return lead === asked.inputs[0] && known.size === asked.inputs.length && asked.inputs.every(input => known.has(input))
+}
+
+/** All signatures of a subject exclude each other, and what one of them spends serves nothing else meanwhile. */
+function checkKept(newest: Attempt, {inputs}: Asked): void {
+  const kept = new Set(inputs)
+  if (newest.lead === inputs[0] && newest.inputs.every(input => kept.has(input))) return
+  throw new Refusal(
+    'settlement_changed',
+    'it keeps its first output, and every other one that it was signed with before',
+  )
+}
+
+/** With less, nodes do not replace a transaction by another one: more per virtual byte, and what the other one takes to be passed on. */
+function leastFee(newest: Attempt, vsize: number): bigint {
+  const relayed = newest.fee + BigInt(Math.ceil(1.02 * vsize)) // by a bare 1 sat/vB more, rounding may refuse it
+  const rated = (newest.fee * BigInt(vsize)) / BigInt(newest.vsize) + 1n
+  return relayed > rated ? relayed : rated
+}
+
+/** The transaction: what it is for, and the rest to the treasury. */
+function build(context: PolicyContext, purpose: Purpose, from: OwnOutput[], fee: bigint): Plan {
+  const {chain, network} = bitcoinSettings(context.chains.get(purpose.chain))
+  const scriptOf = (address: string) => scriptOfAddress(address, chain.networks[network])
+  const treasury = scriptOf(context.treasuries.bitcoin.address)
+  const rest = from.reduce((sum, {value}) => sum + value, 0n) - fee - purpose.amount
+  if (rest < 0n)
+    throw new Refusal('insufficient_inputs', `the outputs are ${-rest} sat less than what is to be paid, with the fee`)
+  const isPaid = purpose.kind === 'pay' || purpose.kind === 'withdraw'
+  const outputs = isPaid ? [{script: destinationScript(purpose.destination, scriptOf), value: purpose.amount}] : []
+  if (rest > 0n || !isPaid) outputs.push({script: treasury, value: rest})
+  for (const {script, value} of outputs)
+    if (value < dustLimit(script))
+      throw new Refusal('dust', `an output of ${value} sat would be dust: less than ${dustLimit(script)}`)
+  const isSweep = purpose.kind === 'sweep'
+  const inputs = from.map(({outpoint, value, own}) => ({outpoint, value, path: own.path}))
+  return {
+    ...purpose,
+    amount: isSweep ? rest : purpose.amount,
+    merchantId: purpose.merchantId ?? from.find(({own}) => own.merchantId)?.own.merchantId ?? null,
+    inputs,
+    outputs,
+    fee,
+    change: isSweep ? 0n : rest,
+  }
+}
+
+function destinationScript(address: string, scriptOf: (address: string) => Uint8Array): Uint8Array {
+  try {
+    return scriptOf(address)
+  } catch (error) {
+    if (!(error instanceof AddressError)) throw error
+    throw new Refusal('not_whitelisted', `the destination ${error.message}`)
+  }
+}
+
+// --- the outputs ---
+
+interface OwnOutput {
+  outpoint: string
+  value: bigint
+  own: Own
+}
+
+/** The outputs, in their order. Refuses those that are not ours and final, are spent already, or may not serve this purpose. */
+async function findOutputs(
+  {client}: PolicyContext,
+  {kind, chain, token, merchantId}: Purpose,
+  outpoints: string[],
+): Promise<OwnOutput[]> {
+  const {rows} = await client.query<OwnRow & {outpoint: string; value: string; is_spent: boolean}>({
+    name: 'find_outputs',
+    text: `select i.outpoint, t.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id,
+        exists (select from chain.inclusion s
+          where s.chain = $1 and s.sender = i.outpoint and s.nonce = 0 and s.block_height <= c.final_height) as is_spent
+      from unnest($2::text[]) with ordinality i (outpoint, place)
+      join chain.cursor c on c.chain = $1
+      join chain.transfer t on t.id = $1 || ':' || i.outpoint and t.chain = $1 and t.token = $3 and t.block_height <= c.final_height
+      join custody.address a on a.address = t.recipient and a.family = 'bitcoin'
+      order by i.place`,
+    values: [chain, outpoints, token],
+  })
+  if (rows.length !== outpoints.length) {
+    const known = new Set(rows.map(({outpoint}) => outpoint))
+    throw new Refusal('not_ours', `${outpoints.find(one => !known.has(one))} is no final output of an address of ours`)
+  }
+  const spent = rows.find(({is_spent}) => is_spent)
+  if (spent) throw new Refusal('wrong_state', `${spent.outpoint} is spent: its transaction is final`)
+  const outputs = rows.map(row => ({outpoint: row.outpoint, value: BigInt(row.value), own: ownOf('bitcoin', row)}))
+  checkOwners(kind, merchantId, outputs)
+  return outputs
+}
+
+/** Nobody's money pays for another merchant: a transaction spends outputs of one merchant, and of the treasury. */
+function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]): void {
+  const deposits = outputs.filter(({own}) => own.path.purpose === 'deposit')
+  const mayUse = {
+    pay: deposits.every(({own}) => own.merchantId === merchantId),
+    sweep: deposits.length === outputs.length,
+    withdraw: deposits.length === 0,
+    cancel: true,
+  }
+  const ofOne = deposits.every(({own}) => own.merchantId === deposits[0]!.own.merchantId)
+  if (!mayUse[kind] || !ofOne) throw new Refusal('not_ours', `an output belongs to somebody whom this does not concern`)
+}
+
+// --- the journal ---
+
+interface AttemptRow {
+  stream: string
+  kind: Kind
+  subject_id: string | null
+  token: string
+  amount: string
+  destination: string
+  lead: string
+  details: {inputs: string[]; network_fee: string; vsize: number}
+  txid: string
+  raw: string
+  is_dead: boolean
+}
+
+/** Everything that was signed with any of these outputs, or for this subject, in its order. */
+async function findAttempts(
+  {client}: PolicyContext,
+  chain: string,
+  inputs: string[],
+  subjectId: string,
+): Promise<Attempt[]> {
+  const {rows} = await client.query<AttemptRow>({
+    name: 'find_output_attempts',
+    text: `select j.stream, j.kind, j.subject_id, j.token, j.amount::text as amount, j.destination, j.sender as lead, j.details, j.txid, j.raw,
+        exists (select from chain.inclusion i join chain.cursor c using (chain) -- its lead was spent by something else
+          where i.chain = j.stream and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height
+            and i.txid <> j.txid) as is_dead
+      from custody.journal j
+      where (j.stream = $1 and j.details ? 'inputs' and j.details -> 'inputs' ?| $2::text[]) or j.subject_id = $3
+      order by j.seq`,
+    values: [chain, inputs, subjectId],
+  })
+  checkChain(chain, rows)
+  return rows.map(({subject_id, amount, details, is_dead, ...row}) => ({
+    ...row,
+    subjectId: subject_id,
+    amount: BigInt(amount),
+    inputs: details.inputs,
+    fee: BigInt(details.network_fee),
+    vsize: details.vsize,
+    isDead: is_dead,
+  }))
+}
