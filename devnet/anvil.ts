@@ -1,16 +1,14 @@
 // One anvil process as an engine: it executes transactions and builds blocks, and keeps nothing that is not in the journal.
-// Promises: it never outlives the next start (its pid is on disk before it runs), and a call either gives anvil's answer,
-// or anvil's error, or says that the engine is gone.
-import {type ChildProcess, spawn} from 'node:child_process'
+// Promises: a call either gives anvil's answer, or anvil's error, or says that the engine is gone.
+import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
-import {readFile, rm} from 'node:fs/promises'
 import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {Pool} from 'undici'
 import {z} from 'zod'
-import {commandLine, signal} from '../service/process.ts'
 import {MNEMONIC} from './constants.ts'
+import {EngineGone, RpcError, startEngine} from './engine.ts'
 
 /** States of so many blocks below the head can be queried; each costs memory. */
 export const KEPT_STATES = 128
@@ -21,24 +19,6 @@ const Answer = z.object({
   result: z.unknown().optional(),
   error: z.object({code: z.number(), message: z.string(), data: z.unknown().optional()}).optional(),
 })
-
-/** An error answer of JSON-RPC. */
-export class RpcError extends Error {
-  override name = 'RpcError'
-  readonly code: number
-  readonly data: unknown
-
-  constructor({code, message, data}: {code: number; message: string; data?: unknown}) {
-    super(message)
-    this.code = code
-    this.data = data
-  }
-}
-
-/** The engine died, hangs, or was killed. */
-export class EngineGone extends Error {
-  override name = 'EngineGone'
-}
 
 export class Anvil {
   readonly #child: ChildProcess
@@ -56,7 +36,6 @@ export class Anvil {
 
   /** Starts an anvil that has the genesis block of the chain only. `directory` is the chain's. */
   static async start(directory: string, {chainId, genesis}: {chainId: number; genesis: number}): Promise<Anvil> {
-    await killLeftover(directory)
     const options = {
       port: 0,
       'chain-id': chainId,
@@ -72,12 +51,8 @@ export class Anvil {
       'cache-path': path.join(directory, 'anvil'), // never written; it tells whose process this is
     }
     const words = ['--no-mining', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])]
-    const child = spawn('/bin/sh', ['-c', 'echo $$ >"$0" && exec "$@"', pidFile(directory), binary(), ...words], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const kill = () => child.kill('SIGKILL')
-    process.once('exit', kill)
-    child.once('close', () => process.removeListener('exit', kill))
+    const mark = `--cache-path ${path.join(directory, 'anvil')}`
+    const child = await startEngine(directory, {name: 'anvil', mark, command: [binary(), ...words]})
     const anvil = new Anvil(child, await address(child))
     await anvil.call('anvil_setLoggingEnabled', [false])
     return anvil
@@ -155,16 +130,4 @@ async function address(child: ChildProcess): Promise<string> {
       resolve(`http://${listening[1]}`)
     })
   })
-}
-
-function pidFile(directory: string): string {
-  return path.join(directory, 'anvil.pid')
-}
-
-/** Kills the anvil of a process that was itself killed; one that got its pid in the meantime is left alone. */
-export async function killLeftover(directory: string): Promise<void> {
-  const pid = Number(await readFile(pidFile(directory), 'utf8').catch(() => ''))
-  if (pid > 0 && (await commandLine(pid))?.includes(`--cache-path ${path.join(directory, 'anvil')}`))
-    signal(pid, 'SIGKILL')
-  await rm(pidFile(directory), {force: true})
 }

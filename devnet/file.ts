@@ -3,16 +3,34 @@ import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
 
-export const Devnet = z.object({
-  pid: z.int(),
+const common = {pid: z.int(), started_at: z.string()}
+
+const EvmDevnet = z.object({
+  ...common,
   chain: z.enum(['ETH', 'POLYGON']),
   chain_id: z.int(),
   /** ws://127.0.0.1:port; the same port serves HTTP. */
   rpc_url: z.string(),
   usdc_address: z.string(),
-  started_at: z.string(),
 })
+const BitcoinDevnet = z.object({
+  ...common,
+  chain: z.literal('BTC'),
+  network: z.literal('regtest'),
+  node: z.enum(['bcoin', 'bitcoind']),
+  /** tcp://127.0.0.1:port */
+  electrum_url: z.string(),
+  /** http://127.0.0.1:port */
+  rpc_url: z.string(),
+})
+const Devnet = z.discriminatedUnion('chain', [EvmDevnet, BitcoinDevnet])
+export type EvmDevnet = z.infer<typeof EvmDevnet>
+export type BitcoinDevnet = z.infer<typeof BitcoinDevnet>
 export type Devnet = z.infer<typeof Devnet>
+
+export function parseDevnet(text: string): Devnet {
+  return Devnet.parse(JSON.parse(text))
+}
 
 /** What is served from this directory, or was when its process was killed; undefined if nothing is. */
 export function readDevnet(dir: string): Devnet | undefined {
@@ -22,5 +40,5 @@ export function readDevnet(dir: string): Devnet | undefined {
   } catch {
     return undefined
   }
-  return Devnet.parse(JSON.parse(text))
+  return parseDevnet(text)
 }

@@ -1,10 +1,10 @@
 // Everything that a local chain has ever told anybody: its blocks with their transactions, receipts and traces, the
 // transactions that wait, and states to go on from. One SQLite file; a block is told to nobody before it is committed here
 // with fsync, and a reorganisation is one transaction, so that whatever is killed, the chain goes on from what was seen last.
-// The open file is locked: one process at a time has the chain, and a killed one leaves no lock behind.
-import {DatabaseSync, type SQLOutputValue, type StatementSync} from 'node:sqlite'
+import type {SQLOutputValue} from 'node:sqlite'
 import {deflateRawSync, inflateRawSync} from 'node:zlib'
 import {z} from 'zod'
+import {JournalFile} from './sqlite.ts'
 
 const Hex = z.string().regex(/^0x[0-9a-f]*$/)
 
@@ -37,58 +37,27 @@ export type FullBlock = z.infer<typeof FullBlock>
 
 export type Head = {height: number; hash: string; timestamp: number}
 
-export class JournalInUse extends Error {
-  override name = 'JournalInUse'
-}
-
-export class Journal {
-  readonly #database: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
+export class Journal extends JournalFile {
   #head: Head | undefined
 
   /** Throws JournalInUse when another process has it. */
   constructor(file: string) {
-    this.#database = new DatabaseSync(file, {timeout: 0})
-    try {
-      this.#database.exec(`
-        pragma locking_mode = exclusive;
-        pragma journal_mode = wal;
-        pragma synchronous = full;
-        begin immediate;
-        create table if not exists meta (name text primary key, value text not null) strict;
-        create table if not exists block (
-          height integer primary key,
-          hash text not null unique,
-          timestamp integer not null,
-          transaction_count integer not null,
-          body blob not null -- FullBlock as JSON, deflated
-        ) strict;
-        create table if not exists included (txid text primary key, height integer not null, position integer not null) strict;
-        create index if not exists included_height on included (height);
-        create table if not exists pool (seq integer primary key, txid text not null unique, raw text not null) strict;
-        create table if not exists snapshot (height integer primary key, state blob not null) strict;
-        commit;
-      `)
-    } catch (error) {
-      this.#database.close()
-      if ((error as {errcode?: number}).errcode === 5) throw new JournalInUse(`another process has ${file}`)
-      throw error
-    }
-    const row = this.#get('select height, hash, timestamp from block order by height desc limit 1')
+    super(
+      file,
+      `create table if not exists block (
+         height integer primary key,
+         hash text not null unique,
+         timestamp integer not null,
+         transaction_count integer not null,
+         body blob not null -- FullBlock as JSON, deflated
+       ) strict;
+       create table if not exists included (txid text primary key, height integer not null, position integer not null) strict;
+       create index if not exists included_height on included (height);
+       create table if not exists pool (seq integer primary key, txid text not null unique, raw text not null) strict;
+       create table if not exists snapshot (height integer primary key, state blob not null) strict;`,
+    )
+    const row = this.get('select height, hash, timestamp from block order by height desc limit 1')
     this.#head = row && z.object({height: z.int(), hash: Hex, timestamp: z.int()}).parse(row)
-  }
-
-  close(): void {
-    this.#database.close()
-  }
-
-  meta(name: string): string | undefined {
-    const row = this.#get('select value from meta where name = ?', name)
-    return row && z.string().parse(row.value)
-  }
-
-  setMeta(name: string, value: string): void {
-    this.#run('insert into meta values (?, ?) on conflict (name) do update set value = excluded.value', name, value)
   }
 
   /** The block that the chain ends with; undefined before the first commit. */
@@ -99,19 +68,19 @@ export class Journal {
   /** A block by height or hash; undefined where the chain has none. */
   block(key: number | string): FullBlock | undefined {
     const column = typeof key === 'number' ? 'height' : 'hash'
-    const row = this.#get(`select body from block where ${column} = ?`, key)
+    const row = this.get(`select body from block where ${column} = ?`, key)
     return row && unpack(row.body)
   }
 
   /** The blocks from `from` to `to` that have transactions. */
   *blocksWithTransactions(from: number, to: number): Generator<FullBlock> {
     const sql = 'select body from block where height between ? and ? and transaction_count > 0 order by height'
-    for (const row of this.#statement(sql).iterate(from, to)) yield unpack(row.body)
+    for (const row of this.statement(sql).iterate(from, to)) yield unpack(row.body)
   }
 
   /** The block of a transaction and the position in it. */
   inclusion(txid: string): {block: FullBlock; position: number} | undefined {
-    const row = this.#get('select body, position from included join block using (height) where txid = ?', txid)
+    const row = this.get('select body, position from included join block using (height) where txid = ?', txid)
     return row && {block: unpack(row.body), position: z.int().parse(row.position)}
   }
 
@@ -125,8 +94,8 @@ export class Journal {
     if (!first || !last) return
     const from = Number(first.block.number)
     this.#assertLinked(from, blocks)
-    this.#transaction(() => {
-      for (const table of ['block', 'included', 'snapshot']) this.#run(`delete from ${table} where height >= ?`, from)
+    this.transaction(() => {
+      for (const table of ['block', 'included', 'snapshot']) this.run(`delete from ${table} where height >= ?`, from)
       for (const full of blocks) this.#insert(full)
     })
     this.#head = {
@@ -150,29 +119,29 @@ export class Journal {
     const {number, hash, timestamp, transactions} = full.block
     const height = Number(number)
     const body = deflateRawSync(JSON.stringify(full))
-    this.#run('insert into block values (?, ?, ?, ?, ?)', height, hash, Number(timestamp), transactions.length, body)
+    this.run('insert into block values (?, ?, ?, ?, ?)', height, hash, Number(timestamp), transactions.length, body)
     transactions.forEach((transaction, position) => {
-      this.#run('insert into included values (?, ?, ?)', transaction.hash, height, position)
-      this.#run('delete from pool where txid = ?', transaction.hash)
+      this.run('insert into included values (?, ?, ?)', transaction.hash, height, position)
+      this.run('delete from pool where txid = ?', transaction.hash)
     })
   }
 
   /** Raw transactions that wait for a block, oldest first. */
   pool(): {txid: string; raw: string}[] {
-    const rows = this.#statement('select txid, raw from pool order by seq').all()
+    const rows = this.statement('select txid, raw from pool order by seq').all()
     return z.array(z.object({txid: Hex, raw: Hex})).parse(rows)
   }
 
   addToPool(txid: string, raw: string): void {
-    this.#run('insert into pool (txid, raw) values (?, ?) on conflict do nothing', txid, raw)
+    this.run('insert into pool (txid, raw) values (?, ?) on conflict do nothing', txid, raw)
   }
 
   removeFromPool(txid: string): void {
-    this.#run('delete from pool where txid = ?', txid)
+    this.run('delete from pool where txid = ?', txid)
   }
 
   saveSnapshot(height: number, state: Uint8Array): void {
-    this.#run('insert or replace into snapshot values (?, ?)', height, state)
+    this.run('insert or replace into snapshot values (?, ?)', height, state)
   }
 
   /** The newest `limit` states of the chain at or below a height, the newest first. */
@@ -180,35 +149,7 @@ export class Journal {
     const sql = 'select height, state from snapshot where height <= ? order by height desc limit ?'
     return z
       .array(z.object({height: z.int(), state: z.instanceof(Uint8Array)}))
-      .parse(this.#statement(sql).all(atOrBelow, limit))
-  }
-
-  #transaction(work: () => void): void {
-    this.#database.exec('begin immediate')
-    try {
-      work()
-      this.#database.exec('commit')
-    } catch (error) {
-      this.#database.exec('rollback')
-      throw error
-    }
-  }
-
-  #run(sql: string, ...values: (string | number | Uint8Array)[]): void {
-    this.#statement(sql).run(...values)
-  }
-
-  #get(sql: string, ...values: (string | number)[]): Record<string, SQLOutputValue> | undefined {
-    return this.#statement(sql).get(...values)
-  }
-
-  #statement(sql: string): StatementSync {
-    let statement = this.#statements.get(sql)
-    if (!statement) {
-      statement = this.#database.prepare(sql)
-      this.#statements.set(sql, statement)
-    }
-    return statement
+      .parse(this.statement(sql).all(atOrBelow, limit))
   }
 }
 

@@ -2,16 +2,16 @@
 // traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes from anvil. What would
 // change the engine behind the journal's back is not served.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
-import type {AddressInfo} from 'node:net'
 import {type Hex, isAddress, numberToHex} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
 import type {Logger} from '../service/log.ts'
-import {RpcError} from './anvil.ts'
 import type {LocalChain} from './chain.ts'
 import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
+import {RpcError} from './engine.ts'
 import type {Info} from './evm.ts'
 import type {Block, FullBlock, Head} from './journal.ts'
+import {listenLocally} from './listen.ts'
 
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024
 const MAX_MINED = 10_000
@@ -85,20 +85,7 @@ export class RpcServer {
 
   /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
   async listen(port: number | undefined): Promise<number> {
-    if (port !== undefined && (await this.#listen(port))) return port
-    if (!(await this.#listen(0))) throw new Error('this machine has no free port on 127.0.0.1')
-    return (this.#http.address() as AddressInfo).port
-  }
-
-  async #listen(port: number): Promise<boolean> {
-    return await new Promise((resolve, reject) => {
-      const failed = (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error))
-      this.#http.once('error', failed)
-      this.#http.listen(port, '127.0.0.1', () => {
-        this.#http.off('error', failed)
-        resolve(true)
-      })
-    })
+    return await listenLocally(this.#http, port)
   }
 
   close(): void {

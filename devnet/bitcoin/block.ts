@@ -1,0 +1,68 @@
+// Blocks of the local Bitcoin chain. They are made here and not by the node, so that they can be in the journal before the node, and
+// with it the world, hears of them, and so that a reorganisation has exactly the blocks that were asked for.
+import {Block, crypto, script, Transaction} from 'bitcoinjs-lib'
+
+const HALVING_INTERVAL = 150 // of regtest
+const EASIEST_BITS = 0x207fffff
+/** BIP 9, signalling for bits 0 and 1: a bcoin activates CSV and segregated witness that way, at height 432. */
+const VERSION = 0x20000003
+/** Leaves room for the coinbase. */
+export const MAX_WEIGHT = 3_980_000
+
+export interface Plan {
+  parent: {height: number; hash: string}
+  timestamp: number
+  /** Whom the coinbase pays. */
+  script: Uint8Array
+  /** What tells the block from another one of the same place and content: the number of the fork. */
+  fork: number
+  /** In an order in which each one's parents come first. */
+  transactions: Transaction[]
+}
+
+/** The block as bytes. Its coinbase takes the subsidy and leaves the fees. */
+export function makeBlock({parent, timestamp, script: payee, fork, transactions}: Plan): Buffer {
+  const height = parent.height + 1
+  const withWitness = transactions.some(transaction => transaction.hasWitnesses())
+  const coinbase = new Transaction()
+  coinbase.addInput(Buffer.alloc(32), 0xffffffff, 0xffffffff, coinbaseScript(height, fork))
+  coinbase.addOutput(payee, subsidy(height))
+  const block = new Block()
+  block.version = VERSION
+  block.prevHash = Buffer.from(parent.hash, 'hex').reverse()
+  block.timestamp = timestamp
+  block.bits = EASIEST_BITS
+  block.transactions = [coinbase, ...transactions]
+  if (withWitness) commitToWitnesses(block, coinbase)
+  block.merkleRoot = Block.calculateMerkleRoot(block.transactions)
+  while (!block.checkProofOfWork()) block.nonce++
+  return Buffer.from(block.toBuffer())
+}
+
+function coinbaseScript(height: number, fork: number): Uint8Array {
+  const tag = Buffer.alloc(8)
+  tag.writeUInt32LE(fork)
+  tag.write('slce', 4)
+  return script.compile([script.number.encode(height), tag])
+}
+
+/** BIP 141. Only where there are witnesses: before segregated witness is active, nothing of it may be in a block. */
+function commitToWitnesses(block: Block, coinbase: Transaction): void {
+  coinbase.setWitness(0, [Buffer.alloc(32)])
+  const commitment = Block.calculateMerkleRoot(block.transactions!, true)
+  coinbase.addOutput(Buffer.concat([Buffer.from('6a24aa21a9ed', 'hex'), commitment]), 0n)
+}
+
+function subsidy(height: number): bigint {
+  return 5_000_000_000n >> BigInt(Math.floor(height / HALVING_INTERVAL))
+}
+
+/** The hash of a raw block. */
+export function hashOf(block: Buffer): string {
+  return displayed(crypto.hash256(block.subarray(0, 80)))
+}
+
+/** A hash as people write it. */
+export function displayed(hash: Uint8Array): string {
+  return Buffer.from(hash).reverse().toString('hex')
+}

@@ -1,0 +1,508 @@
+// A local Bitcoin chain: a node checks, the journal remembers. Blocks are made here (block.ts), committed to the journal, and only then
+// given to the node, which is made to agree with the journal after every change and at every start: blocks that it lacks are submitted,
+// those that it should not have are invalidated, and its mempool is given exactly the transactions that wait. So a bitcoind that lost
+// its unwritten blocks to kill -9, and a bcoin that has nothing but its memory, both come back with what was served.
+// Promises: what the journal has is the chain. Changes happen one at a time; each resolves when the node and the index show it.
+import {EventEmitter} from 'node:events'
+import {Transaction} from 'bitcoinjs-lib'
+import {z} from 'zod'
+import {EngineGone, RpcError} from '../engine.ts'
+import {hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
+import {faucet, isOurs, type Payee, pay} from './faucet.ts'
+import type {BitcoinJournal, Head, Waiting} from './journal.ts'
+import {Ledger, type Output, outpointsSpent, scripthashOf} from './ledger.ts'
+import {BitcoinNode, type NodeKind} from './node.ts'
+
+/** Enough for segregated witness to be active on bcoin, and for the faucet to be rich. */
+const FIRST_BLOCKS = 440
+const COMMIT_BLOCKS = 50
+const MEDIAN_BLOCKS = 11
+const ATTEMPTS = 3
+const MAX_MINED = 10_000
+const DEFAULT_FEE_RATE = 2
+
+const Txids = z.array(z.string())
+
+/** What becomes of the transactions of blocks that are replaced. */
+export type Fate = 'dropped' | 'unmined' | 'same-height' | 'later'
+
+export interface Reorg {
+  transactions?: Fate
+  /** Raw transactions for the first new block. */
+  include?: string[]
+  /** Only these are mined again; the others meet `rest`. */
+  only?: string[]
+  rest?: 'dropped' | 'unmined'
+}
+
+export interface Change {
+  /** Scripts whose histories may have changed. */
+  touched: Set<string>
+  /** Whether the head is another one. */
+  head: boolean
+}
+
+/** The node does not take a block. */
+class Rejected extends Error {}
+
+export class BitcoinChain extends EventEmitter<{change: [Change]}> {
+  readonly kind: NodeKind
+  readonly journal: BitcoinJournal
+  readonly ledger = new Ledger()
+  readonly #directory: string
+  #node: BitcoinNode | undefined
+  #queue: Promise<unknown> = Promise.resolve()
+  #closed = false
+
+  private constructor(kind: NodeKind, directory: string, journal: BitcoinJournal) {
+    super()
+    this.kind = kind
+    this.#directory = directory
+    this.journal = journal
+  }
+
+  /** Goes on with the chain of the journal, or begins it. */
+  static async open(kind: NodeKind, directory: string, journal: BitcoinJournal): Promise<BitcoinChain> {
+    const chain = new BitcoinChain(kind, directory, journal)
+    try {
+      await chain.#change(() => chain.#begin())
+    } catch (error) {
+      await chain.close()
+      throw error
+    }
+    return chain
+  }
+
+  async #begin(): Promise<void> {
+    if (!this.journal.head) {
+      const node = await this.#start()
+      const raw = await node.call('getblock', [await node.call('getblockhash', [0]), false])
+      this.journal.commit(-1, [Buffer.from(z.string().parse(raw), 'hex')], [])
+    }
+    await this.#settle()
+    if (this.head.height < FIRST_BLOCKS) await this.#mine(FIRST_BLOCKS - this.head.height, {})
+  }
+
+  get head(): Head {
+    const {head} = this.journal
+    if (!head) throw new Error('the chain has no block yet')
+    return head
+  }
+
+  // --- questions ---
+
+  /** Asks the node, after the changes asked for before. Rejects with RpcError where it refuses. */
+  async query(method: string, params: unknown[]): Promise<unknown> {
+    return await this.#read(node => node.call(method, params))
+  }
+
+  /** Gives a request to the node as it came. */
+  async forward(target: string, body?: string): Promise<{status: number; body: Buffer}> {
+    return await this.#read(node => node.forward(target, body))
+  }
+
+  async #read<T>(work: (node: BitcoinNode) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      await this.#queue.catch(() => {})
+      try {
+        if (!this.#node?.alive) await this.#change(() => this.#settle())
+        return await work(this.#node!)
+      } catch (error) {
+        if (!(error instanceof EngineGone) || attempt === ATTEMPTS || this.#closed) throw error
+        await this.#node?.kill()
+      }
+    }
+  }
+
+  /** Looks at the journal or the index after the changes asked for before. */
+  async settled<T>(look: () => T): Promise<T> {
+    await this.#queue.catch(() => {})
+    return look()
+  }
+
+  /** A block by height or hash, and its transactions. */
+  block(key: number | string): {height: number; hash: string; txids: string[]} {
+    const found = this.journal.find(key)
+    if (!found) throw new RangeError(`the chain has no block ${key}`)
+    return {height: found.height, hash: found.hash, txids: this.ledger.block(found.height)!.txids}
+  }
+
+  // --- transactions ---
+
+  /** Puts raw transactions into the mempool, where they stay until they are mined or replaced. */
+  async submit(raw: string, ...more: unknown[]): Promise<string> {
+    return await this.#change(() => this.#submit(raw, more))
+  }
+
+  async #submit(raw: string, more: unknown[] = []): Promise<string> {
+    const transaction = decode(raw)
+    const txid = transaction.getId()
+    if (this.ledger.unmined(txid)) return txid
+    this.journal.addToPool({txid, raw: raw.toLowerCase()})
+    try {
+      await this.#ask('sendrawtransaction', [raw, ...more])
+    } catch (error) {
+      if (error instanceof RpcError) this.journal.removeFromPool([txid])
+      throw error
+    }
+    if (outpointsSpent(transaction).some(outpoint => this.ledger.spender(outpoint))) await this.#settle()
+    else {
+      this.ledger.addUnmined(raw)
+      this.#tell(false)
+    }
+    return txid
+  }
+
+  /** bitcoind's submitpackage; its answer. */
+  async submitPackage(raws: string[], ...more: unknown[]): Promise<unknown> {
+    return await this.#change(async () => {
+      for (const raw of raws) this.journal.addToPool({txid: decode(raw).getId(), raw})
+      try {
+        return await this.#ask('submitpackage', [raws, ...more])
+      } finally {
+        await this.#settle()
+      }
+    })
+  }
+
+  /** Pays from the faucet, in the mempool. Inputs are outpoints of the faucet. */
+  async pay(payees: Payee[], {feeRate = DEFAULT_FEE_RATE, inputs = []}: {feeRate?: number; inputs?: string[]}) {
+    return await this.#change(async () => {
+      const spent = inputs.map(outpoint => this.#ours(outpoint))
+      const raw = pay(this.ledger, payees, vsize => feeOf(vsize, feeRate), spent).toHex()
+      return {txid: await this.#submit(raw, [0]), raw}
+    })
+  }
+
+  #ours(outpoint: string): Output {
+    const output = this.ledger.output(outpoint)
+    if (!output || !isOurs(output)) throw new RangeError(`${outpoint} is no unspent output of the faucet`)
+    return output
+  }
+
+  /** Replaces an unmined transaction of the faucet by one with a higher fee, which pays the same or what is given. */
+  async replace(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
+    return await this.#change(async () => {
+      const {raw} = this.#conflict(txid, payees, feeRate)
+      return {txid: await this.#submit(raw, [0]), raw}
+    })
+  }
+
+  /** The transaction with which replace would replace; it is given to nobody. */
+  conflict(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
+    return this.#change(async () => this.#conflict(txid, payees, feeRate))
+  }
+
+  #conflict(txid: string, payees?: Payee[], feeRate?: number): {txid: string; raw: string} {
+    const known = this.journal.rawTransaction(txid)
+    if (known === undefined) throw new RangeError(`the chain and its mempool have no transaction ${txid}`)
+    const old = decode(known)
+    const spent = outpointsSpent(old).flatMap(outpoint => this.#output(outpoint) ?? [])
+    const inputs = spent.filter(isOurs)
+    if (inputs.length === 0) throw new RangeError(`no input of ${txid} is the faucet's`)
+    const outputs = old.outs.map(({script, value}) => ({script, amount: value}))
+    const isChange = ({script}: Payee) => Buffer.compare(script, faucet.script) === 0
+    const oldFee = spent.reduce((sum, {value}) => sum + value, 0n) - outputs.reduce((sum, {amount}) => sum + amount, 0n)
+    const oldRate = Number(oldFee) / old.virtualSize()
+    const fee = (vsize: number) => (feeRate ? feeOf(vsize, feeRate) : oldFee + feeOf(vsize, oldRate + 2))
+    const transaction = pay(this.ledger, payees ?? outputs.filter(output => !isChange(output)), fee, inputs)
+    return {txid: transaction.getId(), raw: transaction.toHex()}
+  }
+
+  /** An output of any transaction that is known, spent or not. */
+  #output(outpoint: string): Output | undefined {
+    const [txid, vout] = outpoint.split(':')
+    const raw = this.journal.rawTransaction(txid!)
+    const output = raw && decode(raw).outs[Number(vout)]
+    if (!output) return undefined
+    return {outpoint, scripthash: scripthashOf(output.script), value: output.value, height: 0, coinbase: false}
+  }
+
+  /** Makes the mempool forget unmined transactions, and what spends them. */
+  async forget(txids: string[]): Promise<void> {
+    await this.#change(async () => {
+      this.journal.removeFromPool(txids)
+      await this.#settle()
+    })
+  }
+
+  // --- blocks ---
+
+  /** Mines so many blocks; the first takes what waits, or `only` this of it, after `include`. */
+  async mine(count: number, options: {only?: string[]; include?: string[]} = {}): Promise<Head> {
+    if (count > MAX_MINED) throw new RangeError(`cannot mine ${count} blocks at once, only ${MAX_MINED}`)
+    return await this.#change(() => this.#mine(count, options))
+  }
+
+  async #mine(count: number, {only, include = []}: {only?: string[]; include?: string[]}): Promise<Head> {
+    const target = this.head.height + count
+    let transactions = [...include.map(decode), ...(await this.#toMine(only, include))]
+    while (this.head.height < target) {
+      const blocks: Buffer[] = []
+      const branch = this.#branch(this.head.height)
+      while (branch.height < target && blocks.length < COMMIT_BLOCKS) {
+        blocks.push(branch.extend(transactions, target - branch.height - 1))
+        transactions = []
+      }
+      await this.#commit(this.head.height, blocks, this.journal.pool())
+    }
+    return this.head
+  }
+
+  async #toMine(only: string[] | undefined, include: string[]): Promise<Transaction[]> {
+    const inMempool = new Set(Txids.parse(await this.#ask('getrawmempool', [])))
+    const waiting = this.journal.pool().filter(({txid}) => inMempool.has(txid) && (only?.includes(txid) ?? true))
+    const {kept} = separate(waiting, include)
+    let weight = include.reduce((total, raw) => total + decode(raw).weight(), 0)
+    return kept
+      .map(({raw}) => decode(raw))
+      .filter(transaction => {
+        weight += transaction.weight()
+        return weight <= MAX_WEIGHT
+      })
+  }
+
+  /** Replaces the top `depth` blocks by `depth + 1` new ones. Rejects with RangeError unless 1 <= depth <= height of the head. */
+  async reorg(
+    depth: number,
+    {transactions = 'dropped', include = [], only, rest = 'dropped'}: Reorg = {},
+  ): Promise<Head> {
+    return await this.#change(async () => {
+      const fork = this.#fork(depth)
+      const mined = this.#transactionsAbove(fork)
+      const again = transactions === 'same-height' || transactions === 'later'
+      const excluded = mined.filter(({txid}) => !again || (only && !only.includes(txid)))
+      const {kept, others} = separate(mined, include, new Set(excluded.map(({txid}) => txid)))
+      const shift = transactions === 'later' ? 1 : 0
+      const branch = this.#branch(fork)
+      const blocks: Buffer[] = []
+      for (let height = fork + 1; height <= fork + depth + 1; height++) {
+        const again = kept.filter(one => one.height + shift === height).map(({raw}) => decode(raw))
+        const first = height === fork + 1 ? include.map(decode) : []
+        blocks.push(branch.extend([...first, ...again], fork + depth + 1 - height))
+      }
+      const back = transactions === 'unmined' || (again && rest === 'unmined') ? others : []
+      await this.#commit(fork, blocks, [...back, ...this.journal.pool()])
+      return this.head
+    })
+  }
+
+  /** Takes the top `depth` blocks away, with nothing in their place. */
+  async invalidate(
+    depth: number,
+    {transactions = 'unmined'}: {transactions?: 'dropped' | 'unmined'} = {},
+  ): Promise<Head> {
+    return await this.#change(async () => {
+      const fork = this.#fork(depth)
+      const back = transactions === 'unmined' ? this.#transactionsAbove(fork) : []
+      this.#countFork()
+      await this.#commit(fork, [], [...back, ...this.journal.pool()])
+      return this.head
+    })
+  }
+
+  #fork(depth: number): number {
+    const {height} = this.head
+    if (depth < 1 || depth > height)
+      throw new RangeError(`cannot replace ${depth} blocks: there are ${height} blocks above genesis`)
+    return height - depth
+  }
+
+  /** All but coinbases, in the order of the chain. */
+  #transactionsAbove(fork: number): (Waiting & {height: number})[] {
+    const mined: (Waiting & {height: number})[] = []
+    for (let height = fork + 1; height <= this.head.height; height++)
+      for (const txid of this.ledger.block(height)!.txids.slice(1))
+        mined.push({txid, raw: this.journal.rawTransaction(txid)!, height})
+    return mined
+  }
+
+  #countFork(): number {
+    const forks = Number(this.journal.meta('forks') ?? 0) + 1
+    this.journal.setMeta('forks', String(forks))
+    return forks
+  }
+
+  /** Makes blocks, each on the one before, the first on the chain's block at `height`. */
+  #branch(height: number) {
+    const fork = height < this.head.height ? this.#countFork() : Number(this.journal.meta('forks') ?? 0)
+    let parent = {height, hash: this.journal.find(height)!.hash}
+    const times = Array.from({length: Math.min(height + 1, MEDIAN_BLOCKS)}, (_, i) => {
+      return this.journal.find(height - i)!.timestamp
+    }).reverse()
+    return {
+      get height() {
+        return parent.height
+      },
+      /** `after` more blocks are to follow: their times end with now, or run ahead of it. */
+      extend(transactions: Transaction[], after: number): Buffer {
+        const recent = times.slice(-MEDIAN_BLOCKS).sort((a, b) => a - b)
+        const median = recent[Math.floor(recent.length / 2)]!
+        const timestamp = Math.max(median + 1, Math.floor(Date.now() / 1000) - after)
+        const block = makeBlock({parent, timestamp, script: faucet.script, fork, transactions})
+        times.push(timestamp)
+        parent = {height: parent.height + 1, hash: hashOf(block)}
+        return block
+      },
+    }
+  }
+
+  /** Makes the blocks the end of the chain, above `fork`. Where the node does not take them, everything is as before. */
+  async #commit(fork: number, blocks: Buffer[], pool: Waiting[]): Promise<void> {
+    const before = {pool: this.journal.pool(), blocks: [] as Buffer[]}
+    for (let height = fork + 1; height <= this.head.height; height++) before.blocks.push(this.journal.rawBlock(height)!)
+    this.journal.commit(fork, blocks, pool)
+    try {
+      await this.#settle()
+    } catch (error) {
+      if (!(error instanceof Rejected)) throw error
+      this.journal.commit(fork, before.blocks, before.pool)
+      await this.#settle()
+      throw new RangeError(error.message)
+    }
+  }
+
+  // --- the node ---
+
+  /** Makes the node and the index agree with the journal, and tells what changed. */
+  async #settle(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#agree(this.#node?.alive ? this.#node : await this.#start())
+        break
+      } catch (error) {
+        if (!(error instanceof EngineGone) || attempt === ATTEMPTS || this.#closed) throw error
+        await this.#node?.kill()
+      }
+    }
+    this.#index()
+  }
+
+  async #agree(given: BitcoinNode): Promise<void> {
+    let node = given
+    await this.#agreeOnBlocks(node)
+    const waiting = this.journal.pool()
+    let has = new Set(Txids.parse(await node.call('getrawmempool', [])))
+    const ours = new Set(waiting.map(({txid}) => txid))
+    const surplus = [...has].filter(txid => !ours.has(txid))
+    if (surplus.length && !(await node.forget(surplus))) {
+      await node.stop()
+      node = await this.#start()
+      await this.#agreeOnBlocks(node)
+      has = new Set()
+    }
+    if (waiting.every(({txid}) => has.has(txid))) return
+    for (const {txid, raw} of waiting) if (!has.has(txid)) await offer(node, raw)
+    has = new Set(Txids.parse(await node.call('getrawmempool', [])))
+    this.journal.removeFromPool(waiting.map(({txid}) => txid).filter(txid => !has.has(txid)))
+  }
+
+  async #agreeOnBlocks(node: BitcoinNode): Promise<void> {
+    const {height: top, hash} = this.head
+    const hashAt = async (height: number) => await node.call('getblockhash', [height])
+    while ((await node.call('getbestblockhash', [])) !== hash) {
+      const height = z.int().parse(await node.call('getblockcount', []))
+      let common = Math.min(height, top)
+      while ((await hashAt(common)) !== this.journal.find(common)!.hash) common--
+      for (let from = common + 1; from <= top; from += COMMIT_BLOCKS) {
+        const heights = Array.from({length: Math.min(COMMIT_BLOCKS, top - from + 1)}, (_, i) => from + i)
+        const refused = await node.submitBlocks(heights.map(height => this.journal.rawBlock(height)!.toString('hex')))
+        if (refused) throw new Rejected(`the node does not take a block up to height ${top}: ${refused}`)
+      }
+      if ((await node.call('getbestblockhash', [])) === hash) return
+      // It prefers a branch of its own that is as long as ours or longer, and there may be another one behind that.
+      if (height === common) throw new Rejected(`the node does not go on to block ${top}`)
+      await node.call('invalidateblock', [await hashAt(common + 1)])
+    }
+  }
+
+  #index(): void {
+    const before = this.ledger.block(this.ledger.height)?.hash
+    while (this.ledger.height >= 0 && this.#topHash() !== this.journal.find(this.ledger.height)?.hash)
+      this.ledger.disconnect()
+    while (this.ledger.height < this.head.height) this.ledger.connect(this.journal.rawBlock(this.ledger.height + 1)!)
+    this.ledger.setUnmined(this.journal.pool().map(({raw}) => raw))
+    this.#tell(this.#topHash() !== before)
+  }
+
+  #topHash(): string | undefined {
+    return this.ledger.block(this.ledger.height)?.hash
+  }
+
+  #tell(head: boolean): void {
+    this.emit('change', {touched: this.ledger.takeTouched(), head})
+  }
+
+  async #ask(method: string, params: unknown[]): Promise<unknown> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        if (!this.#node?.alive) await this.#settle()
+        return await this.#node!.call(method, params)
+      } catch (error) {
+        if (!(error instanceof EngineGone) || attempt === ATTEMPTS || this.#closed) throw error
+        await this.#node?.kill()
+      }
+    }
+  }
+
+  async #start(): Promise<BitcoinNode> {
+    if (this.#closed) throw new EngineGone('the chain is closed')
+    await this.#node?.kill()
+    const node = await BitcoinNode.start(this.#directory, this.kind)
+    this.#node = node
+    node.onExit(() => {
+      // One that somebody killed is replaced at once.
+      if (this.#node === node && !this.#closed) this.#change(() => this.#settle()).catch(() => {})
+    })
+    if (this.#closed) await node.kill()
+    return node
+  }
+
+  /** Ends the node. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#node?.stop()
+    await this.#queue.catch(() => {})
+    await this.#node?.kill()
+  }
+
+  async #change<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.catch(() => {}).then(work)
+    this.#queue = result
+    return await result
+  }
+}
+
+/** Gives the mempool a transaction that it may refuse by now. */
+async function offer(node: BitcoinNode, raw: string): Promise<void> {
+  try {
+    await node.call('sendrawtransaction', [raw, 0])
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error
+  }
+}
+
+/** Parts transactions into those that can stand beside `include`, and those that conflict with it, are excluded, or spend of one that is. */
+function separate<T extends Waiting>(list: T[], include: string[], excluded = new Set<string>()) {
+  const taken = new Set(include.flatMap(raw => outpointsSpent(decode(raw))))
+  const included = new Set(include.map(raw => decode(raw).getId()))
+  const out = new Set(excluded)
+  for (const {txid, raw} of list) {
+    const spent = outpointsSpent(decode(raw))
+    if (included.has(txid) || spent.some(outpoint => taken.has(outpoint) || out.has(outpoint.slice(0, 64))))
+      out.add(txid)
+  }
+  return {kept: list.filter(({txid}) => !out.has(txid)), others: list.filter(({txid}) => out.has(txid))}
+}
+
+function decode(raw: string): Transaction {
+  try {
+    return Transaction.fromHex(raw)
+  } catch {
+    throw new RpcError({code: -22, message: 'TX decode failed. Make sure the tx has at least one input.'})
+  }
+}
+
+function feeOf(vsize: number, rate: number): bigint {
+  return BigInt(Math.ceil(vsize * rate))
+}

@@ -1,0 +1,261 @@
+// A small Electrum server, protocol 1.4, over a local Bitcoin chain: TCP, a JSON value per line, requests and batches of them. It answers
+// from the chain's index and journal, which are of one moment, and notifies as soon as the chain has changed. For development and tests:
+// it limits nobody.
+import {createServer, type Server, type Socket} from 'node:net'
+import {crypto} from 'bitcoinjs-lib'
+import {z} from 'zod'
+import type {Logger} from '../../service/log.ts'
+import {EngineGone, RpcError} from '../engine.ts'
+import {listenLocally} from '../listen.ts'
+import type {BitcoinChain, Change} from './chain.ts'
+import type {Entry} from './ledger.ts'
+
+const PROTOCOL = '1.4'
+const MAX_HEADERS = 2016
+const MAX_LINE_BYTES = 10_000_000
+
+const Height = z.int().min(0)
+const Hash = z.string().regex(/^[0-9a-f]{64}$/i)
+const Request = z.object({
+  id: z.union([z.string(), z.number(), z.null()]).default(null),
+  method: z.string(),
+  params: z.array(z.unknown()).default([]),
+})
+
+/** One client, and what it wants to be told. */
+interface Connection {
+  /** Status that it knows, by scripthash. */
+  readonly subscriptions: Map<string, string | null>
+  headers: boolean
+  send(message: unknown): void
+}
+
+type Method = (params: unknown[], connection: Connection) => unknown
+
+export class ElectrumServer {
+  readonly #chain: BitcoinChain
+  readonly #log: Logger
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #connections = new Set<Connection>()
+
+  constructor(chain: BitcoinChain, {log}: {log: Logger}) {
+    this.#chain = chain
+    this.#log = log
+    this.#server = createServer(socket => this.#onConnection(socket))
+    chain.on('change', change => this.#notify(change))
+  }
+
+  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  async listen(port: number | undefined): Promise<number> {
+    return await listenLocally(this.#server, port)
+  }
+
+  close(): void {
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  // --- connections ---
+
+  #onConnection(socket: Socket): void {
+    const connection: Connection = {
+      subscriptions: new Map(),
+      headers: false,
+      send: message => {
+        if (socket.writable) socket.write(`${JSON.stringify(message)}\n`)
+      },
+    }
+    socket.setNoDelay(true).setEncoding('utf8')
+    this.#sockets.add(socket)
+    this.#connections.add(connection)
+    let begun = '' // a line that has no end yet
+    let answering = Promise.resolve()
+    socket.on('data', (text: string) => {
+      const lines = (begun + text).split('\n')
+      begun = lines.pop()!
+      if (begun.length > MAX_LINE_BYTES) socket.destroy()
+      for (const line of lines)
+        answering = answering.then(async () => connection.send(await this.#answer(line, connection)))
+    })
+    socket.on('error', () => {}) // its close follows
+    socket.on('close', () => {
+      this.#sockets.delete(socket)
+      this.#connections.delete(connection)
+    })
+  }
+
+  async #answer(line: string, connection: Connection): Promise<unknown> {
+    let requests: unknown
+    try {
+      requests = JSON.parse(line)
+    } catch {
+      return {jsonrpc: '2.0', id: null, error: {code: -32700, message: 'invalid JSON'}}
+    }
+    if (!Array.isArray(requests)) return await this.#one(requests, connection)
+    return await Promise.all(requests.map(request => this.#one(request, connection)))
+  }
+
+  async #one(input: unknown, connection: Connection): Promise<object> {
+    const request = Request.safeParse(input)
+    if (!request.success) return {jsonrpc: '2.0', id: null, error: {code: -32600, message: 'invalid request'}}
+    const {id, method, params} = request.data
+    try {
+      const serve = this.#methods[method]
+      if (!serve) throw new RpcError({code: -32601, message: `unknown method "${method}"`})
+      return {jsonrpc: '2.0', id, result: await serve(params, connection)}
+    } catch (error) {
+      const {code, message} = failureOf(error)
+      if (code === -32603) this.#log.error({error: String(error), method}, 'request failed')
+      return {jsonrpc: '2.0', id, error: {code, message}}
+    }
+  }
+
+  #notify({touched, head}: Change): void {
+    const newHead = head && this.#head()
+    for (const connection of this.#connections) {
+      if (newHead && connection.headers)
+        connection.send({jsonrpc: '2.0', method: 'blockchain.headers.subscribe', params: [newHead]})
+      for (const scripthash of touched) {
+        if (!connection.subscriptions.has(scripthash)) continue
+        const status = this.#chain.ledger.status(scripthash)
+        if (status === connection.subscriptions.get(scripthash)) continue
+        connection.subscriptions.set(scripthash, status)
+        connection.send({jsonrpc: '2.0', method: 'blockchain.scripthash.subscribe', params: [scripthash, status]})
+      }
+    }
+  }
+
+  // --- methods ---
+
+  readonly #methods: Record<string, Method> = {
+    'server.version': () => ['sluice devnet', PROTOCOL],
+    'server.banner': () => 'A local chain of Sluice',
+    'server.donation_address': () => '',
+    'server.ping': () => null,
+    'server.peers.subscribe': () => [],
+    'server.features': () => ({
+      genesis_hash: this.#chain.ledger.block(0)!.hash,
+      hosts: {},
+      protocol_min: PROTOCOL,
+      protocol_max: PROTOCOL,
+      pruning: null,
+      server_version: 'sluice devnet',
+      hash_function: 'sha256',
+    }),
+    'blockchain.headers.subscribe': (_, connection) => {
+      connection.headers = true
+      return this.#head()
+    },
+    'blockchain.block.header': ([height]) => this.#block(height).header,
+    'blockchain.block.headers': ([from, count]) => {
+      const headers = this.#chain.ledger.headers(Height.parse(from), Math.min(Height.parse(count), MAX_HEADERS))
+      return {hex: headers.join(''), count: headers.length, max: MAX_HEADERS}
+    },
+    'blockchain.estimatefee': async ([blocks]) => await this.#estimate(z.int().min(1).parse(blocks)),
+    'blockchain.relayfee': async () => {
+      const {relayfee} = z.object({relayfee: z.number()}).parse(await this.#chain.query('getnetworkinfo', []))
+      return relayfee
+    },
+    'mempool.get_fee_histogram': () => [],
+    'blockchain.scripthash.subscribe': ([param], {subscriptions}) => {
+      const scripthash = lower(param)
+      const status = this.#chain.ledger.status(scripthash)
+      subscriptions.set(scripthash, status)
+      return status
+    },
+    'blockchain.scripthash.unsubscribe': ([param], {subscriptions}) => subscriptions.delete(lower(param)),
+    'blockchain.scripthash.get_history': ([param]) => this.#chain.ledger.history(lower(param)).map(historyEntry),
+    'blockchain.scripthash.get_mempool': ([param]) => this.#chain.ledger.unminedHistory(lower(param)).map(historyEntry),
+    'blockchain.scripthash.listunspent': ([param]) =>
+      this.#chain.ledger.unspent(lower(param)).map(({outpoint, height, value}) => {
+        const [txid, vout] = outpoint.split(':')
+        return {tx_hash: txid, tx_pos: Number(vout), height, value: Number(value)}
+      }),
+    'blockchain.scripthash.get_balance': ([param]) => {
+      const {confirmed, unconfirmed} = this.#chain.ledger.balance(lower(param))
+      return {confirmed: Number(confirmed), unconfirmed: Number(unconfirmed)}
+    },
+    'blockchain.transaction.get': async ([param, verbose]) => {
+      const txid = lower(param)
+      if (verbose) return await this.#chain.query('getrawtransaction', [txid, true])
+      const raw = this.#chain.journal.rawTransaction(txid)
+      if (raw === undefined) throw new RpcError({code: 2, message: `daemon error: no such transaction ${txid}`})
+      return raw
+    },
+    'blockchain.transaction.broadcast': async ([raw]) => {
+      try {
+        return await this.#chain.submit(z.string().parse(raw))
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error
+        const message = `the transaction was rejected by network rules.\n\n${error.message}\n[${raw}]`
+        throw new RpcError({code: 1, message})
+      }
+    },
+    'blockchain.transaction.get_merkle': ([param, height]) => {
+      const txid = lower(param)
+      const {txids} = this.#block(height)
+      const pos = txids.indexOf(txid)
+      if (pos < 0) throw new RpcError({code: 1, message: `tx ${txid} not in block at height ${height}`})
+      return {block_height: height, pos, merkle: merkleBranch(txids, pos)}
+    },
+    'blockchain.transaction.id_from_pos': ([height, position, merkle]) => {
+      const pos = Height.parse(position)
+      const {txids} = this.#block(height)
+      const txid = txids[pos]
+      if (!txid) throw new RpcError({code: 1, message: `no tx at position ${pos} in block at height ${height}`})
+      return merkle ? {tx_hash: txid, merkle: merkleBranch(txids, pos)} : txid
+    },
+  }
+
+  #head(): {height: number; hex: string} {
+    const {height} = this.#chain.ledger
+    return {height, hex: this.#chain.ledger.block(height)!.header}
+  }
+
+  #block(height: unknown) {
+    const block = this.#chain.ledger.block(Height.parse(height))
+    if (!block) throw new RpcError({code: 1, message: `height ${height} out of range`})
+    return block
+  }
+
+  /** In BTC per kvB; -1 where the node cannot tell, as ever on a chain without competition for blocks. */
+  async #estimate(blocks: number): Promise<number> {
+    const answer = await this.#chain.query('estimatesmartfee', [blocks]).catch(error => {
+      if (error instanceof RpcError) return {}
+      throw error
+    })
+    const {feerate, fee} = z.object({feerate: z.number().optional(), fee: z.number().optional()}).parse(answer)
+    return feerate ?? fee ?? -1
+  }
+}
+
+function failureOf(error: unknown): {code: number; message: string} {
+  if (error instanceof RpcError) return error
+  if (error instanceof z.ZodError) return {code: -32602, message: z.prettifyError(error)}
+  if (error instanceof EngineGone) return {code: 2, message: 'daemon error: the daemon is not available'}
+  return {code: -32603, message: String(error)}
+}
+
+function lower(param: unknown): string {
+  return Hash.parse(param).toLowerCase()
+}
+
+function historyEntry({txid, height, fee}: Entry): object {
+  return fee === undefined ? {tx_hash: txid, height} : {tx_hash: txid, height, fee: Number(fee)}
+}
+
+function merkleBranch(txids: string[], position: number): string[] {
+  let level: Uint8Array[] = txids.map(txid => Buffer.from(txid, 'hex').reverse())
+  const branch: string[] = []
+  for (let at = position; level.length > 1; at >>= 1) {
+    if (level.length % 2) level.push(level.at(-1)!)
+    branch.push(
+      Buffer.from(level[at ^ 1]!)
+        .reverse()
+        .toString('hex'),
+    )
+    level = level.flatMap((hash, i) => (i % 2 ? [] : [crypto.hash256(Buffer.concat([hash, level[i + 1]!]))]))
+  }
+  return branch
+}

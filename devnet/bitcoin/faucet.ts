@@ -1,0 +1,94 @@
+// The wallet of the local Bitcoin chain: one P2WPKH address, which every coinbase pays and whose key all the world knows.
+import {createHash} from 'node:crypto'
+import {address, initEccLib, networks, Psbt, payments, type Transaction} from 'bitcoinjs-lib'
+import * as ecc from 'tiny-secp256k1'
+import {type Ledger, type Output, scripthashOf} from './ledger.ts'
+
+initEccLib(ecc)
+
+const network = networks.regtest
+const key = createHash('sha256').update('the faucet of the local chain').digest()
+const signer = {
+  publicKey: ecc.pointFromScalar(key, true)!,
+  sign: (hash: Uint8Array) => ecc.sign(hash, key),
+}
+const payment = payments.p2wpkh({pubkey: signer.publicKey, network})
+const faucetScript = payment.output!
+const faucetScripthash = scripthashOf(faucetScript)
+const DUST_SAT = 294n
+const REPLACEABLE = 0xfffffffd
+
+export const faucet = {address: payment.address!, script: faucetScript}
+
+/** What a transaction pays, in satoshi. */
+export interface Payee {
+  script: Uint8Array
+  amount: bigint
+}
+
+/** The output script of an address of regtest. Throws RangeError on all else. */
+export function scriptOf(to: string): Uint8Array {
+  try {
+    return address.toOutputScript(to, network)
+  } catch {
+    throw new RangeError(`${to} is not an address of a local Bitcoin chain (bcrt1..., or as on a test network)`)
+  }
+}
+
+/** Whether an output is the faucet's. */
+export function isOurs({scripthash}: {scripthash: string}): boolean {
+  return scripthash === faucetScripthash
+}
+
+/**
+ * A signed transaction of the faucet that spends at least `inputs`, pays in this order, and returns the rest to the faucet as its last
+ * output. `fee` tells the fee from the size in vB. Throws RangeError where the faucet has too little.
+ */
+export function pay(
+  ledger: Ledger,
+  payees: Payee[],
+  fee: (vsize: number) => bigint,
+  inputs: Output[] = [],
+): Transaction {
+  const spent = [...inputs]
+  const amount = payees.reduce((sum, payee) => sum + payee.amount, 0n)
+  const needed = () => amount + fee(sizeOf(spent.length, payees))
+  const has = () => spent.reduce((sum, {value}) => sum + value, 0n)
+  while (spent.length === 0 || has() < needed()) {
+    const more = nextInput(ledger, spent, needed() - has() + fee(68))
+    if (!more)
+      throw new RangeError(`the faucet has ${has()} sat that it may spend, and ${needed()} are needed; mine a block`)
+    spent.push(more)
+  }
+  const change = has() - needed()
+  return sign(spent, change >= DUST_SAT ? [...payees, {script: faucetScript, amount: change}] : payees)
+}
+
+/** The smallest output that is enough, else the largest. */
+function nextInput(ledger: Ledger, spent: Output[], needed: bigint): Output | undefined {
+  const candidates = ledger
+    .spendable(faucetScripthash)
+    .filter(output => output.value > DUST_SAT && !spent.some(({outpoint}) => outpoint === output.outpoint))
+    .sort((a, b) => (a.value < b.value ? -1 : 1))
+  return candidates.find(({value}) => value >= needed) ?? candidates.at(-1)
+}
+
+function sign(spent: Output[], payees: Payee[]): Transaction {
+  const psbt = new Psbt({network})
+  for (const {outpoint} of spent) {
+    const [hash, index] = outpoint.split(':')
+    psbt.addInput({hash: hash!, index: Number(index), sequence: REPLACEABLE})
+  }
+  for (const {script, amount} of payees) psbt.addOutput({script, value: amount})
+  spent.forEach(({value}, i) => {
+    psbt.updateInput(i, {witnessUtxo: {script: faucetScript, value}})
+  })
+  psbt.signAllInputs(signer).finalizeAllInputs()
+  return psbt.extractTransaction(true)
+}
+
+/** In vB, with the output for the change; a byte more than it may come out. */
+function sizeOf(inputs: number, payees: Payee[]): number {
+  const outputs = [...payees.map(({script}) => script), faucetScript]
+  return Math.ceil(11 + 68 * inputs + outputs.reduce((sum, script) => sum + 9 + script.length, 0))
+}

@@ -1,0 +1,213 @@
+// One Bitcoin node as an engine: it checks transactions and blocks, and keeps nothing that is not in the journal. bitcoind has a data
+// directory, which is a cache: what a kill takes from it comes back from the journal. bcoin has its memory only.
+// Promises: a call either gives the node's answer, or the node's error, or says that the engine is gone.
+import type {ChildProcess} from 'node:child_process'
+import {once} from 'node:events'
+import {accessSync, constants, existsSync, mkdirSync} from 'node:fs'
+import {createServer} from 'node:net'
+import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {fileURLToPath} from 'node:url'
+import {Pool} from 'undici'
+import {z} from 'zod'
+import {EngineGone, RpcError, startEngine} from '../engine.ts'
+import {listenLocally} from '../listen.ts'
+
+export type NodeKind = 'bcoin' | 'bitcoind'
+
+const START_TIMEOUT_MS = 30_000
+const CALL_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 3000
+const USER = 'sluice'
+const AUTHORIZATION = `Basic ${Buffer.from(`${USER}:${USER}`).toString('base64')}`
+const bcoinMain = fileURLToPath(new URL('bcoin/main.cjs', import.meta.url))
+
+const Answer = z.object({
+  result: z.unknown().optional(),
+  error: z.object({code: z.number(), message: z.string()}).nullish(),
+})
+
+/** The bitcoind of BITCOIND_BIN, or the one on PATH; undefined where there is none. Throws where BITCOIND_BIN is no program. */
+export function findBitcoind(): string | undefined {
+  const named = process.env.BITCOIND_BIN
+  if (named && !isProgram(named)) throw new Error(`BITCOIND_BIN is ${named}, which is no program`)
+  return (
+    named ||
+    (process.env.PATH ?? '')
+      .split(path.delimiter)
+      .map(dir => path.join(dir, 'bitcoind'))
+      .find(isProgram)
+  )
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export class BitcoinNode {
+  readonly #kind: NodeKind
+  readonly #child: ChildProcess
+  readonly #http: Pool
+  #said = ''
+
+  private constructor(kind: NodeKind, child: ChildProcess, port: number) {
+    this.#kind = kind
+    this.#child = child
+    const timeouts = {headersTimeout: CALL_TIMEOUT_MS, bodyTimeout: CALL_TIMEOUT_MS}
+    this.#http = new Pool(`http://127.0.0.1:${port}`, {connections: 8, ...timeouts})
+    child.once('exit', () => this.#http.destroy())
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', chunk => {
+        this.#said = `${this.#said}${chunk}`.slice(-2000)
+      })
+  }
+
+  /** Starts the node of a chain's directory, and resolves once it answers. */
+  static async start(directory: string, kind: NodeKind): Promise<BitcoinNode> {
+    const port = await freePort()
+    const home = path.join(directory, kind)
+    mkdirSync(home, {recursive: true})
+    const {command, environment} = kind === 'bcoin' ? bcoin(home, port) : bitcoind(home, port)
+    const child = await startEngine(directory, {name: kind, mark: home, command, environment})
+    const node = new BitcoinNode(kind, child, port)
+    try {
+      await node.#untilReady()
+    } catch (error) {
+      await node.kill()
+      throw error
+    }
+    return node
+  }
+
+  async #untilReady(): Promise<void> {
+    for (const deadline = Date.now() + START_TIMEOUT_MS; ; await sleep(20)) {
+      try {
+        await this.call('getblockcount', [])
+        return
+      } catch (cause) {
+        if (this.alive && Date.now() < deadline) continue // it refuses connections, or says that it still loads
+        throw new EngineGone(`the Bitcoin node did not start: ${this.#said.trim()}`, {cause})
+      }
+    }
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Calls `listener` once when the process has ended. */
+  onExit(listener: () => void): void {
+    this.#child.once('exit', listener)
+  }
+
+  /** Rejects with RpcError when the node refuses, and with EngineGone when there is no answer. */
+  async call(method: string, params: unknown[]): Promise<unknown> {
+    const {body} = await this.forward('/', JSON.stringify({jsonrpc: '1.0', id: 1, method, params}))
+    let answer: z.infer<typeof Answer>
+    try {
+      answer = Answer.parse(JSON.parse(body.toString()))
+    } catch (cause) {
+      throw new EngineGone(`the Bitcoin node gave no answer to ${method}`, {cause})
+    }
+    if (answer.error) throw new RpcError(answer.error)
+    return answer.result
+  }
+
+  /** Submits blocks in this order, on the best branch or beside it. Resolves to what the node says of one that it refuses. */
+  async submitBlocks(raws: string[]): Promise<string | undefined> {
+    const calls = raws.map((raw, id) => ({jsonrpc: '1.0', id, method: 'submitblock', params: [raw]}))
+    const {body} = await this.forward('/', JSON.stringify(calls))
+    const answers = z.array(Answer).safeParse(JSON.parse(body.toString()))
+    if (!answers.success) throw new EngineGone('the Bitcoin node gave no answer to submitblock')
+    const said = answers.data.map(({result, error}) => String(error?.message ?? result ?? 'taken'))
+    return said.find(word => !/^(taken|inconclusive|duplicate|duplicate-inconclusive)$/.test(word))
+  }
+
+  /** Makes the mempool forget transactions. False where the node has no way to do that but to start again. */
+  async forget(txids: string[]): Promise<boolean> {
+    if (this.#kind === 'bitcoind') return false
+    await this.call('forget', [txids])
+    return true
+  }
+
+  /** A request as it came, and the answer as it is. */
+  async forward(target: string, request?: string): Promise<{status: number; body: Buffer}> {
+    try {
+      const {statusCode, body} = await this.#http.request({
+        path: target,
+        method: request === undefined ? 'GET' : 'POST',
+        headers: {'content-type': 'application/json', authorization: AUTHORIZATION},
+        body: request,
+      })
+      return {status: statusCode, body: Buffer.from(await body.arrayBuffer())}
+    } catch (cause) {
+      throw new EngineGone('the Bitcoin node did not answer', {cause})
+    }
+  }
+
+  /** Lets it end by itself, which spares bitcoind's data directory from being filled again. */
+  async stop(): Promise<void> {
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+    await this.#end('SIGTERM')
+    clearTimeout(timer)
+  }
+
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    if (!this.alive) return
+    const exited = once(this.#child, 'exit')
+    this.#child.kill(signal)
+    await exited
+  }
+}
+
+function bitcoind(home: string, port: number): {command: string[]; environment?: NodeJS.ProcessEnv} {
+  const binary = findBitcoind()
+  if (!binary) throw new Error('there is no bitcoind: BITCOIND_BIN names none, and none is on PATH')
+  const options = {
+    regtest: 1,
+    datadir: home,
+    server: 1,
+    rest: 1,
+    txindex: 1,
+    listen: 0,
+    connect: 0,
+    dnsseed: 0,
+    disablewallet: 1,
+    persistmempool: 0,
+    maxtipage: 10 ** 9, // an old chain is no reason to refuse work
+    dbcache: 16,
+    par: 1,
+    rpcbind: '127.0.0.1',
+    rpcallowip: '127.0.0.1',
+    rpcport: port,
+    rpcuser: USER,
+    rpcpassword: USER,
+    rpcservertimeout: 3600,
+    debuglogfile: 0,
+    printtoconsole: 0,
+  }
+  return {command: [binary, ...Object.entries(options).map(([name, value]) => `-${name}=${value}`)]}
+}
+
+function bcoin(home: string, port: number): {command: string[]; environment: NodeJS.ProcessEnv} {
+  if (!existsSync(new URL('bcoin/node_modules/bcoin', import.meta.url)))
+    throw new Error('bcoin is not installed; npm install does it (npm ci --prefix devnet/bitcoin/bcoin)')
+  const environment = {...process.env, NODE_BACKEND: 'js'} // its native parts are not compiled
+  return {command: [process.execPath, bcoinMain, '--port', String(port), '--dir', home], environment}
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  const port = await listenLocally(server, undefined)
+  await new Promise(resolve => server.close(resolve))
+  return port
+}

@@ -1,0 +1,194 @@
+// The JSON-RPC face of a local Bitcoin chain, HTTP on a port of 127.0.0.1: what controls the chain (devnet_*), the node's own methods, and
+// whole blocks at /rest/block/<hash>.bin. What would change the node behind the journal's back is not served. Any password is right.
+import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
+import {z} from 'zod'
+import type {Logger} from '../../service/log.ts'
+import {RpcError} from '../engine.ts'
+import {listenLocally} from '../listen.ts'
+import type {BitcoinChain} from './chain.ts'
+import type {Info} from './client.ts'
+import {faucet, type Payee, scriptOf} from './faucet.ts'
+
+const BODY_LIMIT_BYTES = 32 * 1024 * 1024
+const NOT_SERVED = new Set(
+  `generate generateblock generatetoaddress generatetodescriptor invalidateblock loadtxoutset pruneblockchain preciousblock
+   prioritisetransaction reconsiderblock setmocktime setnetworkactive stop submitblock submitheader forget`.split(
+    /\s+/,
+  ),
+)
+
+const Hex = z.string().regex(/^([0-9a-f]{2})+$/i, 'bytes in hex')
+const Txid = z.string().regex(/^[0-9a-f]{64}$/)
+const Amount = z.string().regex(/^\d+$/).transform(BigInt)
+const Outputs = z
+  .array(z.union([z.object({to: z.string(), amount: Amount}), z.object({script: Hex, amount: Amount})]))
+  .transform(outputs => outputs.map(payee))
+const FeeRate = z.number().min(0).optional()
+const Mine = z.object({only: z.array(Txid).optional(), include: z.array(Hex).optional()}).default({})
+const Reorg = z
+  .object({
+    transactions: z.enum(['dropped', 'unmined', 'same-height', 'later']).optional(),
+    include: z.array(Hex).optional(),
+    only: z.array(Txid).optional(),
+    rest: z.enum(['dropped', 'unmined']).optional(),
+  })
+  .default({})
+const Request = z.object({
+  jsonrpc: z.string().optional(),
+  id: z.union([z.string(), z.number(), z.null()]).default(null),
+  method: z.string(),
+  params: z.union([z.array(z.unknown()), z.record(z.string(), z.unknown())]).default([]),
+})
+type Request = z.infer<typeof Request>
+
+export class BitcoinRpcServer {
+  readonly #chain: BitcoinChain
+  readonly #info: Info
+  readonly #log: Logger
+  readonly #http: Server
+
+  constructor(chain: BitcoinChain, {blockIntervalMs, log}: {blockIntervalMs: number; log: Logger}) {
+    this.#chain = chain
+    this.#log = log
+    this.#info = {
+      chain: 'BTC',
+      network: 'regtest',
+      node: chain.kind,
+      block_interval_ms: blockIntervalMs,
+      faucet_address: faucet.address,
+    }
+    this.#http = createServer((request, response) => {
+      this.#onHttp(request, response).catch(() => request.destroy()) // the client went away, or the node did
+    })
+    this.#http.keepAliveTimeout = 3_600_000
+  }
+
+  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  async listen(port: number | undefined): Promise<number> {
+    return await listenLocally(this.#http, port)
+  }
+
+  close(): void {
+    this.#http.close()
+    this.#http.closeAllConnections()
+  }
+
+  async #onHttp(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of request) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > BODY_LIMIT_BYTES) return void response.writeHead(413).end()
+    }
+    const {status, body, type} =
+      request.method === 'GET'
+        ? await this.#rest(request.url ?? '/')
+        : await this.#answer(Buffer.concat(chunks).toString())
+    response.writeHead(status, {'content-type': type ?? 'application/json'}).end(body)
+  }
+
+  async #rest(target: string): Promise<{status: number; body: Buffer; type?: string}> {
+    const [, hash] = /^\/rest\/block\/([0-9a-f]{64})\.bin$/.exec(target) ?? []
+    const height = hash && this.#chain.journal.find(hash)?.height
+    const block = height === undefined || height === '' ? undefined : this.#chain.journal.rawBlock(height)
+    if (block) return {status: 200, body: block, type: 'application/octet-stream'}
+    return await this.#chain.forward(target) // a block of a branch that is left, and all else
+  }
+
+  /** The answer to a request, or to a batch: what is not ours goes to the node as it came. */
+  async #answer(text: string): Promise<{status: number; body: Buffer | string; type?: string}> {
+    let parsed: unknown
+    try {
+      parsed = JSON.parse(text)
+    } catch {
+      return {status: 500, body: JSON.stringify(failure(null, {code: -32700, message: 'Parse error'}))}
+    }
+    const requests = z.array(Request).safeParse(Array.isArray(parsed) ? parsed : [parsed])
+    if (!requests.success || requests.data.every(({method}) => !this.#isOurs(method)))
+      return await this.#chain.forward('/', text)
+    const answers = []
+    for (const request of requests.data) answers.push(await this.#one(request))
+    if (Array.isArray(parsed)) return {status: 200, body: JSON.stringify(answers)}
+    return {status: answers[0]!.error ? 500 : 200, body: JSON.stringify(answers[0])}
+  }
+
+  #isOurs(method: string): boolean {
+    return (
+      method.startsWith('devnet_') ||
+      method === 'sendrawtransaction' ||
+      method === 'submitpackage' ||
+      NOT_SERVED.has(method)
+    )
+  }
+
+  async #one({id, method, params}: Request) {
+    try {
+      const given = Array.isArray(params) ? params : [params]
+      return {result: (await this.#call(method, given)) ?? null, error: null, id}
+    } catch (error) {
+      if (error instanceof RpcError) return failure(id, error)
+      if (error instanceof z.ZodError) return failure(id, {code: -8, message: z.prettifyError(error)})
+      if (error instanceof RangeError) return failure(id, {code: -8, message: error.message})
+      this.#log.error({error: String(error), method}, 'request failed')
+      return failure(id, {code: -32603, message: error instanceof Error ? error.message : String(error)})
+    }
+  }
+
+  async #call(method: string, params: unknown[]): Promise<unknown> {
+    const chain = this.#chain
+    const [first, second, third] = params
+    if (NOT_SERVED.has(method)) throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
+    switch (method) {
+      case 'sendrawtransaction':
+        return await chain.submit(Hex.parse(first), ...params.slice(1))
+      case 'submitpackage':
+        return await chain.submitPackage(z.array(Hex).parse(first), ...params.slice(1))
+      case 'devnet_info':
+        return this.#info
+      case 'devnet_head':
+        return await chain.settled(() => chain.head)
+      case 'devnet_block':
+        return await chain.settled(() => chain.block(z.union([Txid, z.int()]).parse(first)))
+      case 'devnet_raw':
+        return await chain.settled(() => chain.journal.rawTransaction(Txid.parse(first)))
+      case 'devnet_pay': {
+        const options = z
+          .object({feeRate: FeeRate, inputs: z.array(z.string()).optional()})
+          .default({})
+          .parse(second)
+        return await chain.pay(Outputs.parse(first), options)
+      }
+      case 'devnet_replace':
+        return await chain.replace(
+          Txid.parse(first),
+          Outputs.nullish().parse(second) ?? undefined,
+          FeeRate.parse(third),
+        )
+      case 'devnet_conflict':
+        return await chain.conflict(Txid.parse(first), Outputs.nullish().parse(second) ?? undefined)
+      case 'devnet_forget':
+        return await chain.forget(z.array(Txid).parse(first))
+      case 'devnet_mine':
+        return await chain.mine(z.int().min(1).parse(first), Mine.parse(second))
+      case 'devnet_reorg':
+        return await chain.reorg(z.int().parse(first), Reorg.parse(second))
+      case 'devnet_invalidate':
+        return await chain.invalidate(
+          z.int().parse(first),
+          Reorg.parse(second) as {transactions?: 'dropped' | 'unmined'},
+        )
+      default:
+        return await chain.query(method, params)
+    }
+  }
+}
+
+function payee(output: {amount: bigint} & ({to: string} | {script: string})): Payee {
+  const script = 'to' in output ? scriptOf(output.to) : Buffer.from(output.script, 'hex')
+  return {script, amount: output.amount}
+}
+
+function failure(id: Request['id'], {code, message}: {code: number; message: string}) {
+  return {result: null, error: {code, message}, id}
+}

@@ -1,0 +1,60 @@
+// What the engines of all local chains have in common: a child process that executes blocks and keeps nothing that the journal does not
+// have. Promises: it never outlives the next start (its pid is on disk before it runs), nor the process that started it.
+import {type ChildProcess, spawn} from 'node:child_process'
+import {readFile, rm} from 'node:fs/promises'
+import path from 'node:path'
+import {commandLine, signal} from '../service/process.ts'
+
+/** An error answer of JSON-RPC. */
+export class RpcError extends Error {
+  override name = 'RpcError'
+  readonly code: number
+  readonly data: unknown
+
+  constructor({code, message, data}: {code: number; message: string; data?: unknown}) {
+    super(message)
+    this.code = code
+    this.data = data
+  }
+}
+
+/** The engine died, hangs, or was killed. */
+export class EngineGone extends Error {
+  override name = 'EngineGone'
+}
+
+export interface Program {
+  /** Its pid is in `name`.pid of the chain's directory. */
+  name: string
+  /** A part of its command line that no other process has: a path in the chain's directory. */
+  mark: string
+  command: string[]
+  environment?: NodeJS.ProcessEnv
+}
+
+/** Starts an engine after the end of the one that a killed process left behind. */
+export async function startEngine(
+  directory: string,
+  {name, mark, command, environment}: Program,
+): Promise<ChildProcess> {
+  await killLeftover(directory, {name, mark})
+  const child = spawn('/bin/sh', ['-c', 'echo $$ >"$0" && exec "$@"', pidFile(directory, name), ...command], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: environment ?? process.env,
+  })
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('close', () => process.removeListener('exit', kill))
+  return child
+}
+
+/** Kills the engine of a process that was itself killed; a program that got its pid in the meantime is left alone. */
+export async function killLeftover(directory: string, {name, mark}: {name: string; mark: string}): Promise<void> {
+  const pid = Number(await readFile(pidFile(directory, name), 'utf8').catch(() => ''))
+  if (pid > 0 && (await commandLine(pid))?.includes(mark)) signal(pid, 'SIGKILL')
+  await rm(pidFile(directory, name), {force: true})
+}
+
+function pidFile(directory: string, name: string): string {
+  return path.join(directory, `${name}.pid`)
+}

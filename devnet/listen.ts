@@ -1,0 +1,20 @@
+// How the servers of a local chain listen: on 127.0.0.1, and on the same port after a restart where that can be had.
+import type {AddressInfo, Server} from 'node:net'
+
+/** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+export async function listenLocally(server: Server, port: number | undefined): Promise<number> {
+  if (port !== undefined && (await listen(server, port))) return port
+  if (!(await listen(server, 0))) throw new Error('this machine has no free port on 127.0.0.1')
+  return (server.address() as AddressInfo).port
+}
+
+async function listen(server: Server, port: number): Promise<boolean> {
+  return await new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error))
+    server.once('error', failed)
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', failed)
+      resolve(true)
+    })
+  })
+}

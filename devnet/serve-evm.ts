@@ -1,0 +1,34 @@
+// Serves a local chain of the EVM family.
+import {LocalChain} from './chain.ts'
+import {type LocalChainCode, USDC_ADDRESS} from './constants.ts'
+import type {Open, ServeOptions, Serving} from './family.ts'
+import {Journal} from './journal.ts'
+import {RpcServer} from './rpc.ts'
+
+export function openEvm(code: LocalChainCode): Open {
+  return file => {
+    const journal = new Journal(file)
+    return {journal, serve: options => serve(code, journal, options)}
+  }
+}
+
+async function serve(code: LocalChainCode, journal: Journal, options: ServeOptions): Promise<Serving> {
+  const chain = await LocalChain.open(code, options.directory, journal)
+  const server = new RpcServer(chain, options)
+  const port = await server.listen(Number(journal.meta('port') ?? Number.NaN) || undefined)
+  journal.setMeta('port', String(port))
+  options.log.info({height: chain.head.height, port}, 'the local chain serves')
+  return {
+    where: {
+      chain: code,
+      chain_id: chain.chainId,
+      rpc_url: `ws://127.0.0.1:${port}`,
+      usdc_address: USDC_ADDRESS,
+    },
+    mine: () => chain.mine(1),
+    close: async () => {
+      server.close()
+      await chain.close()
+    },
+  }
+}

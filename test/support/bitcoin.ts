@@ -1,0 +1,64 @@
+// A local Bitcoin chain for tests, on a real node: it mines when the test says so, and reorganises as the test says.
+import type {ChildProcess} from 'node:child_process'
+import {once} from 'node:events'
+import {mkdtemp, realpath, rm} from 'node:fs/promises'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
+import {findBitcoind, type NodeKind} from '../../devnet/bitcoin/node.ts'
+import {killLeftover} from '../../devnet/engine.ts'
+import {startBitcoinDevnet} from '../../devnet/start.ts'
+
+export type BitcoinNode = NodeKind
+
+export const hasBitcoind = findBitcoind() !== undefined
+/** The nodes that can run here; a bitcoind is one if BITCOIND_BIN or PATH has it. */
+export const bitcoinNodes: BitcoinNode[] = hasBitcoind ? ['bcoin', 'bitcoind'] : ['bcoin']
+export const regtestGenesis = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206'
+
+export interface TestBitcoin {
+  node: BitcoinNode
+  client: BitcoinClient
+  /** tcp://127.0.0.1:port */
+  electrumUrl: string
+  /** http://127.0.0.1:port */
+  rpcUrl: string
+  /** Serves both; kill it to have both vanish. */
+  process: ChildProcess
+  /** Ends the process in any case and starts it again: the same chain on the same ports. */
+  restart(): Promise<void>
+  /** Ends it, and removes all of it. */
+  stop(): Promise<void>
+}
+
+/** A chain of its own that mines on request only; on bitcoind where there is one, if no node is named. */
+export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<TestBitcoin> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'sluice-bitcoin-'))
+  let started = await startBitcoinDevnet({dir, node})
+  const {devnet, client} = started
+  return {
+    node: devnet.node,
+    client,
+    electrumUrl: devnet.electrum_url,
+    rpcUrl: devnet.rpc_url,
+    get process() {
+      return started.process
+    },
+    restart: async () => {
+      const {exitCode, signalCode} = started.process
+      if (exitCode === null && signalCode === null) {
+        const exited = once(started.process, 'exit')
+        started.process.kill('SIGKILL')
+        await exited
+      }
+      started = await startBitcoinDevnet({dir, node})
+      if (started.devnet.rpc_url !== devnet.rpc_url || started.devnet.electrum_url !== devnet.electrum_url)
+        throw new Error('a port of the local Bitcoin chain was taken by somebody else')
+    },
+    stop: async () => {
+      await started.stop()
+      await killLeftover(await realpath(dir), {name: devnet.node, mark: dir}) // where the process was killed
+      await rm(dir, {recursive: true, force: true})
+    },
+  }
+}
