@@ -62,12 +62,14 @@ export const checks: Check[] = [
   },
   {
     name: 'deposits are on the chain',
-    claim: 'every deposit that is not reorged is the transfer that the chain holds',
+    claim: 'every deposit that is not reorged is the transfer that the chain holds, or that is on its way into a block',
     sql: `
       select d.id, d.chain, d.txid, d.output_index, d.status from app.deposit d
       left join chain.transfer t on t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and t.recipient = d.address and t.token = d.token and t.amount = d.amount and t.block_height = d.block_height
-      where d.status <> 'reorged' and t.id is null and not ${explained('d.id::text', 'final_deposit_%')}`,
+      where d.status <> 'reorged' and t.id is null and not ${explained('d.id::text', 'final_deposit_%')}
+        and not (d.status = 'pending' and d.block_height is null and exists (select from chain.unmined u
+          where u.id = d.chain || ':' || d.txid || ':' || d.output_index and u.recipient = d.address and u.amount = d.amount))`,
   },
   {
     name: 'finality',
@@ -78,7 +80,7 @@ export const checks: Check[] = [
         and not ${explained('d.id::text', 'final_deposit_%')}
       union all
       select s.id, s.status, i.block_height, c.final_height from app.spend s join chain.cursor c using (chain)
-      join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce
+      join app.spend_inclusion i on i.spend_id = s.id
       where (s.status = 'final') <> (i.block_height <= c.final_height) and not ${explained('s.id::text', 'final_payment_vanished')}`,
   },
   {
@@ -99,13 +101,13 @@ export const checks: Check[] = [
     name: 'no double pay',
     claim: 'a completed payout has one final transaction of its net to its address; no other payout has any',
     sql: `
-      select p.id, p.status, count(i.txid) as paid from app.payout p
+      select p.id, p.status, count(distinct i.txid) as paid from app.payout p
       left join app.spend s on s.payout_id = p.id and s.kind = 'payout'
       left join app.outbound_tx o on o.spend_id = s.id and o.kind = 'effect'
       left join chain.inclusion i on i.chain = o.chain and i.txid = o.txid and i.success
         and i.block_height <= (select c.final_height from chain.cursor c where c.chain = o.chain)
       where not ${explained('s.id::text', 'final_payment_vanished')}
-      group by p.id having count(i.txid) <> (p.status = 'completed')::int
+      group by p.id having count(distinct i.txid) <> (p.status = 'completed')::int
       union all
       select p.id, p.status, null from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'
       join app.outbound_tx o on o.spend_id = s.id and o.kind = 'effect'
@@ -143,12 +145,36 @@ export const checks: Check[] = [
       group by chain, sender having count(distinct nonce) <> max(nonce) + 1`,
   },
   {
+    name: 'outputs',
+    claim:
+      'an output is spent or reserved by one spend, from its lead on, and what is unspent adds up to holdings and treasury',
+    sql: `
+      select u.chain, u.txid || ':' || u.vout as output, 'reserved by a spend that is over' as wrong
+      from app.output u join app.spend s on s.id = u.spend_id where u.spent_by is null and s.status = 'final'
+      union all
+      select u.chain, u.txid || ':' || u.vout, 'spent by another transaction than its spend says'
+      from app.output u join app.spend s on s.id = u.spend_id
+      where u.spent_by is not null and (s.status <> 'final' or s.txid is distinct from u.spent_by) and s.outcome is distinct from 'displaced'
+      union all
+      select u.chain, u.txid || ':' || u.vout, 'spent, and in no block'
+      from app.output u where u.spent_by is not null
+        and not exists (select from chain.inclusion i where i.chain = u.chain and i.txid = u.spent_by)
+        and not ${explained('u.spend_id::text', 'final_payment_vanished')}
+      union all
+      select s.chain, s.id::text, 'does not have its lead' from app.spend s
+      where app.uses_outputs(s.chain) and s.outcome is distinct from 'displaced' and not s.recovered
+        and not exists (select from app.output u where u.spend_id = s.id and u.txid || ':' || u.vout = s.sender and u.from_attempt = 1)
+      union all
+      select chain, coalesce(address, 'treasury'), 'has ' || kept || ' in outputs, and ' || posted || ' in the books'
+      from app.ledger_audit where what = 'output'`,
+  },
+  {
     name: 'no unknown transaction',
     claim: 'every transaction that an address of ours sent was stored before',
     sql: `
       select i.id, i.sender, i.nonce from chain.inclusion i
       where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
-        and not ${explained('i.id', 'unknown_transaction')}`,
+        and not ${explained("i.chain || ':' || i.txid", 'unknown_transaction')}`,
   },
   {
     name: 'journal',

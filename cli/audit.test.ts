@@ -81,6 +81,7 @@ const breaks: Record<string, string> = {
   events: `delete from app.event where type = 'payout.completed'`,
   deliveries: `insert into app.delivery (event_id, endpoint_id, status, finished_at) select id, gen_random_uuid(), 'delivered', now() from app.event limit 1`,
   nonces: 'update app.sender set next_nonce = 2',
+  outputs: `insert into app.output (chain, txid, vout, address, amount) values ('BTC', '00', 0, 'nobody', 1)`,
   'no unknown transaction': 'delete from app.outbound_tx',
   journal: `update custody.journal set raw = '0x'`,
   whitelist: `update custody.whitelist set removed_at = added_at - interval '1 minute'`,

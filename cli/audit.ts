@@ -1,8 +1,11 @@
 // sluice audit: whether everything that must always hold, holds: in the database, and between the ledger and the chains.
 import type {Command} from 'commander'
 import type pg from 'pg'
+import type {Hex} from 'viem'
+import {type Chain, type ChainCode, findChain} from '../chains/registry.ts'
+import {bitcoinSettings} from '../service/settings.ts'
 import {checks} from './audit-checks.ts'
-import {action, leaf, type Sluice} from './command.ts'
+import {action, leaf, type Sluice, settingsOf} from './command.ts'
 import {table} from './output.ts'
 
 const SHOWN = 10
@@ -48,33 +51,65 @@ export function addAuditCommand(program: Command): void {
   )
 }
 
-async function audit({db, service}: Sluice): Promise<Result[]> {
-  const chain = await import('./audit-chain.ts') // takes longer to load than most commands to run
+async function audit(sluice: Sluice): Promise<Result[]> {
+  const {db} = sluice
   await db.query('begin isolation level repeatable read read only')
   const results: Result[] = []
   for (const {name, claim, sql} of checks) results.push(result(name, claim, (await db.query(sql)).rows))
   results.push(await hashes(db))
-  const {rows: cursors} = await db.query<{chain: string; final_height: number}>(
+  const {rows: cursors} = await db.query<Cursor>(
     'select chain, final_height from chain.cursor where final_height is not null order by chain',
   )
-  const asked = []
-  for (const cursor of cursors) asked.push({...cursor, holdings: await chain.holdingsOf(db, cursor.chain)})
+  const comparisons = []
+  for (const cursor of cursors) comparisons.push(await comparison(sluice, cursor))
   await db.query('commit')
 
-  for (const {chain: code, final_height, holdings} of asked) {
-    const name = `${code} on chain`
-    const claim = `addresses and treasury hold what the ledger says, at block ${final_height}`
-    const node = service.chains[code]
-    if (!node) results.push(result(name, claim, ['the service has no node for it']))
-    else
-      results.push(
-        await chain.differences(node, final_height, holdings).then(
-          found => result(name, claim, found),
-          error => result(name, claim, [error.message]),
-        ),
-      )
-  }
+  for (const {name, claim, differences} of comparisons)
+    results.push(
+      await differences().then(
+        found => result(name, claim, found),
+        error => result(name, claim, [error.message]),
+      ),
+    )
   return results
+}
+
+interface Cursor {
+  chain: ChainCode
+  final_height: number
+}
+
+interface Comparison {
+  name: string
+  claim: string
+  differences(): Promise<unknown[]>
+}
+
+/** Reads what the ledger has now; comparing it with the chain is for later. */
+async function comparison({db, service}: Sluice, {chain, final_height: height}: Cursor): Promise<Comparison> {
+  const name = `${chain} on chain`
+  const source = service.chains[chain]
+  if (!source)
+    return {
+      name,
+      claim: 'the chain holds what the ledger says',
+      differences: async () => ['the service has no node for it'],
+    }
+  // The modules take longer to load than most commands to run.
+  if (findChain(chain)?.family === 'bitcoin') {
+    const {differences, outputsOf} = await import('./audit-outputs.ts')
+    const ledger = await outputsOf(db, chain)
+    const claim = `the unspent outputs of addresses and treasury are those of the ledger, at block ${height}`
+    return {
+      name,
+      claim,
+      differences: async () => await differences(bitcoinSettings(settingsOf(service, chain)), height, ledger),
+    }
+  }
+  const {differences, holdingsOf} = await import('./audit-chain.ts')
+  const holdings = await holdingsOf(db, chain)
+  const claim = `addresses and treasury hold what the ledger says, at block ${height}`
+  return {name, claim, differences: () => differences(source, height, holdings)}
 }
 
 function result(name: string, claim: string, found: unknown[]): Result {
@@ -84,15 +119,30 @@ function result(name: string, claim: string, found: unknown[]): Result {
 /** The id of a transaction is the hash of its bytes. */
 async function hashes(db: pg.Client): Promise<Result> {
   const {keccak256} = await import('viem')
+  const {parseTransaction} = await import('../service/bitcoin/block.ts')
+  const txidOf: Record<Chain['family'], (raw: string) => string> = {
+    evm: raw => keccak256(raw as Hex),
+    bitcoin: raw => parseTransaction(Buffer.from(raw, 'hex')).txid,
+  }
   const wrong: string[] = []
   for (let last = {chain: '', txid: ''}; ; ) {
-    const {rows} = await db.query<{chain: string; txid: string; raw: `0x${string}`}>(
+    const {rows} = await db.query<{chain: string; txid: string; raw: string}>(
       'select chain, txid, raw from app.outbound_tx where (chain, txid) > ($1, $2) order by chain, txid limit $3',
       [last.chain, last.txid, PAGE],
     )
     if (!rows.length) break
-    wrong.push(...rows.filter(({txid, raw}) => keccak256(raw) !== txid).map(({chain, txid}) => `${chain}:${txid}`))
+    for (const {chain, txid, raw} of rows)
+      if (!isRight(() => txidOf[findChain(chain)!.family](raw) === txid)) wrong.push(`${chain}:${txid}`)
     last = rows.at(-1)!
   }
   return result('bytes', 'the hash of each stored transaction is its txid', wrong)
+}
+
+/** Bytes that cannot be read are wrong, too. */
+function isRight(check: () => boolean): boolean {
+  try {
+    return check()
+  } catch {
+    return false
+  }
 }

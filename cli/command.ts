@@ -7,7 +7,7 @@ import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/regis
 import {PermanentError} from '../service/errors.ts'
 import {readService, type Service} from '../service/home.ts'
 import {commandLine} from '../service/process.ts'
-import {readSettings} from '../service/settings.ts'
+import {type ChainSettings, readSettings} from '../service/settings.ts'
 import {type Report, show} from './output.ts'
 
 /** The running service, and a connection to its database as the owner. */
@@ -55,6 +55,24 @@ async function findSluice(): Promise<Sluice> {
     throw new PermanentError(`the database of ${home} does not answer (${cause.message}); look at its logs`, {cause})
   })
   return {home, service, db}
+}
+
+/** Settings of a chain; where the service reads a Bitcoin network is what it was started with. */
+export function settingsOf({chains}: Service, code: ChainCode): ChainSettings {
+  const {bitcoin} = chains[code] ?? {}
+  const settings = readSettings().chains.get(code)
+  if (!settings) throw new PermanentError(`Sluice does not run ${code}`)
+  if (settings.family === 'evm') return settings
+  if (!bitcoin) throw new PermanentError(`the service does not follow ${code}; docs/operations.md says how it does`)
+  const {network, source, electrum_urls, electrum_ca, node_url} = bitcoin
+  return {
+    ...settings,
+    network,
+    source,
+    electrumUrls: electrum_urls,
+    ...(electrum_ca !== undefined && {electrumCa: electrum_ca}),
+    ...(node_url !== undefined && {rpcUrl: node_url}),
+  }
 }
 
 // --- arguments ---

@@ -3,8 +3,8 @@ import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
-import {evmSettings, readSettings} from '../service/settings.ts'
-import {action, baseUnits, chainCode, foreignAddress, leaf, requireAsset} from './command.ts'
+import type {EvmSettings} from '../service/settings.ts'
+import {action, baseUnits, chainCode, foreignAddress, leaf, requireAsset, settingsOf} from './command.ts'
 import {moment, table} from './output.ts'
 
 /** More than a transfer of any asset needs; what the transaction does not use is never paid. */
@@ -89,39 +89,38 @@ export function addTreasuryCommands(program: Command): void {
     .requiredOption('--amount <amount>', 'in whole coins, such as 1.5')
     .requiredOption('--to <address>', "an address on the operator's whitelist")
     .action(
-      action<{chain: ChainCode; token: string; amount: string; to: string}>(async ({db}, {chain, ...options}) => {
-        const asset = requireAsset(chain, options.token)
-        const amount = baseUnits(asset, options.amount)
-        const to = await foreignAddress(db, chain, options.to)
-        await requireWhitelisted(db, chain, to)
-        const {maxFeePerGas, payoutLimit} = evmSettings(readSettings().chains.get(chain))
-        const limit = payoutLimit.get(asset.token)
-        if (limit !== undefined && amount > limit)
-          throw new PermanentError(
-            `${options.amount} ${asset.token} are more than ${chain}_PAYOUT_LIMIT allows at once`,
-          )
-        const {rows} = await db.query<{id: string}>('select app.begin_withdrawal($1, $2, $3, $4, $5) as id', [
-          chain,
-          asset.token,
-          amount.toString(),
-          to,
-          (WITHDRAWAL_GAS * maxFeePerGas).toString(),
-        ])
-        const {id} = rows[0]!
-        return {
-          json: {id, chain, token: asset.token, amount: options.amount, to},
-          text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show lists it until it is final.`,
-        }
-      }),
+      action<{chain: ChainCode; token: string; amount: string; to: string}>(
+        async ({db, service}, {chain, ...options}) => {
+          const asset = requireAsset(chain, options.token)
+          const amount = baseUnits(asset, options.amount)
+          const to = await foreignAddress(db, chain, options.to)
+          await requireWhitelisted(db, chain, to)
+          const settings = settingsOf(service, chain)
+          const limit = settings.payoutLimit.get(asset.token)
+          if (limit !== undefined && amount > limit)
+            throw new PermanentError(
+              `${options.amount} ${asset.token} are more than ${chain}_PAYOUT_LIMIT allows at once`,
+            )
+          const withdrawal = {chain, token: asset.token, amount, to}
+          const id =
+            settings.family === 'bitcoin'
+              ? await (await import('./withdraw-outputs.ts')).beginWithdrawal(db, settings, withdrawal)
+              : await beginWithdrawal(db, settings, withdrawal)
+          return {
+            json: {id, chain, token: asset.token, amount: options.amount, to},
+            text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show lists it until it is final.`,
+          }
+        },
+      ),
     )
 
   leaf(
     treasury,
     'cancel',
     [
-      'Gives up a withdrawal that is under way: a transaction that moves nothing takes its nonce.',
+      'Gives up a withdrawal that is under way: a transaction that moves nothing takes its place.',
       '',
-      'One that custody refuses holds up every later transaction of the treasury, until it is signed or cancelled.',
+      'On EVM chains one that custody refuses holds up every later transaction of the treasury, until it is signed or cancelled.',
     ].join('\n'),
     'sluice treasury cancel 0192f3a4-b5c6-7d8e-9fa0-b1c2d3e4f508',
   )
@@ -132,6 +131,22 @@ export function addTreasuryCommands(program: Command): void {
         return {json: {id, cancelling: true}, text: `Withdrawal ${id} is cancelled, unless it is mined before.`}
       }),
     )
+}
+
+/** Begun; its id. Custody asks the whitelist again, and the limits. */
+async function beginWithdrawal(
+  db: pg.Client,
+  {maxFeePerGas}: EvmSettings,
+  {chain, token, amount, to}: {chain: ChainCode; token: string; amount: bigint; to: string},
+): Promise<string> {
+  const {rows} = await db.query<{id: string}>('select app.begin_withdrawal($1, $2, $3, $4, $5) as id', [
+    chain,
+    token,
+    amount.toString(),
+    to,
+    (WITHDRAWAL_GAS * maxFeePerGas).toString(),
+  ])
+  return rows[0]!.id
 }
 
 export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {

@@ -4,8 +4,18 @@
 import {linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
+import {bitcoinNetworks} from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
 import {commandLine} from './process.ts'
+
+/** What tells where a Bitcoin network is read: the settings of it that the command line needs. */
+const BitcoinSource = z.object({
+  network: z.enum(bitcoinNetworks),
+  source: z.enum(['electrum', 'node']),
+  electrum_urls: z.array(z.string()),
+  electrum_ca: z.string().optional(),
+  node_url: z.string().optional(),
+})
 
 const Service = z.object({
   pid: z.int(),
@@ -15,7 +25,12 @@ const Service = z.object({
   /** How to reach the node of each chain that is followed, and the contracts of its tokens by their codes. */
   chains: z.record(
     z.string(),
-    z.object({rpc_url: z.string(), local: z.boolean(), tokens: z.record(z.string(), z.string()).default({})}),
+    z.object({
+      rpc_url: z.string(),
+      local: z.boolean(),
+      tokens: z.record(z.string(), z.string()).default({}),
+      bitcoin: BitcoinSource.optional(),
+    }),
   ),
 })
 export type Service = z.infer<typeof Service>

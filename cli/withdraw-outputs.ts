@@ -1,0 +1,54 @@
+// A withdrawal where the treasury's money lies in outputs: chooses them, and a fee, as a payout does, and reserves them.
+import type pg from 'pg'
+import {pino} from 'pino'
+import type {ChainCode} from '../chains/registry.ts'
+import {openNode} from '../jobs/payouts/bitcoin/node.ts'
+import {freeOutputs} from '../jobs/payouts/bitcoin/outputs.ts'
+import {ratesOf} from '../jobs/payouts/bitcoin/rates.ts'
+import {mostInputs, selectPayment} from '../jobs/payouts/bitcoin/select.ts'
+import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
+import {PermanentError} from '../service/errors.ts'
+import type {BitcoinSettings} from '../service/settings.ts'
+
+/** Begun; its id. Custody asks the whitelist again, and the limits. */
+export async function beginWithdrawal(
+  db: pg.Client,
+  settings: BitcoinSettings,
+  {chain, amount, to}: {chain: ChainCode; amount: bigint; to: string},
+): Promise<string> {
+  const script = scriptOfAddress(to, settings.chain.networks[settings.network])
+  if (amount < dustLimit(script))
+    throw new PermanentError(
+      `${amount} sat to ${to} would be dust: no node passes on less than ${dustLimit(script)} sat`,
+    )
+  const rate = await rateOf(settings)
+  const price = {rate, cap: settings.maxFeeRate}
+  const found = selectPayment({amount, scriptLength: script.length}, [], await freeOutputs(db, chain, null), price)
+  if (!('inputs' in found) || found.inputs.length > mostInputs)
+    throw new PermanentError(
+      `the treasury's free outputs are not enough for ${amount} sat and the network fee now; what is on its way is free again once it is final`,
+    )
+  const {rows} = await db.query<{id: string}>('select app.begin_output_withdrawal($1, $2, $3, $4, $5) as id', [
+    chain,
+    amount.toString(),
+    to,
+    found.inputs.map(({outpoint}) => outpoint),
+    found.fee.toString(),
+  ])
+  return rows[0]!.id
+}
+
+async function rateOf(settings: BitcoinSettings): Promise<number> {
+  const node = openNode(settings, pino({level: 'silent'}))
+  try {
+    const rates = ratesOf(await node.feeRates(), settings)
+    if (rates) return rates.first
+  } catch (error) {
+    throw new PermanentError(`the source of ${settings.chain.code} cannot be asked: ${(error as Error).message}`)
+  } finally {
+    node.close()
+  }
+  throw new PermanentError(
+    `the network asks for more than ${settings.chain.code}_MAX_FEE_RATE allows (${settings.maxFeeRate} sat/vB)`,
+  )
+}
