@@ -2,7 +2,12 @@ import {defineConfig} from 'vitest/config'
 
 // Two suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults): whole services, real chains and
 // lying nodes, and each step of a payout with a process that dies there, which takes longer. test/torture is neither: npm run torture.
-const faults = ['test/faults/**/*.test.ts', 'test/start.test.ts', 'devnet/devnet.test.ts']
+const faults = [
+  'test/faults/**/*.test.ts',
+  'test/conformance/**/*.test.ts',
+  'test/start.test.ts',
+  'devnet/devnet.test.ts',
+]
 const never = ['node_modules/**', '.sluice/**']
 
 export default defineConfig({

@@ -46,12 +46,13 @@ export class Anvil {
     this.wsUrl = `ws://${address}`
   }
 
-  /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. */
-  static async start({slotsInAnEpoch = 4, chainId = localChainId} = {}): Promise<Anvil> {
+  /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. So many accounts are rich. */
+  static async start({slotsInAnEpoch = 4, chainId = localChainId, rich = 10} = {}): Promise<Anvil> {
     const options = {
       port: 0,
       'chain-id': chainId,
       'slots-in-an-epoch': slotsInAnEpoch,
+      accounts: rich,
       hardfork: 'cancun',
       order: 'fifo',
     }

@@ -4,7 +4,8 @@ import {once} from 'node:events'
 import {createInterface} from 'node:readline'
 import {fileURLToPath} from 'node:url'
 import type {TestContext} from 'vitest'
-import {Anvil} from './anvil.ts'
+import type {ChainCode} from '../../chains/registry.ts'
+import {Anvil, localChainId} from './anvil.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
 import {makeMerchant, makeUser, type TestUser} from './people.ts'
 import {RpcProxy} from './rpc-proxy.ts'
@@ -15,10 +16,13 @@ const restartAfterMs = 100
 
 export interface IndexerOptions {
   db: TestDatabase
-  rpcUrl: string
-  chain?: 'ETH' | 'POLYGON'
+  chain?: ChainCode
+  /** The node of an EVM chain; what follows from it is set. */
+  rpcUrl?: string
   /** Settings without the chain's prefix, such as {FINALITY: '3'}. */
   settings?: Record<string, string>
+  /** Settings as they are. */
+  environment?: Record<string, string>
 }
 
 export interface LogLine {
@@ -28,7 +32,7 @@ export interface LogLine {
 }
 
 export class Indexer {
-  readonly chain: 'ETH' | 'POLYGON'
+  readonly chain: ChainCode
   readonly #options: IndexerOptions
   #child: ChildProcess | undefined
   #wanted = false
@@ -58,14 +62,16 @@ export class Indexer {
 
   start(): void {
     this.#wanted = true
-    const {db, rpcUrl, settings = {}} = this.#options
-    const all = {RPC_URL: rpcUrl, CHAIN_ID: '31337', TRACES: 'debug', START_HEIGHT: '1', ...settings}
+    const {db, rpcUrl, settings, environment} = this.#options
+    const evm = rpcUrl && {RPC_URL: rpcUrl, CHAIN_ID: `${localChainId}`, TRACES: 'debug', START_HEIGHT: '1'}
+    const prefixed = Object.entries({...evm, ...settings}).map(([name, value]) => [`${this.chain}_${name}`, value])
     const child = spawn(process.execPath, [main, '--chain', this.chain], {
       env: {
         PATH: process.env.PATH,
         DATABASE_URL: db.url('sluice_indexer'),
         LOG_LEVEL: process.env.LOG_LEVEL ?? 'info',
-        ...Object.fromEntries(Object.entries(all).map(([name, value]) => [`${this.chain}_${name}`, value])),
+        ...Object.fromEntries(prefixed),
+        ...environment,
       },
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     })

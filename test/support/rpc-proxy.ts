@@ -121,8 +121,8 @@ export class RpcProxy {
     for (const socket of this.#sockets.clients) socket.terminate()
   }
 
-  /** Waits until calls of this method (and first parameter, if one is given) came in so many times from now on. */
-  async asked(times: number, method: string, first?: unknown): Promise<void> {
+  /** Waits until calls (of this method, and with this first parameter, if they are given) came in so many times from now on. */
+  async asked(times: number, method = 'any', first?: unknown): Promise<void> {
     const key = first === undefined ? method : `${method} ${first}`
     const from = this.#counts.get(key) ?? 0
     await until(async () => (this.#counts.get(key) ?? 0) >= from + times, {
@@ -173,6 +173,7 @@ export class RpcProxy {
   }
 
   async #one({id, method, params}: Call & {id: number}, socket?: Socket): Promise<object> {
+    this.#count('any')
     this.#count(method)
     this.#count(`${method} ${params?.[0]}`)
     const pass = async (others = params) => {

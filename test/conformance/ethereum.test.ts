@@ -1,0 +1,4 @@
+import {ethereum} from './ethereum.ts'
+import {conformance} from './suite.ts'
+
+conformance(ethereum)

@@ -1,0 +1,375 @@
+// The conformance suite: what every chain's indexer must do, on the chain's real local chain. chain.ts says how to add one.
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {until} from '../support/until.ts'
+import {type ChainUnderTest, faults, type Payment} from './chain.ts'
+import {seeds, walk} from './walk.ts'
+import {finalDepth, World} from './world.ts'
+
+/** How often in a row the indexer sees a fork below final before it believes it, generously in milliseconds. */
+const haltTimeoutMs = 60_000
+
+export function conformance(chain: ChainUnderTest): void {
+  if (chain.missing) console.log(`${chain.name} is left out: ${chain.missing}`)
+  describe.skipIf(chain.missing)(chain.name, {timeout: 180_000}, () => {
+    describe('a deposit', () => life(chain))
+    describe('the indexer', {concurrent: true}, () => adversities(chain))
+  })
+}
+
+/** What befalls deposits, one after the other on one chain, under the eyes of one indexer. */
+function life(chain: ChainUnderTest): void {
+  const unseen = chain.showsUnmined ? 'pending' : ''
+  let world: World
+  beforeAll(async () => {
+    world = await World.create(chain)
+    world.indexer.start()
+    await world.settled()
+  })
+  afterAll(() => world?.clear())
+
+  /** What these became: their statuses and events. */
+  const fates = async (...payments: Payment[]) =>
+    (await Promise.all(payments.map(payment => world.deposit(payment)))).map(deposit => [
+      deposit?.status,
+      deposit?.events,
+    ])
+
+  test('goes from nothing to final, and counts from then on', async () => {
+    const to = await world.newAddress()
+    const before = await world.balance()
+    const payment = await world.pay({to, amount: 5000n})
+    await world.settled()
+    expect((await world.deposit(payment))?.events ?? '').toBe(unseen)
+    const {height, hash} = await world.mine()
+    await world.settled()
+    expect(await world.deposit(payment)).toMatchObject({address: to, amount: '5000', height, hash, events: 'pending'})
+    await world.mine(finalDepth - 1)
+    await world.settled()
+    expect(await fates(payment)).toEqual([['pending', 'pending']])
+    expect(await world.balance()).toBe(before)
+    await world.mine()
+    await world.settled()
+    expect(await fates(payment)).toEqual([['final', 'pending confirmed']])
+    expect(await world.balance()).toBe(before + 5000n)
+  })
+
+  test('is each of several outputs in one transaction, to one address and to others', async () => {
+    const [a, b, stranger] = [await world.newAddress(), await world.newAddress(), world.chain.newAddress()]
+    const payment = await world.pay(
+      {to: a, amount: 1001n},
+      {to: stranger, amount: 1002n},
+      {to: b, amount: 1003n},
+      {to: a, amount: 1001n},
+    )
+    await world.mine()
+    await world.settled()
+    const found = (await world.deposits(payment)).map(({address, amount, events}) => [address, amount, events])
+    expect(found).toEqual([
+      [a, '1001', 'pending'],
+      [b, '1003', 'pending'],
+      [a, '1001', 'pending'],
+    ])
+  })
+
+  test('to an address that is handed out a moment before, or while it is under way, is credited', async () => {
+    const payments: Payment[] = []
+    for (let i = 0; i < 5; i++) {
+      payments.push(await world.pay({to: await world.newAddress(), amount: 1000n + BigInt(i)}))
+      await world.mine() // beside other blocks that are being read
+    }
+    // Signed, and where the chain shows it before it is mined, to be seen, before anybody asked for the address.
+    const late = world.chain.newAddress()
+    payments.push(await world.pay({to: late, amount: 2000n}))
+    if (chain.showsUnmined) await world.chain.source.asked(3)
+    await world.watch(late)
+    await world.mine()
+    await world.settled()
+    expect(await fates(...payments)).toEqual(payments.map(() => ['pending', 'pending']))
+  })
+
+  test('that a reorganisation drops is reorged; mined again it is pending under the same id, and then final', async () => {
+    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
+    await world.mine(2)
+    await world.settled()
+    const {id} = (await world.deposit(payment))!
+    await world.reorg(2)
+    await world.settled()
+    expect(await fates(payment)).toEqual([['reorged', 'pending reorged']])
+    await world.send(payment)
+    await world.mine(finalDepth + 1)
+    await world.settled()
+    expect(await fates(payment)).toEqual([['final', 'pending reorged pending confirmed']])
+    expect((await world.deposit(payment))?.id).toBe(id)
+  })
+
+  test('that a reorganisation includes again, at the same height or elsewhere, has no event', async () => {
+    const to = await world.newAddress()
+    const same = await world.pay({to, amount: 1000n})
+    const {height, hash} = await world.mine()
+    const higher = await world.pay({to, amount: 2000n})
+    await world.mine(2)
+    const lower = await world.pay({to, amount: 3000n})
+    await world.mine()
+    await world.settled()
+    await world.reorg(4, {0: [same], 2: [lower, higher]})
+    await world.settled()
+    const deposits = await Promise.all([same, lower, higher].map(payment => world.deposit(payment)))
+    expect(deposits.map(deposit => deposit?.height)).toEqual([height, height + 2, height + 2])
+    expect(deposits[0]!.hash).not.toBe(hash)
+    expect(await fates(same, lower, higher)).toEqual(Array(3).fill(['pending', 'pending']))
+  })
+
+  test('that a double spend replaces is reorged, and the other is a deposit of its own', async () => {
+    const [a, b] = [await world.newAddress(), await world.newAddress()]
+    const payment = await world.pay({to: a, amount: 5000n})
+    await world.mine()
+    await world.settled()
+    const same = await world.sign([{to: a, amount: 6000n}], payment)
+    const other = await world.sign([{to: b, amount: 5000n}], payment)
+    await world.reorg(1, {0: [same]})
+    await world.settled()
+    expect(await fates(payment, same)).toEqual([
+      ['reorged', 'pending reorged'],
+      ['pending', 'pending'],
+    ])
+    await world.mine()
+    await world.reorg(2, {1: [other]})
+    await world.mine(finalDepth)
+    await world.settled()
+    expect(await fates(payment, same, other)).toEqual([
+      ['reorged', 'pending reorged'],
+      ['reorged', 'pending reorged'],
+      ['final', 'pending confirmed'],
+    ])
+  })
+
+  if (chain.showsUnmined) unmined(() => world, fates)
+
+  test('of all these needed no operator, and the indexer never ended by itself', async () => {
+    await world.mine(finalDepth)
+    await world.settled()
+    expect(world.indexer.ends).toEqual([])
+  })
+}
+
+/** Deposits that nobody has mined yet. */
+function unmined(at: () => World, fates: (...payments: Payment[]) => Promise<unknown[]>): void {
+  test('is pending without a block before it is mined; being mined and un-mined makes no event', async () => {
+    const world = at()
+    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
+    await world.settled()
+    const waits = {status: 'pending', height: null, hash: null, events: 'pending'}
+    expect(await world.deposit(payment)).toMatchObject(waits)
+    for (let i = 0; i < 2; i++) {
+      const {height} = await world.mine()
+      await world.settled()
+      expect(await world.deposit(payment)).toMatchObject({status: 'pending', height, events: 'pending'})
+      await world.unmine(1)
+      await world.settled()
+      expect(await world.deposit(payment)).toMatchObject(waits)
+    }
+    await world.mine(finalDepth + 1)
+    await world.settled()
+    expect(await fates(payment)).toEqual([['final', 'pending confirmed']])
+  })
+
+  test('that is unmined is reorged when what spends the same is mined, and back when that is undone', async () => {
+    const world = at()
+    const to = await world.newAddress()
+    await world.mine()
+    const payment = await world.pay({to, amount: 5000n})
+    await world.settled()
+    const other = await world.sign([{to, amount: 6000n}], payment)
+    await world.reorg(1, {0: [other]})
+    await world.settled()
+    expect(await fates(payment, other)).toEqual([
+      ['reorged', 'pending reorged'],
+      ['pending', 'pending'],
+    ])
+    await world.reorg(1)
+    await world.send(payment)
+    await world.mine(finalDepth + 1)
+    await world.settled()
+    expect(await fates(payment, other)).toEqual([
+      ['final', 'pending reorged pending confirmed'],
+      ['reorged', 'pending reorged'],
+    ])
+  })
+
+  test('that is unmined and out of sight is reorged only after a while, and pending again when it is back', async () => {
+    const world = at()
+    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
+    await world.settled()
+    await world.forget(payment)
+    await world.chain.source.asked(20)
+    expect(await fates(payment)).toEqual([['pending', 'pending']])
+    await world.send(payment)
+    await world.settled()
+    expect(await fates(payment)).toEqual([['pending', 'pending']])
+    await world.forget(payment)
+    await world.settled() // moves the clock
+    expect(await fates(payment)).toEqual([['reorged', 'pending reorged']])
+    await world.send(payment)
+    await world.settled()
+    expect(await fates(payment)).toEqual([['pending', 'pending reorged pending']])
+  })
+}
+
+/** What befalls the indexer. Each on a chain of its own. */
+function adversities(chain: ChainUnderTest): void {
+  test('that is killed at each step of a deposit says nothing twice', async ({expect, ...context}) => {
+    const world = await World.forTest(chain, context)
+    const {indexer} = world
+    indexer.start()
+    const to = await world.newAddress()
+    const [payment, other] = [await world.sign([{to, amount: 5000n}]), await world.sign([{to, amount: 6000n}])]
+    const step = async (events: string, happens: () => Promise<unknown>) => {
+      await happens() // what was before is written; the indexer may be in the midst of reading this
+      await indexer.restart('SIGKILL')
+      await world.settled()
+      expect((await world.deposit(payment))?.events ?? '').toBe(events)
+    }
+    await step('', () => world.mine())
+    await step(chain.showsUnmined ? 'pending' : '', () => world.send(payment))
+    await step('pending', () => world.mine())
+    await step('pending', () => world.reorg(1, {0: [payment]}))
+    await step('pending reorged', async () => {
+      await world.reorg(1)
+      await world.send(other)
+      await world.mine()
+    })
+    await step('pending reorged pending', async () => {
+      await world.send(payment)
+      await world.mine(2)
+    })
+    await step('pending reorged pending confirmed', () => world.mine(finalDepth))
+    await step('pending reorged pending confirmed', () => world.mine())
+    expect(await world.deposit(other)).toMatchObject({status: 'final', events: 'pending confirmed'})
+    expect(indexer.ends).toEqual([])
+  })
+
+  test('that was away follows a fork that it did not see, and blocks that are final by now', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context)
+    world.indexer.start()
+    const to = await world.newAddress()
+    const stays = await world.pay({to, amount: 1000n})
+    await world.mine()
+    const leaves = await world.pay({to, amount: 2000n})
+    const moves = await world.pay({to, amount: 4000n})
+    await world.mine(2)
+    await world.settled()
+    await world.indexer.stop()
+    await world.reorg(2, {1: [moves]})
+    world.indexer.start()
+    await world.settled()
+    expect(await world.deposit(leaves)).toMatchObject({status: 'reorged', events: 'pending reorged'})
+    await world.indexer.stop()
+    await world.mine(120)
+    world.indexer.start()
+    await world.settled()
+    for (const payment of [stays, moves])
+      expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
+  })
+
+  test('whose source lags, repeats itself, answers emptily, fails, hangs or is of another network writes nothing wrong, and misses nothing once it behaves', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context)
+    const {indexer} = world
+    const {source} = world.chain
+    const [a, b] = [await world.newAddress(), await world.newAddress()]
+    await world.mine(2)
+    await source.behave('is of another network')
+    indexer.start()
+    await source.asked(4)
+    expect(await world.db.rows('select from chain.cursor')).toEqual([])
+    await source.behave()
+    let sum = 0n
+    for (const fault of faults) {
+      const leaves = await world.pay({to: b, amount: 1000n})
+      await world.mine()
+      await world.settled()
+      const before = await world.everything()
+      const silent = fault === 'hangs' ? 1 : 4
+      await source.behave(fault)
+      if (fault === 'is of another network') await indexer.restart() // who is connected need not ask again
+      const moves = await world.pay({to: a, amount: 4000n}, {to: b, amount: 8000n})
+      await world.mine()
+      await source.asked(silent)
+      await world.reorg(2, {1: [moves]})
+      await source.asked(silent)
+      await indexer.restart('SIGKILL')
+      await source.asked(silent)
+      if (['lags', 'hangs', 'is of another network'].includes(fault))
+        expect(await world.everything(), fault).toEqual(before)
+      await source.behave()
+      await world.settled()
+      expect(await world.deposit(leaves), fault).toMatchObject({status: 'reorged', events: 'pending reorged'})
+      sum += 12_000n
+    }
+    await world.mine(finalDepth)
+    await world.settled()
+    expect(await world.balance()).toBe(sum)
+  })
+
+  test('halts at a reorganisation below the final block and writes nothing, until an operator rewinds the chain', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context)
+    const {db, indexer} = world
+    indexer.start()
+    const to = await world.newAddress()
+    const stays = await world.pay({to, amount: 1000n})
+    const {height} = await world.mine()
+    const vanishes = await world.pay({to, amount: 2000n})
+    await world.mine()
+    const moves = await world.pay({to, amount: 4000n})
+    await world.mine(finalDepth + 1)
+    await world.settled()
+    const before = await world.everything()
+    await world.reorg(finalDepth + 2, {2: [moves]})
+    await world.mine(2)
+    const isHalted = async () => (await db.rows('select from chain.cursor where halted_at is not null')).length
+    await until(isHalted, {timeoutMs: haltTimeoutMs, what: 'the chain to be halted'})
+    const incidents = await db.rows('select kind, subject from app.incident')
+    expect(incidents).toEqual([{kind: 'fork_below_final', subject: chain.code}])
+    await world.mine()
+    const saysSo = async () => indexer.said('is halted: decide by sluice incident list')
+    await until(saysSo, {timeoutMs: haltTimeoutMs, what: 'the indexer to say that it waits'})
+    await world.chain.source.asked(2)
+    expect(await world.everything()).toEqual(before)
+
+    await db.rows('select app.request_rewind($1, $2)', [chain.code, height - 1])
+    const head = await world.chain.head()
+    await indexer.reaches(head)
+    await indexer.finalises(head.height - finalDepth)
+    // What was final stays so until an operator decides, on the chain or not.
+    for (const payment of [stays, vanishes, moves])
+      expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
+    const open = await db.rows(
+      `select kind, txid from app.incident i join app.deposit d on d.id::text = i.subject where resolved_at is null
+       order by kind, d.seq`,
+    )
+    expect(open).toEqual([
+      {kind: 'final_deposit_moved', txid: moves.txid},
+      {kind: 'final_deposit_vanished', txid: vanishes.txid},
+      {kind: 'final_deposit_vanished', txid: moves.txid},
+    ])
+    expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  })
+
+  test.for(seeds)(
+    'holds what the chain holds after a random walk (SEED=%i)',
+    {timeout: 600_000},
+    async (seed, context) => {
+      const world = await World.forTest(chain, context)
+      world.indexer.start()
+      await walk(world, seed)
+    },
+  )
+}

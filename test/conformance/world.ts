@@ -1,0 +1,329 @@
+// What conformance tests have to themselves: a chain, a database, the chain's indexer as a process, and a ledger of everything that was
+// signed. Promises: `settled` resolves only when the database says exactly what the chain says, and has told of each change of a deposit
+// exactly once since it resolved the last time.
+import type {TestContext} from 'vitest'
+import type {BlockRef} from '../../indexers/cursor.ts'
+import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {Indexer} from '../support/indexer.ts'
+import {makeMerchant, watchAddress} from '../support/people.ts'
+import {until} from '../support/until.ts'
+import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.ts'
+
+/** The newest final block is so far below the head. */
+export const finalDepth = 6
+
+const settleTimeoutMs = 60_000
+/** How long an unmined deposit may be out of sight before it counts as gone. Tests do not wait for it: they move the clock. */
+const graceMs = 30_000
+
+export interface Deposit {
+  id: string
+  address: string
+  amount: string
+  status: string
+  height: number | null
+  hash: string | null
+  /** In order, without the prefix "deposit.". */
+  events: string
+}
+
+interface Signed {
+  payment: Payment
+  place: Place
+  /** How often it went away since everything was settled. */
+  losses: number
+}
+
+export class World {
+  readonly under: ChainUnderTest
+  readonly chain: LocalChain
+  readonly db: TestDatabase
+  readonly merchantId: string
+  readonly indexer: Indexer
+  readonly addresses: string[] = []
+  readonly #signed = new Map<string, Signed>()
+  /** The events of each deposit when everything was settled last. */
+  readonly #told = new Map<string, string>()
+
+  private constructor(under: ChainUnderTest, chain: LocalChain, db: TestDatabase, merchantId: string) {
+    this.under = under
+    this.chain = chain
+    this.db = db
+    this.merchantId = merchantId
+    this.indexer = new Indexer({db, chain: under.code, environment: chain.environment})
+  }
+
+  static async create(under: ChainUnderTest): Promise<World> {
+    const [db, chain] = await Promise.all([testDatabase(), under.start(finalDepth)])
+    return new World(under, chain, db, await makeMerchant(db, [under.code]))
+  }
+
+  /** For one test alone, and cleared away after it. */
+  static async forTest(under: ChainUnderTest, {onTestFinished}: Pick<TestContext, 'onTestFinished'>): Promise<World> {
+    const world = await World.create(under)
+    onTestFinished(() => world.clear())
+    return world
+  }
+
+  async clear(): Promise<void> {
+    await this.indexer.stop()
+    await this.chain.stop()
+    await this.db.drop()
+  }
+
+  /** A new address of a new user. It is ours once this resolves. */
+  async newAddress(): Promise<string> {
+    const address = this.chain.newAddress()
+    await this.watch(address)
+    return address
+  }
+
+  /** Makes an address ours. */
+  async watch(address: string): Promise<void> {
+    const {code, family} = this.under
+    this.addresses.push(address)
+    await watchAddress(this.db, this.merchantId, {address, family, watched: [code], chains: [code]})
+  }
+
+  // --- what happens on the chain ---
+
+  async sign(outputs: Output[], insteadOf?: Payment): Promise<Payment> {
+    const payment = await this.chain.sign(outputs, insteadOf)
+    this.#signed.set(payment.txid, {payment, place: undefined, losses: 0})
+    return payment
+  }
+
+  /** Signs, and sends to the node's pool. */
+  async pay(...outputs: Output[]): Promise<Payment> {
+    const payment = await this.sign(outputs)
+    await this.send(payment)
+    return payment
+  }
+
+  async send(payment: Payment): Promise<void> {
+    await this.chain.send(payment)
+    await this.#look()
+  }
+
+  async forget(payment: Payment): Promise<void> {
+    await this.chain.forget(payment)
+    await this.#look()
+  }
+
+  async mine(blocks?: number): Promise<BlockRef> {
+    const head = await this.chain.mine(blocks)
+    await this.#look()
+    return head
+  }
+
+  async reorg(depth: number, again?: Record<number, Payment[]>): Promise<BlockRef> {
+    const head = await this.chain.reorg(depth, again)
+    await this.#look()
+    return head
+  }
+
+  /** As `reorg`, and the payments of the replaced blocks are in the node's pool again. */
+  async unmine(depth: number): Promise<BlockRef> {
+    const above = (await this.chain.head()).height - depth
+    const left = this.signed.filter(({place}) => typeof place === 'object' && place.height > above)
+    const head = await this.chain.reorg(depth)
+    for (const {payment} of left) await this.chain.send(payment)
+    await this.#look()
+    return head
+  }
+
+  /** Everything that was signed, and where it is. */
+  get signed(): {payment: Payment; place: Place}[] {
+    return [...this.#signed.values()]
+  }
+
+  async #look(): Promise<void> {
+    for (const signed of this.#signed.values()) {
+      const before = this.#shows(signed)
+      signed.place = await this.chain.place(signed.payment)
+      if (before && !this.#shows(signed)) signed.losses += 1
+    }
+  }
+
+  /** Whether somebody who looks at the chain sees the payment. */
+  #shows({place}: Signed): boolean {
+    return place === 'unmined' ? this.under.showsUnmined : place !== undefined
+  }
+
+  // --- what the database says of it ---
+
+  /** The deposits of a payment, by their outputs. */
+  deposits({txid}: Payment): Promise<Deposit[]> {
+    return this.db.rows<Deposit>(
+      `select id, address, amount::text, status, block_height as height, block_hash as hash, coalesce((select
+         string_agg(substr(type, 9), ' ' order by position) from app.event where subject_id = d.id), '') as events
+       from app.deposit d where chain = $1 and txid = $2 order by output_index, seq`,
+      [this.under.code, txid],
+    )
+  }
+
+  /** The only deposit of a payment. */
+  async deposit(payment: Payment): Promise<Deposit | undefined> {
+    const [deposit, ...others] = await this.deposits(payment)
+    if (others.length) throw new Error(`${payment.txid} has more than one deposit`)
+    return deposit
+  }
+
+  async balance(): Promise<bigint> {
+    const [row] = await this.db.rows<{amount: string}>('select sum(amount)::text as amount from app.balance_now')
+    return BigInt(row!.amount ?? 0)
+  }
+
+  /** Waits until the database says what the chain says. */
+  async settled(): Promise<void> {
+    const truth = await this.#truth()
+    let differences: string[] = []
+    await until(
+      async () => {
+        await this.#moveClock()
+        differences = await this.#differences(truth)
+        return differences.length === 0
+      },
+      {timeoutMs: settleTimeoutMs, what: 'the database to say what the chain says', intervalMs: 50},
+    ).catch((error: Error) => {
+      throw new Error([error.message, ...differences, `(the indexer ended with ${this.indexer.ends})`].join('\n  '), {
+        cause: error,
+      })
+    })
+    for (const [key, events] of truth.seen) this.#told.set(key, events)
+    for (const signed of this.#signed.values()) signed.losses = 0
+  }
+
+  /** Lets the time pass after which an unmined deposit that nobody sees any more counts as gone. */
+  async #moveClock(): Promise<void> {
+    if (!this.under.showsUnmined) return
+    const gone = [...this.#signed.values()].filter(({place}) => !place).map(({payment}) => payment.txid)
+    await this.db.rows(
+      `update chain.unmined set missed_since = missed_since - $3 * interval '1 ms'
+       where chain = $1 and txid = any($2) and missed_since > now() - $3 * interval '1 ms'`,
+      [this.under.code, gone, graceMs],
+    )
+  }
+
+  async #truth(): Promise<Truth> {
+    const head = await this.chain.head()
+    const expected = new Map<string, string>()
+    const sums = new Map(this.addresses.map(address => [address, 0n]))
+    let balance = 0n
+    for (const {payment, place} of this.#signed.values()) {
+      if (!place || (place === 'unmined' && !this.under.showsUnmined)) continue
+      for (const {index, to, amount} of payment.outputs) {
+        const sum = sums.get(to)
+        if (sum === undefined) continue // nobody's
+        const mined = place === 'unmined' ? undefined : place
+        const isFinal = mined !== undefined && mined.height <= head.height - finalDepth
+        const where = mined ? `block ${mined.height} ${mined.hash}` : 'no block'
+        expected.set(`${payment.txid}:${index} ${to}`, `${amount} ${isFinal ? 'final' : 'pending'} in ${where}`)
+        if (mined) sums.set(to, sum + amount)
+        if (isFinal) balance += amount
+      }
+    }
+    // What the driver says of its payments, against what its node says of our addresses.
+    for (const [address, sum] of sums) {
+      const received = await this.chain.received(address)
+      if (received !== sum) throw new Error(`the chain paid ${received} to ${address}, the payments say ${sum}`)
+    }
+    return {head, expected, balance, seen: new Map()}
+  }
+
+  async #differences(truth: Truth): Promise<string[]> {
+    const {code} = this.under
+    const {head, expected, balance} = truth
+    const wrong: string[] = []
+    const [cursor] = await this.db.rows<{head: string; final: number}>(
+      'select head_hash as head, final_height as final from chain.cursor where chain = $1',
+      [code],
+    )
+    if (cursor?.head !== head.hash) return [`the head is ${cursor?.head}, on the chain ${head.height} ${head.hash}`]
+    if (cursor.final !== Math.max(head.height - finalDepth, cursor.final))
+      wrong.push(`final up to ${cursor.final}, on the chain up to ${head.height - finalDepth}`)
+
+    const rows = await this.db.rows<Row>(
+      `select d.txid || ':' || d.output_index || ' ' || d.address as key, d.status, d.version,
+         d.amount || ' ' || d.status || ' in ' || coalesce('block ' || d.block_height || ' ' || d.block_hash, 'no block') as state,
+         (select array_agg(e.version order by position) from app.event e where subject_id = d.id) as versions,
+         (select string_agg(substr(e.type, 9), ' ' order by position) from app.event e where subject_id = d.id) as events
+       from app.deposit d where chain = $1`,
+      [code],
+    )
+    const alive = new Set<string>()
+    for (const row of rows) {
+      truth.seen.set(row.key, row.events ?? '')
+      wrong.push(...this.#tellingWrong(row))
+      if (row.status === 'reorged') continue
+      alive.add(row.key)
+      if (expected.get(row.key) !== row.state)
+        wrong.push(`${row.key} is ${row.state}, on the chain ${expected.get(row.key) ?? 'nowhere'}`)
+    }
+    for (const [key, state] of expected) if (!alive.has(key)) wrong.push(`${key} is no deposit, on the chain ${state}`)
+
+    if ((await this.balance()) !== balance)
+      wrong.push(`the balance is ${await this.balance()}, on the chain ${balance}`)
+    const leftOver = await this.db.rows(
+      `select 'incident' as what, kind || ' ' || details as which from app.incident
+       union all select 'difference in the books', b::text from app.balance_audit b
+       union all select 'unsettled', id from chain.touched union all select 'unsettled', chain from chain.touched_chain`,
+    )
+    wrong.push(...leftOver.map(({what, which}) => `${what}: ${which}`))
+    return wrong
+  }
+
+  /** What is wrong with the events of a deposit, which must tell of each change once, and of nothing else. */
+  #tellingWrong({key, status, version, versions, events}: Row): string[] {
+    const shape =
+      status === 'final'
+        ? /^(pending reorged )*pending confirmed$/
+        : status === 'pending'
+          ? /^(pending reorged )*pending$/
+          : /^pending reorged( pending reorged)*$/
+    const before = this.#told.get(key) ?? ''
+    const losses = this.#signed.get(key.slice(0, key.indexOf(':')))?.losses ?? 0
+    const told = events ?? ''
+    const reorged = (text: string) => text.split('reorged').length - 1
+    const right =
+      shape.test(told) &&
+      told.startsWith(before) &&
+      versions?.length === version &&
+      versions.every((number, i) => number === i + 1) &&
+      reorged(told) - reorged(before) <= losses
+    return right
+      ? []
+      : [`${key} (${status}, lost ${losses} times since "${before}") has the events "${told}" ${versions}`]
+  }
+
+  /** Everything that an indexer can have written, but for times at which it did. */
+  async everything(): Promise<unknown> {
+    const [row] = await this.db.rows(
+      `select (select json_agg(b order by height) from chain.block b) as blocks,
+         (select json_agg(t order by id) from chain.transfer t) as transfers,
+         (select json_agg(d order by seq) from app.deposit d) as deposits,
+         (select json_agg(e order by position) from app.event e) as events,
+         (select json_agg(b) from app.balance_delta b) as balances,
+         (select json_agg(json_build_array(head_hash, final_hash)) from chain.cursor c) as cursors`,
+    )
+    return row
+  }
+}
+
+interface Truth {
+  head: BlockRef
+  /** What our rows must say, by txid, output index and address. */
+  expected: Map<string, string>
+  balance: bigint
+  /** The events of our rows, as they were read last. */
+  seen: Map<string, string>
+}
+
+interface Row {
+  key: string
+  status: string
+  version: number
+  state: string
+  versions: number[] | null
+  events: string | null
+}
