@@ -3606,8 +3606,7 @@ create table chain.unmined (
   inputs text[] not null, -- What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.
   raw text, -- The transaction, in hex, where the source gave it.
   seen_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
-  missed_looks integer not null default 0, -- In how many looks, one after the other, the source did not show it, while it was in no block.
-  missed_since timestamp with time zone, -- When it was missed first; null while it is shown or mined.
+  missed_since timestamp with time zone, -- When a look first did not show it, though it was in no block; null while it is shown or mined.
   constraint unmined_pkey PRIMARY KEY (id),
   constraint unmined_amount_check CHECK ((amount > (0)::numeric)),
   constraint unmined_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
@@ -3705,16 +3704,16 @@ begin
     where not exists (select from chain.transfer t where t.id = s.id)
     on conflict (id) do nothing returning id
   ), again as (
-    update chain.unmined u set missed_looks = 0, missed_since = null
-    where u.chain = of_chain and u.missed_looks > 0
+    update chain.unmined u set missed_since = null
+    where u.chain = of_chain and u.missed_since is not null
       and (u.id in (select id from shown) or exists (select from chain.transfer t where t.id = u.id))
   ), missed as (
-    update chain.unmined u set missed_looks = u.missed_looks + 1, missed_since = coalesce(u.missed_since, clock_timestamp())
-    where u.chain = of_chain and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
+    update chain.unmined u set missed_since = clock_timestamp()
+    where u.chain = of_chain and u.missed_since is null and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
   )
   select array_agg(id) into changed from added;
   with gone as (
-    delete from chain.unmined u where u.chain = of_chain and u.missed_looks >= 2 and u.missed_since <= clock_timestamp() - interval '30 seconds'
+    delete from chain.unmined u where u.chain = of_chain and u.missed_since <= clock_timestamp() - interval '30 seconds'
     returning u.id
   )
   select changed || array_agg(id) into changed from gone;

@@ -21,7 +21,6 @@ create table chain.unmined (
   inputs text[] not null,
   raw text,
   seen_at timestamptz not null default clock_timestamp(),
-  missed_looks int not null default 0,
   missed_since timestamptz
 );
 create index unmined_inputs on chain.unmined using gin (inputs);
@@ -37,8 +36,7 @@ comment on column chain.unmined.recipient is 'Our address.';
 comment on column chain.unmined.inputs is 'What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.';
 comment on column chain.unmined.raw is 'The transaction, in hex, where the source gave it.';
 comment on column chain.unmined.seen_at is 'When it was first seen.';
-comment on column chain.unmined.missed_looks is 'In how many looks, one after the other, the source did not show it, while it was in no block.';
-comment on column chain.unmined.missed_since is 'When it was missed first; null while it is shown or mined.';
+comment on column chain.unmined.missed_since is 'When a look first did not show it, though it was in no block; null while it is shown or mined.';
 
 alter table app.deposit alter column block_height drop not null, alter column block_hash drop not null;
 comment on column app.deposit.block_height is 'Block that holds it, or last held it; null while it is in none.';
@@ -63,16 +61,16 @@ begin
     where not exists (select from chain.transfer t where t.id = s.id)
     on conflict (id) do nothing returning id
   ), again as (
-    update chain.unmined u set missed_looks = 0, missed_since = null
-    where u.chain = of_chain and u.missed_looks > 0
+    update chain.unmined u set missed_since = null
+    where u.chain = of_chain and u.missed_since is not null
       and (u.id in (select id from shown) or exists (select from chain.transfer t where t.id = u.id))
   ), missed as (
-    update chain.unmined u set missed_looks = u.missed_looks + 1, missed_since = coalesce(u.missed_since, clock_timestamp())
-    where u.chain = of_chain and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
+    update chain.unmined u set missed_since = clock_timestamp()
+    where u.chain = of_chain and u.missed_since is null and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
   )
   select array_agg(id) into changed from added;
   with gone as (
-    delete from chain.unmined u where u.chain = of_chain and u.missed_looks >= 2 and u.missed_since <= clock_timestamp() - interval '30 seconds'
+    delete from chain.unmined u where u.chain = of_chain and u.missed_since <= clock_timestamp() - interval '30 seconds'
     returning u.id
   )
   select changed || array_agg(id) into changed from gone;
