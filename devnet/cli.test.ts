@@ -62,7 +62,7 @@ test('a command that cannot be done says why on stderr and exits with 1', async 
     [`${send} 9999999999999`]: 'transfer amount exceeds balance',
     'send --chain ETH --token POL --to 0x0000000000000000000000000000000000000001 --amount 1': 'has no POL',
     'send --chain ETH --token ETH --to 0x12 --amount 1': '0x12 is not an EVM address',
-    'mine --chain DOGE --blocks 1': 'there is no local chain DOGE; there are ETH and POLYGON',
+    'mine --chain DOGE --blocks 1': 'there is no local chain DOGE; there are ETH, POLYGON, BTC',
     'mine --chain POLYGON --blocks 1': `no local POLYGON chain runs in ${home}`,
     'mine --chain ETH --blocks none': 'It must be a whole number',
     'reorg --chain ETH --depth 100000': 'cannot replace 100000 blocks',

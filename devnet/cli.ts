@@ -3,38 +3,40 @@
 // SLUICE_HOME alone.
 import path from 'node:path'
 import {Command, InvalidArgumentError} from 'commander'
-import {chainIds, isLocalChainCode} from './constants.ts'
-import {connect, type LocalChainClient} from './evm.ts'
-import {readDevnet} from './file.ts'
+import {BitcoinClient} from './bitcoin/client.ts'
+import {type AnyClient, findLocalChain, isLocal, localCodes} from './client.ts'
 
 type Options = {chain: string; json?: boolean}
 type Outcome = {json: object; text: string}
+type Reorg = {depth: number; keepTransactions?: boolean; doubleSpend?: string}
 
 const program = new Command('sluice devnet')
   .description(
     `Play with the local chains of a running service: pay, mine, reorganise.
 
 The local chains are those that the service started because it was given no node for them;
-each makes a block every second. They are found by SLUICE_HOME (default: .sluice in this directory).`,
+each makes a block every second, Bitcoin every two. They are found by SLUICE_HOME (default: .sluice in this directory).`,
   )
   .showHelpAfterError('(--help tells how it is used)')
 
 command('send', 'pay from the faucet, which is rich; returns once the payment is in a block')
-  .requiredOption('--token <token>', "the chain's own coin (ETH, POL), or USDC")
+  .requiredOption('--token <token>', "the chain's own coin (ETH, POL, BTC), or USDC")
   .requiredOption('--to <address>', 'who is paid')
   .requiredOption('--amount <amount>', 'how much, such as 1 or 0.25')
+  .option('--fee-rate <rate>', 'of Bitcoin, in sat per virtual byte (default: 2)', feeRate)
   .addHelpText(
     'after',
     example('send --chain ETH --token USDC --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --amount 12.5'),
   )
   .action(
-    run(async (chain, options: {token: string; to: string; amount: string}) => {
-      const txid = await chain.send({...options, token: options.token.toUpperCase()})
-      return {json: {txid}, text: `paid ${options.amount} ${options.token.toUpperCase()} to ${options.to}\n${txid}`}
+    run(async (chain, {token, to, amount, feeRate}: {token: string; to: string; amount: string; feeRate?: number}) => {
+      if (feeRate !== undefined && chain.chain !== 'BTC') throw new Error('--fee-rate is of Bitcoin')
+      const txid = await chain.send({token: token.toUpperCase(), to, amount, feeRate})
+      return {json: {txid}, text: `paid ${amount} ${token.toUpperCase()} to ${to}\n${txid}`}
     }),
   )
 
-command('mine', 'make blocks at once, to let time pass: a deposit is final 8 blocks below the head')
+command('mine', 'make blocks at once, to let time pass: a deposit is final 8 blocks below the head, 1 on Bitcoin')
   .requiredOption('--blocks <number>', 'how many, up to 10000', wholeNumber)
   .addHelpText(
     'after',
@@ -53,16 +55,20 @@ ${example('mine --chain POLYGON --blocks 20')}`,
 command('reorg', 'replace the newest blocks by others, as a chain does when it changes its mind')
   .requiredOption('--depth <number>', 'how many blocks to replace', wholeNumber)
   .option('--keep-transactions', 'mine their transactions again, each one block later than before')
+  .option(
+    '--double-spend <txid>',
+    "of Bitcoin: mine another transaction with the inputs of this one, the faucet's, instead",
+  )
   .addHelpText(
     'after',
     `
 The blocks are replaced by one more new ones. Without --keep-transactions these are empty: what the old ones paid was
-never paid. A depth above 8 takes final blocks away, which a real chain does not do: the service will halt.
+never paid. A depth above 8, of Bitcoin above 1, takes final blocks away, which a real chain does not do: the service will halt.
 ${example('reorg --chain ETH --depth 3 --keep-transactions')}`,
   )
   .action(
-    run(async (chain, {depth, keepTransactions = false}: {depth: number; keepTransactions?: boolean}) => {
-      const {height, hash} = await chain.reorg(depth, {keepTransactions})
+    run(async (chain, {depth, keepTransactions = false, doubleSpend}: Reorg) => {
+      const {height, hash} = await reorg(chain, {depth, keepTransactions, doubleSpend})
       return {
         json: {chain: chain.chain, depth, head: {height, hash}},
         text: `${depth} blocks of ${chain.chain} were replaced; the head is block ${height} ${hash}`,
@@ -76,7 +82,7 @@ function command(name: string, description: string): Command {
   return program
     .command(name)
     .description(description)
-    .requiredOption('--chain <chain>', `${Object.keys(chainIds).join(' or ')}`)
+    .requiredOption('--chain <chain>', localCodes.join(' or '))
     .option('--json', 'print one line of JSON')
 }
 
@@ -85,7 +91,7 @@ function example(line: string): string {
 }
 
 /** What a command does: finds the chain, does it, shows what came of it or why not. */
-function run<More extends object>(work: (chain: LocalChainClient, options: More) => Promise<Outcome>) {
+function run<More extends object>(work: (chain: AnyClient, options: More) => Promise<Outcome>) {
   return async (options: Options & More): Promise<void> => {
     try {
       const {json, text} = await work(await findChain(options.chain.toUpperCase()), options)
@@ -97,19 +103,24 @@ function run<More extends object>(work: (chain: LocalChainClient, options: More)
   }
 }
 
-async function findChain(code: string): Promise<LocalChainClient> {
-  if (!isLocalChainCode(code))
-    throw new Error(`there is no local chain ${code}; there are ${Object.keys(chainIds).join(' and ')}`)
-  const home = path.resolve(process.env.SLUICE_HOME || '.sluice')
-  const devnet = readDevnet(path.join(home, 'devnet', code.toLowerCase()))
-  const client = devnet && (await connect(devnet.rpc_url).catch(() => undefined))
-  // Another program, or another service's chain, may have got the port of one that was killed.
-  if (!client || client.chain !== code)
-    throw new Error(`no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`)
-  return client
+async function findChain(code: string): Promise<AnyClient> {
+  if (!isLocal(code)) throw new Error(`there is no local chain ${code}; there are ${localCodes.join(', ')}`)
+  return await findLocalChain(path.resolve(process.env.SLUICE_HOME || '.sluice'), code)
+}
+
+async function reorg(chain: AnyClient, {depth, keepTransactions, doubleSpend}: Reorg) {
+  if (doubleSpend === undefined) return await chain.reorg(depth, {keepTransactions})
+  if (!(chain instanceof BitcoinClient)) throw new Error('--double-spend is of Bitcoin')
+  const {raw} = await chain.conflict(doubleSpend)
+  return await chain.reorg(depth, {keepTransactions, include: [raw]})
 }
 
 function wholeNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, 1 or more.')
+  return Number(text)
+}
+
+function feeRate(text: string): number {
+  if (!/^\d{1,6}(\.\d+)?$/.test(text)) throw new InvalidArgumentError('It must be a number, such as 5 or 1.5.')
   return Number(text)
 }

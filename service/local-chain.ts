@@ -6,51 +6,41 @@ import {closeSync, mkdirSync, openSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
-import {z} from 'zod'
-import type {ChainCode} from '../chains/registry.ts'
+import type {Chain, ChainCode} from '../chains/registry.ts'
+import {type LocalNode, localNode} from './local-node.ts'
 import type {Logger} from './log.ts'
 import {commandLine, signal} from './process.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 const READY_TIMEOUT_MS = 60_000
-const ANSWER_TIMEOUT_MS = 3000
 const WATCH_INTERVAL_MS = 500
 const LONGEST_WAIT_MS = 30_000
-const FIRST_COINS = 100n * 10n ** 18n
-
-/** What the chain's process writes once it serves. */
-const Devnet = z.object({
-  pid: z.int(),
-  chain: z.string(),
-  chain_id: z.int(),
-  rpc_url: z.url(),
-  usdc_address: z.string(),
-  started_at: z.iso.datetime(),
-})
-type Devnet = z.infer<typeof Devnet>
 
 export class LocalChain {
   readonly chain: ChainCode
+  readonly #family: Chain['family']
   readonly #directory: string
   readonly #logFile: string
   readonly #log: Logger
-  #now: Devnet | undefined
+  #now: LocalNode | undefined
   #watching: Promise<void> | undefined
   readonly #stopping = new AbortController()
 
-  constructor({chain, home, log}: {chain: ChainCode; home: string; log: Logger}) {
-    this.chain = chain
-    this.#directory = path.join(home, 'devnet', chain.toLowerCase())
-    this.#logFile = path.join(home, 'logs', `devnet-${chain.toLowerCase()}.log`)
+  constructor({chain, home, log}: {chain: Chain; home: string; log: Logger}) {
+    const name = chain.code.toLowerCase()
+    this.chain = chain.code
+    this.#family = chain.family
+    this.#directory = path.join(home, 'devnet', name)
+    this.#logFile = path.join(home, 'logs', `devnet-${name}.log`)
     this.#log = log
   }
 
   /** Where it is, once start() resolved. */
-  get rpcUrl(): string {
-    return this.#serving().rpc_url
+  get url(): string {
+    return this.#serving().url
   }
 
-  #serving(): Devnet {
+  #serving(): LocalNode {
     if (!this.#now) throw new Error(`the local ${this.chain} chain was not started`)
     return this.#now
   }
@@ -58,7 +48,7 @@ export class LocalChain {
   /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in 60 s. */
   async start(): Promise<void> {
     const running = await this.#find()
-    const adopted = running && (await answers(running.rpc_url))
+    const adopted = running && (await running.answers())
     if (running && !adopted) {
       killGroup(running.pid)
       while (await this.#isAlive(running)) await sleep(25)
@@ -81,11 +71,11 @@ export class LocalChain {
         waitMs = WATCH_INTERVAL_MS
         continue
       }
-      const before = this.rpcUrl
+      const before = JSON.stringify(this.environment())
       this.#log.warn({chain: this.chain}, 'the local chain ended; it is started again')
       try {
         await this.start()
-        if (this.rpcUrl !== before) moved()
+        if (JSON.stringify(this.environment()) !== before) moved()
       } catch (error) {
         waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
         this.#log.error({chain: this.chain, error: (error as Error).message}, 'the local chain could not be started')
@@ -95,28 +85,19 @@ export class LocalChain {
 
   /** The settings that tell this chain and its contracts from others; what is signed is bound to them. */
   identity(): Record<string, string> {
-    const {chain_id, usdc_address} = this.#serving()
-    return {[`${this.chain}_CHAIN_ID`]: String(chain_id), [`${this.chain}_USDC_ADDRESS`]: usdc_address}
+    return this.#serving().identity
   }
 
   /** The settings with which this chain is followed, from its first block on, and sent to. */
   environment(): Record<string, string> {
-    return {
-      ...this.identity(),
-      [`${this.chain}_RPC_URL`]: this.rpcUrl,
-      [`${this.chain}_FINALITY`]: 'tag',
-      [`${this.chain}_TRACES`]: 'debug',
-      [`${this.chain}_START_HEIGHT`]: '1',
-    }
+    return {...this.identity(), ...this.#serving().source, [`${this.chain}_START_HEIGHT`]: '1'}
   }
 
   /** Sends 100 coins to an address that has nothing. A node that does not answer is told about: the service runs without them, too. */
   async fund(address: string): Promise<void> {
     try {
-      const balance = await ask(this.rpcUrl, 'eth_getBalance', [address, 'latest'])
-      if (BigInt(balance) > 0n) return
-      await ask(this.rpcUrl, 'eth_sendTransaction', [{to: address, value: `0x${FIRST_COINS.toString(16)}`}])
-      this.#log.info({chain: this.chain, address}, 'the treasury got its first coins')
+      if (await this.#serving().fund(address))
+        this.#log.info({chain: this.chain, address}, 'the treasury got its first coins')
     } catch (error) {
       this.#log.warn(
         {chain: this.chain, error: (error as Error).message},
@@ -143,20 +124,21 @@ export class LocalChain {
     if (this.#now) killGroup(this.#now.pid)
   }
 
-  async #find(): Promise<Devnet | undefined> {
+  async #find(): Promise<LocalNode | undefined> {
     try {
-      const found = Devnet.parse(JSON.parse(readFileSync(path.join(this.#directory, 'devnet.json'), 'utf8')))
+      const written = readFileSync(path.join(this.#directory, 'devnet.json'), 'utf8')
+      const found = localNode(this.#family, JSON.parse(written))
       return (await this.#isAlive(found)) ? found : undefined
     } catch {
       return undefined // not there, or not whole
     }
   }
 
-  async #isAlive({pid}: Devnet): Promise<boolean> {
+  async #isAlive({pid}: {pid: number}): Promise<boolean> {
     return `${await commandLine(pid)} `.includes(` --dir ${this.#directory} `)
   }
 
-  async #launch(): Promise<Devnet> {
+  async #launch(): Promise<LocalNode> {
     mkdirSync(path.dirname(this.#logFile), {recursive: true})
     const output = openSync(this.#logFile, 'a', 0o600)
     const child = spawn(process.execPath, [module, '--chain', this.chain, '--dir', this.#directory], {
@@ -183,28 +165,6 @@ export class LocalChain {
     if (child.pid) killGroup(child.pid)
     throw new Error(`the local ${this.chain} chain did not serve in ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`)
   }
-}
-
-/** Whether the node there does more than exist. */
-async function answers(rpcUrl: string): Promise<boolean> {
-  return await ask(rpcUrl, 'eth_chainId', []).then(
-    () => true,
-    () => false,
-  )
-}
-
-const Answer = z.object({result: z.string().optional(), error: z.object({message: z.string()}).optional()})
-
-async function ask(rpcUrl: string, method: string, params: unknown[]): Promise<string> {
-  const response = await fetch(rpcUrl.replace(/^ws/, 'http'), {
-    method: 'POST',
-    headers: {'content-type': 'application/json'},
-    body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-  })
-  const {result, error} = Answer.parse(await response.json())
-  if (result === undefined) throw new Error(`${method}: ${error?.message ?? 'no answer'}`)
-  return result
 }
 
 /** Ends a process that was started detached, and all that it started in its group: the node. */

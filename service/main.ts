@@ -40,7 +40,9 @@ function summary({home, apiUrl, chains}: RunningService, embedded: boolean, took
     row('API', apiUrl),
     row('', `${apiUrl}/docs`),
     ...chains.map(({chain, local, rpcUrl}) => row(chain, local ? `local chain at ${rpcUrl}` : new URL(rpcUrl).host)),
-    ...(chains.length ? [] : [row('chains', 'none: set ETH_RPC_URL or POLYGON_RPC_URL, or SLUICE_DEVNET=on')]),
+    ...(chains.length
+      ? []
+      : [row('chains', 'none: set ETH_RPC_URL, POLYGON_RPC_URL or BTC_ELECTRUM_URLS, or SLUICE_DEVNET=on')]),
     row('database', embedded ? 'PostgreSQL, started here' : 'the one of DATABASE_URL'),
     row('data', home),
     '',

@@ -13,11 +13,19 @@ import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Child} from './child.ts'
 import {PermanentError} from './errors.ts'
-import {lockHome, type Process, readProcesses, removeService, writeProcesses, writeService} from './home.ts'
+import {
+  lockHome,
+  type Process,
+  readProcesses,
+  removeService,
+  type Service,
+  writeProcesses,
+  writeService,
+} from './home.ts'
 import {LocalChain} from './local-chain.ts'
 import {type Logger, logger} from './log.ts'
 import {commandLine, hasVariable, signal} from './process.ts'
-import {readSettings, type Settings} from './settings.ts'
+import {type ChainSettings, hasNode, readSettings, type Settings} from './settings.ts'
 
 // Together below the 10 seconds in which everything ends.
 const CHILD_GRACE_MS = 3500
@@ -157,8 +165,9 @@ export class Supervisor {
 
   async #startLocalChains(): Promise<void> {
     if (!this.#settings.devnet) return
-    for (const {chain, rpcUrl} of this.#settings.chains.values())
-      if (!rpcUrl) this.#localChains.push(new LocalChain({chain: chain.code, home: this.#home, log: this.#log}))
+    for (const settings of this.#settings.chains.values())
+      if (!hasNode(settings))
+        this.#localChains.push(new LocalChain({chain: settings.chain, home: this.#home, log: this.#log}))
     if (!this.#localChains.length) return
     this.#step('the local chains')
     await Promise.all(this.#localChains.map(chain => chain.start()))
@@ -173,10 +182,11 @@ export class Supervisor {
 
   /** The chains that have a node, and where it is. */
   #chains(): RunningService['chains'] {
-    return [...this.#settings.chains.values()].flatMap(({chain, rpcUrl}) => {
-      const local = this.#localChains.find(candidate => candidate.chain === chain.code)
-      const url = rpcUrl ?? local?.rpcUrl
-      return url ? [{chain: chain.code, rpcUrl: url, local: local !== undefined}] : []
+    return [...this.#settings.chains.values()].flatMap(settings => {
+      const {code} = settings.chain
+      const local = this.#localChains.find(candidate => candidate.chain === code)
+      const url = local?.url ?? sourceUrl(settings)
+      return url ? [{chain: code, rpcUrl: url, local: local !== undefined}] : []
     })
   }
 
@@ -184,12 +194,11 @@ export class Supervisor {
 
   async #startChildren(): Promise<void> {
     const chains = this.#localChains
+    const identities = () => merged(chains, chain => chain.identity())
     // Custody signs for a chain, and never talks to it.
-    const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody', () =>
-      merged(chains, chain => chain.identity()),
-    )
+    const custody = this.#child('custody', 'custody/main.ts', 'sluice_custody', identities)
     const jobs = this.#child('jobs', 'jobs/main.ts', 'sluice_jobs', () => merged(chains, chain => chain.environment()))
-    const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({PORT: String(this.#port)}))
+    const api = this.#child('api', 'api/main.ts', 'sluice_api', () => ({...identities(), PORT: String(this.#port)}))
     const indexers = this.#chains().map(({chain}) => {
       const environment = () => chains.find(local => local.chain === chain)?.environment() ?? {}
       return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
@@ -279,19 +288,19 @@ export class Supervisor {
       api_url: this.#apiUrl,
       database_url: this.#ownerUrl,
       chains: Object.fromEntries(
-        this.#chains().map(({chain, rpcUrl, local}) => [chain, {rpc_url: rpcUrl, local, tokens: this.#tokens(chain)}]),
+        this.#chains().map(({chain, rpcUrl, local}) => [
+          chain,
+          {rpc_url: rpcUrl, local, ...toldOf(this.#settingsOf(chain))},
+        ]),
       ),
     })
   }
 
-  /** The contracts of a chain's tokens, by their codes. */
-  #tokens(chain: ChainCode): Record<string, string> {
+  /** As the processes of a chain have them. */
+  #settingsOf(chain: ChainCode): ChainSettings {
     const local = this.#localChains.find(candidate => candidate.chain === chain)
-    const {chains} = local ? readSettings({...process.env, ...local.identity()}) : this.#settings
-    const settings = chains.get(chain)!
-    return settings.family === 'evm'
-      ? Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))
-      : {}
+    const {chains} = local ? readSettings({...process.env, ...local.environment()}) : this.#settings
+    return chains.get(chain)!
   }
 
   #record(): void {
@@ -362,6 +371,20 @@ function merged<T>(items: T[], environment: (item: T) => Record<string, string>)
 function environmentOf(role: Role): NodeJS.ProcessEnv {
   const all = Object.entries(process.env)
   return Object.fromEntries(all.filter(([name]) => role === 'sluice_custody' || !name.startsWith('CUSTODY_PASSPHRASE')))
+}
+
+/** Where a chain is read from, if a source of its own is named: the first one. */
+function sourceUrl(settings: ChainSettings): string | undefined {
+  return settings.family === 'bitcoin' && settings.source === 'electrum' ? settings.electrumUrls[0] : settings.rpcUrl
+}
+
+/** What the command line is told of a chain. */
+function toldOf(settings: ChainSettings): Pick<Service['chains'][string], 'tokens' | 'bitcoin'> {
+  if (settings.family === 'evm')
+    return {tokens: Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))}
+  const {network, source, electrumUrls, electrumCa, rpcUrl} = settings
+  const bitcoin = {network, source, electrum_urls: electrumUrls, electrum_ca: electrumCa, node_url: rpcUrl}
+  return {tokens: {}, bitcoin}
 }
 
 function indexerName(chain: ChainCode): string {

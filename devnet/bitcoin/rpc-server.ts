@@ -8,6 +8,7 @@ import {listenLocally} from '../listen.ts'
 import type {BitcoinChain} from './chain.ts'
 import type {Info} from './client.ts'
 import {faucet, type Payee, scriptOf} from './faucet.ts'
+import {scripthashOf} from './ledger.ts'
 
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const NOT_SERVED = new Set(
@@ -152,6 +153,11 @@ export class BitcoinRpcServer {
         return await chain.settled(() => chain.block(z.union([Txid, z.int()]).parse(first)))
       case 'devnet_raw':
         return await chain.settled(() => chain.journal.rawTransaction(Txid.parse(first)))
+      case 'devnet_balance': {
+        const scripthash = scripthashOf(scriptOf(z.string().parse(first)))
+        const {confirmed, unconfirmed} = await chain.settled(() => chain.ledger.balance(scripthash))
+        return {confirmed: String(confirmed), unconfirmed: String(unconfirmed)}
+      }
       case 'devnet_pay': {
         const options = z
           .object({feeRate: FeeRate, inputs: z.array(z.string()).optional()})
