@@ -82,6 +82,15 @@ export class ChainCursor {
     return rows[0]?.hash
   }
 
+  /** The newest of our blocks at or below a height. */
+  async newestBlock(height: number): Promise<BlockRef | undefined> {
+    const {rows} = await this.db.query<BlockRef>(
+      'select height, hash from chain.block where chain = $1 and height <= $2 order by height desc limit 1',
+      [this.chain, height],
+    )
+    return rows[0]
+  }
+
   /** The height from which the store itself can undo blocks. */
   async rollbackHeight(): Promise<number> {
     const {rows} = await this.db.query<{height: number}>(`select height from squid_${this.chain.toLowerCase()}.status`)

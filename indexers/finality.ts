@@ -31,9 +31,9 @@ export async function advanceFinality(source: FinalitySource, cursor: ChainCurso
     return
   }
   const deep = final.height <= at.headHeight ? confirmed : Math.min(confirmed, final.height - burialBlocks)
-  if (deep <= at.finalHeight) return
-  const hash = await source.hashAt(deep)
-  if (hash) await cursor.finalize(deep, hash)
+  const buried = await cursor.newestBlock(deep)
+  if (!buried || buried.height <= at.finalHeight) return
+  if ((await source.hashAt(buried.height)) === buried.hash) await cursor.finalize(buried.height, buried.hash)
 }
 
 /** What the node shows at our final height. A node that has no block there lags, which proves nothing. */

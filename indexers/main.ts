@@ -6,14 +6,13 @@ import {openPool} from '../db/pool.ts'
 import {PermanentError} from '../service/errors.ts'
 import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
-import {databaseUrlOf, readSettings} from '../service/settings.ts'
+import {type ChainSettings, databaseUrlOf, hasNode, readSettings} from '../service/settings.ts'
+import {bitcoinReader} from './bitcoin/indexer.ts'
 import {ChainCursor} from './cursor.ts'
-import {finalityOf} from './evm/finality.ts'
-import {Node} from './evm/node.ts'
-import {runProcessor} from './evm/processor.ts'
-import {resume} from './evm/resume.ts'
+import {evmReader} from './evm/indexer.ts'
+import type {ChainReader, ReaderOptions} from './reader.ts'
+import {resume} from './resume.ts'
 import {becomeActive} from './standby.ts'
-import {ChainDatabase} from './store.ts'
 import {watch} from './watch.ts'
 
 /** Exit code that asks the supervisor for a new start. */
@@ -25,27 +24,31 @@ const log = logger(`indexer-${values.chain}`)
 async function main(code: string): Promise<void> {
   const settings = readSettings()
   const chain = [...settings.chains.values()].find(known => known.chain.code === code)
-  if (chain?.family !== 'evm' || !chain.rpcUrl)
-    throw new PermanentError(`--chain must name a chain that has a node: ${code}_RPC_URL is not set`)
+  if (!chain || !hasNode(chain)) {
+    throw new PermanentError(
+      `--chain must name a chain that has a node, and the settings name none for ${code || 'none'}`,
+    )
+  }
   const url = databaseUrlOf(settings)
 
   endWhenAsked()
   announceReady()
   await becomeActive(url, code, log)
-  const node = new Node(chain.rpcUrl)
-  const cursor = new ChainCursor(openPool(url, {name: `indexer-${code}-cursor`, max: 2, log}), code)
-  await resume(node, cursor, chain, log)
-  if (chain.traces !== 'off') await cursor.pinTracer(chain.traces)
+  const db = openPool(url, {name: `indexer-${code}-cursor`, max: 3, log})
+  const cursor = new ChainCursor(db, code)
+  const reader = readerOf(chain, {url, db, cursor, log})
+  const {source, network, networkSettings} = reader
+  await resume(source, cursor, {network, networkSettings, startHeight: chain.startHeight, log})
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
-  runProcessor(chain, chain.rpcUrl, new ChainDatabase(url, code), log)
+  const {stallTimeoutMs} = chain
   const {pollIntervalMs} = chain.chain
-  const reason = await watch(finalityOf(node, chain), cursor, {
-    pollIntervalMs,
-    stallTimeoutMs: chain.stallTimeoutMs,
-    log,
-  })
+  const reason = await Promise.race([reader.read(), watch(source, cursor, {pollIntervalMs, stallTimeoutMs, log})])
   log.error({reason}, 'starting anew')
   process.exit(tryAgain)
+}
+
+function readerOf(chain: ChainSettings, options: ReaderOptions): ChainReader {
+  return chain.family === 'evm' ? evmReader(chain, options) : bitcoinReader(chain, options)
 }
 
 main(values.chain).catch((error: Error) => {

@@ -1,6 +1,6 @@
 // The store of one chain: Subsquid's typeorm-store on tables that our migrations own. Promises: the rows of a block, the cursor and
 // what is needed to undo the block are written in one transaction; READ COMMITTED, guarded by the status row's nonce.
-import {TypeormDatabase} from '@subsquid/typeorm-store'
+import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
 import {entities} from './entities.ts'
 
@@ -22,6 +22,23 @@ export class ChainDatabase extends TypeormDatabase {
   private readState(manager: EntityManager): Promise<unknown> {
     const store = this as unknown as {getState(manager: EntityManager): Promise<unknown>} // private in 1.9.2
     return store.getState(manager)
+  }
+
+  /**
+   * For blocks that the store cannot undo any more: their rows are deleted, and `write` inserts them again, in one transaction. What is as it
+   * was before makes no difference to anybody.
+   */
+  async replace(heights: number[], write: (store: Store) => Promise<void>): Promise<void> {
+    const {submit} = this as unknown as {submit(work: (manager: EntityManager) => Promise<void>): Promise<void>} // private
+    await submit.call(this, async manager => {
+      for (const [table, height] of [
+        ['transfer', 'block_height'],
+        ['inclusion', 'block_height'],
+        ['block', 'height'],
+      ])
+        await manager.query(`delete from ${table} where chain = $1 and ${height} = any($2)`, [this.chain, heights])
+      await write(new Store(() => manager))
+    })
   }
 
   protected override initializeDataSource(): Promise<DataSource> {

@@ -63,7 +63,7 @@ export function parseHeader(bytes: Uint8Array): BlockHeader {
   const bits = header.readUInt32LE(72)
   const hash = displayHex(sha256d(header))
   const target = targetOf(bits)
-  if (target === 0n || BigInt(`0x${hash}`) > target) throw new MalformedError(`block ${hash} lacks its proof of work`)
+  if (BigInt(`0x${hash}`) > target) throw new MalformedError(`block ${hash} lacks its proof of work`)
   return {
     hash,
     parentHash: displayHex(header.subarray(4, 36)),

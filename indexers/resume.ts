@@ -1,23 +1,41 @@
-// What happens before blocks are streamed: is this the right network, and is what we hold still on it? Promises: nothing is written
+// What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
 // for a node of another network; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
 // a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
 // decides.
 import {setTimeout as sleep} from 'node:timers/promises'
-import {RetryableError} from '../../service/errors.ts'
-import type {Logger} from '../../service/log.ts'
-import type {EvmSettings} from '../../service/settings.ts'
-import type {BlockRef, ChainCursor, Cursor} from '../cursor.ts'
-import {patience} from '../finality.ts'
-import type {Node} from './node.ts'
+import {RetryableError} from '../service/errors.ts'
+import type {Logger} from '../service/log.ts'
+import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
+import {type FinalitySource, patience} from './finality.ts'
 
-const retryMs = 1000
+/** What is asked of a chain's source before its blocks are. */
+export interface ChainView extends FinalitySource {
+  /** CAIP-2 id of the network that it is on. */
+  network(): Promise<string>
+  /** The block at a height; undefined where it has none. */
+  blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined>
+  /** The hashes at several heights, undefined where it has no block. */
+  hashesAt(heights: number[]): Promise<(string | undefined)[]>
+}
 
-/** Waits until blocks can be streamed from where the cursor stands. */
-export async function resume(node: Node, cursor: ChainCursor, settings: EvmSettings, log: Logger): Promise<void> {
+export interface ResumeOptions {
+  /** CAIP-2 id of the network that must be followed. */
+  network: string
+  /** The settings that decide which network a source is on. */
+  networkSettings: string
+  /** First block to index; absent: the one above the final block at the first start. */
+  startHeight?: number
+  log: Logger
+  retryMs?: number
+}
+
+/** Waits until blocks can be read from where the cursor stands. */
+export async function resume(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<void> {
+  const {log, retryMs = 1000} = options
   let sightings = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
   for (;;) {
     try {
-      const verdict = await look(node, cursor, settings)
+      const verdict = await look(source, cursor, options)
       if (verdict.kind === 'go') return
       sightings = {count: sightings.of === verdict.kind ? sightings.count + 1 : 1, of: verdict.kind}
       if (sightings.count === 1) log.warn({height: verdict.height}, verdict.message)
@@ -41,43 +59,40 @@ type Verdict =
   | {kind: 'rewind' | 'rewind_asked'; height: number; message: string; to: BlockRef}
   | {kind: 'fork_below_final'; height: number; message: string; details: object}
 
-async function look(node: Node, cursor: ChainCursor, settings: EvmSettings): Promise<Verdict> {
-  const network = `eip155:${settings.chainId}`
-  const answered = `eip155:${await node.chainId()}`
+async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<Verdict> {
+  const {network, networkSettings} = options
+  const answered = await source.network()
   if (answered !== network) {
-    throw new RetryableError(
-      `the node is on ${answered}, expected ${network}; check ${cursor.chain}_RPC_URL and ${cursor.chain}_CHAIN_ID`,
-    )
+    throw new RetryableError(`the node is on ${answered}, expected ${network}; check ${networkSettings}`)
   }
   const at = await cursor.read()
-  if (!at) return startFollowing(node, cursor, settings, network)
+  if (!at) return startFollowing(source, cursor, options)
   if (at.network !== network) {
     throw new RetryableError(`this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
   }
-  if (at.rewindTo !== null) return rewindAsAsked(node, cursor, at.rewindTo)
+  if (at.rewindTo !== null) return rewindAsAsked(source, cursor, at.rewindTo)
   if (at.halted) {
     const message = `${cursor.chain} is halted: decide by sluice incident list, then sluice chain rewind or resume`
     return {kind: 'halted', height: at.finalHeight, message}
   }
-  return compare(node, cursor, at)
+  return compare(source, cursor, at)
 }
 
-// The first start: everything above the node's final block, or from the height that was set, is read.
+// The first start: everything above the final block, or from the height that was set, is read.
 async function startFollowing(
-  node: Node,
+  source: ChainView,
   cursor: ChainCursor,
-  settings: EvmSettings,
-  network: string,
+  {network, startHeight}: ResumeOptions,
 ): Promise<Verdict> {
-  const {startHeight} = settings
-  const anchor = await node.block(startHeight === undefined ? 'finalized' : Math.max(startHeight - 1, 0))
-  if (!anchor) throw new RetryableError(`the node has no block to start from (${startHeight ?? 'finalized'})`)
+  const height = startHeight === undefined ? (await source.finalBlock())?.height : Math.max(startHeight - 1, 0)
+  const anchor = height === undefined ? undefined : await source.blockAt(height)
+  if (!anchor) throw new RetryableError(`the node has no block to start from (${height ?? 'final'})`)
   await cursor.anchor(network, anchor.height, anchor.hash, anchor.time)
   return {kind: 'go'}
 }
 
-async function rewindAsAsked(node: Node, cursor: ChainCursor, height: number): Promise<Verdict> {
-  const block = await node.block(height)
+async function rewindAsAsked(source: ChainView, cursor: ChainCursor, height: number): Promise<Verdict> {
+  const block = await source.blockAt(height)
   if (!block) throw new RetryableError(`asked to rewind to ${height}, and the node has no such block`)
   const ours = await cursor.hashAt(height)
   if (ours !== undefined && ours !== block.hash) {
@@ -89,12 +104,12 @@ async function rewindAsAsked(node: Node, cursor: ChainCursor, height: number): P
 }
 
 /** Compares our blocks with the node's, from the head down. */
-async function compare(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
+async function compare(source: ChainView, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
   const rollbackHeight = await cursor.rollbackHeight()
   const lowest = Math.max(rollbackHeight, at.finalHeight) // the store can, and may, undo what is above
-  const fork = await commonBlock(node, await cursor.blocksFrom(Math.min(rollbackHeight, at.finalHeight)))
+  const fork = await commonBlock(source, await cursor.blocksFrom(Math.min(rollbackHeight, at.finalHeight)))
   if (fork && fork.height >= lowest) return {kind: 'go'}
-  if (!(await node.block(lowest))) {
+  if (!(await source.blockAt(lowest))) {
     const message = `the node is behind: it has no block ${lowest}; waiting for it`
     return {kind: 'behind', height: lowest, message}
   }
@@ -102,26 +117,26 @@ async function compare(node: Node, cursor: ChainCursor, at: Cursor): Promise<Ver
     const message = `a reorganisation goes below the rollback horizon, to ${fork.height}; rewinding if it stays`
     return {kind: 'rewind', height: fork.height, message, to: fork}
   }
-  return forkBelowFinal(node, cursor, at)
+  return forkBelowFinal(source, cursor, at)
 }
 
 /** The newest of our blocks that the node has too. */
-async function commonBlock(node: Node, ours: BlockRef[]): Promise<BlockRef | undefined> {
+async function commonBlock(source: ChainView, ours: BlockRef[]): Promise<BlockRef | undefined> {
   for (let from = 0; from < ours.length; from += 100) {
     const part = ours.slice(from, from + 100)
-    const theirs = await node.hashes(part.map(block => block.height))
+    const theirs = await source.hashesAt(part.map(block => block.height))
     const found = part.findIndex((block, i) => block.hash === theirs[i])
     if (found >= 0) return part[found]
   }
 }
 
-async function forkBelowFinal(node: Node, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
-  const theirs = await node.block(at.finalHeight)
+async function forkBelowFinal(source: ChainView, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
+  const theirs = await source.blockAt(at.finalHeight)
   if (theirs?.hash === at.finalHash) {
     const message = 'the node answers now with our blocks and now with others; waiting for it to agree with itself'
     return {kind: 'behind', height: at.finalHeight, message}
   }
-  const common = await commonBlock(node, await cursor.blocksFrom(0))
+  const common = await commonBlock(source, await cursor.blocksFrom(0))
   const details = {
     final_height: at.finalHeight,
     our_hash: at.finalHash,

@@ -1,0 +1,80 @@
+// The addresses that are watched, as they become so. Promises: one that was committed is handed on at once, by a notification of the
+// database; should that be lost, within a minute, or when the connection is made anew.
+import type pg from 'pg'
+import type {ChainCode} from '../../chains/registry.ts'
+import {lockConnection} from '../../db/pool.ts'
+
+const readAgainMs = 60_000
+
+export class AddressFeed {
+  private readonly db: pg.Pool
+  private readonly url: string
+  private readonly chain: ChainCode
+  private readonly taken = new Set<string>()
+  private readonly added = new Set<string>()
+  private connection: pg.Client | undefined
+  private readAt = 0
+  private wake = () => {}
+
+  constructor(db: pg.Pool, url: string, chain: ChainCode) {
+    this.db = db
+    this.url = url
+    this.chain = chain
+  }
+
+  /** All that were not taken before. */
+  async take(): Promise<string[]> {
+    if (!this.connection) await this.listen()
+    if (Date.now() - this.readAt > readAgainMs) await this.readAll()
+    const fresh = [...this.added].filter(address => !this.taken.has(address))
+    this.added.clear()
+    for (const address of fresh) this.taken.add(address)
+    return fresh
+  }
+
+  /** Resolves when there may be something to take. */
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise(resolve => {
+      this.wake = resolve
+      if (this.added.size || signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve(), {once: true})
+    })
+  }
+
+  async close(): Promise<void> {
+    const {connection} = this
+    this.connection = undefined
+    await connection?.end().catch(() => {})
+  }
+
+  private async listen(): Promise<void> {
+    const connection = lockConnection(this.url, `indexer-${this.chain}-addresses`)
+    const lost = () => {
+      if (this.connection === connection) this.connection = undefined
+    }
+    connection.on('error', lost)
+    connection.on('end', lost)
+    connection.on('notification', ({payload}) => {
+      if (payload) this.added.add(payload)
+      this.wake()
+    })
+    try {
+      await connection.connect()
+      await connection.query('listen address_added')
+    } catch (error) {
+      await connection.end().catch(() => {})
+      throw error
+    }
+    this.connection = connection
+    this.readAt = 0
+  }
+
+  private async readAll(): Promise<void> {
+    const readAt = Date.now()
+    const {rows} = await this.db.query<{address: string}>('select address from app.address where chain = $1', [
+      this.chain,
+    ])
+    for (const {address} of rows) if (!this.taken.has(address)) this.added.add(address)
+    this.readAt = readAt
+  }
+}

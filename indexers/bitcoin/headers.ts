@@ -1,0 +1,42 @@
+// The chain of headers that one source shows, held in memory. Promises: every header has the proof of work that it claims, and links to the
+// one below it, down to a block that is in the database.
+import {type BlockHeader, MalformedError} from '../../service/bitcoin/block.ts'
+import type {BlockRef} from '../cursor.ts'
+
+export class HeaderChain {
+  /** The block below the lowest header. */
+  readonly base: BlockRef
+  private readonly headers: BlockHeader[] = []
+
+  constructor(base: BlockRef) {
+    this.base = base
+  }
+
+  get top(): BlockRef {
+    return {height: this.base.height + this.headers.length, hash: this.headers.at(-1)?.hash ?? this.base.hash}
+  }
+
+  /** Undefined for the base, and where it has none. */
+  at(height: number): BlockHeader | undefined {
+    return this.headers[height - this.base.height - 1]
+  }
+
+  hashAt(height: number): string | undefined {
+    return height === this.base.height ? this.base.hash : this.at(height)?.hash
+  }
+
+  /** Headers that follow on the top one. Throws MalformedError where they do not link to each other; false if the first does not link. */
+  extend(headers: BlockHeader[]): boolean {
+    if (headers[0]?.parentHash !== this.top.hash) return false
+    for (let i = 1; i < headers.length; i++) {
+      if (headers[i]!.parentHash !== headers[i - 1]!.hash) throw new MalformedError('headers do not link to each other')
+    }
+    this.headers.push(...headers)
+    return true
+  }
+
+  /** Forgets what is above a height. */
+  cut(height: number): void {
+    this.headers.length = height - this.base.height
+  }
+}

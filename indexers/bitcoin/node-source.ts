@@ -1,0 +1,171 @@
+// Bitcoin as a bitcoind of the operator's shows it: whole blocks, and the mempool. Promises: the hash and the merkle root of every block are
+// computed from its bytes; which of its outputs are to us is decided in SQL, so any number of addresses can be watched.
+import type pg from 'pg'
+import {z} from 'zod'
+import {type Block, parseBlock, parseHeader, parseTransaction} from '../../service/bitcoin/block.ts'
+import {type Bitcoind, RpcError} from '../../service/bitcoin/rpc.ts'
+import type {AddressFormat} from '../../service/bitcoin/script.ts'
+import {RetryableError} from '../../service/errors.ts'
+import type {BlockRef} from '../cursor.ts'
+import type {ChainSource} from '../follow.ts'
+import type {ReadBlock} from '../match.ts'
+import {caip2} from './network.ts'
+import {candidatesOf, type KnownTransaction, readBlock, senderInWitness, unknownSender} from './read-block.ts'
+import type {UnminedSource} from './unmined.ts'
+
+const Hash = z.string().regex(/^[0-9a-f]{64}$/)
+const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
+const Info = z.object({blocks: z.int().min(0), bestblockhash: Hash})
+
+/** Blocks are handed over until they hold so many outputs, and fetched ahead until so many blocks wait. */
+const outputsPerCall = 20_000
+const blocksAhead = 24
+const matchAgainMs = 30_000
+
+export interface NodeSourceOptions {
+  node: Bitcoind
+  db: pg.Pool
+  format: AddressFormat
+  confirmations: number
+}
+
+export class NodeSource implements ChainSource, UnminedSource {
+  private readonly options: NodeSourceOptions
+  readonly confirmations: number
+  /** Blocks that are being fetched, or were and not handed over yet, by hash. */
+  private readonly ahead = new Map<string, Promise<Block>>()
+  /** Whom each unmined transaction pays, and the transaction where that is us. */
+  private readonly mempool = new Map<string, {recipients: string[]; ours?: KnownTransaction}>()
+  private matchedAllAt = 0
+
+  constructor(options: NodeSourceOptions) {
+    this.options = options
+    this.confirmations = options.confirmations
+  }
+
+  async network(): Promise<string> {
+    return caip2(await this.options.node.call('getblockhash', [0], Hash))
+  }
+
+  async head(): Promise<BlockRef> {
+    const {blocks: height, bestblockhash: hash} = await this.options.node.call('getblockchaininfo', [], Info)
+    return {height, hash}
+  }
+
+  async finalBlock(): Promise<BlockRef | undefined> {
+    const {height} = await this.head()
+    const final = Math.max(height - this.confirmations + 1, 0)
+    const hash = await this.hashAt(final)
+    return hash === undefined ? undefined : {height: final, hash}
+  }
+
+  async blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined> {
+    const hash = await this.hashAt(height)
+    if (hash === undefined) return
+    const hex = await this.options.node.call('getblockheader', [hash, false], Hex)
+    const header = parseHeader(Buffer.from(hex, 'hex'))
+    if (header.hash === hash) return {height, hash, time: header.time}
+    throw new RetryableError(`the node answered with another block than ${hash}`)
+  }
+
+  async hashAt(height: number): Promise<string | undefined> {
+    return (await this.hashesAt([height]))[0]
+  }
+
+  async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
+    const calls = heights.map(height => ({method: 'getblockhash', params: [height]}))
+    const answers = await this.options.node.batch(calls, Hash)
+    return answers.map(answer => (answer instanceof RpcError ? undefined : answer))
+  }
+
+  async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {
+    const asked = await this.hashesAt(Array.from({length: limit}, (_, i) => height + 1 + i))
+    const end = asked.indexOf(undefined)
+    const hashes = (end < 0 ? asked : asked.slice(0, end)) as string[]
+    for (const hash of this.ahead.keys()) if (!hashes.includes(hash)) this.ahead.delete(hash)
+    const read: ReadBlock[] = []
+    for (let outputs = 0; read.length < hashes.length && outputs < outputsPerCall; ) {
+      this.fetchAhead(hashes.slice(read.length))
+      const hash = hashes[read.length]!
+      const {header, transactions} = await this.ahead.get(hash)!
+      this.ahead.delete(hash)
+      const known = transactions.map(transaction => {
+        outputs += transaction.outputs.length
+        return {transaction, sender: senderInWitness(transaction, this.options.format) ?? unknownSender}
+      })
+      read.push(readBlock(height + 1 + read.length, header, known, this.options.format))
+    }
+    this.fetchAhead(hashes.slice(read.length))
+    return read
+  }
+
+  private fetchAhead(hashes: string[]): void {
+    for (const hash of hashes.slice(0, blocksAhead)) {
+      if (this.ahead.has(hash)) continue
+      const block = this.fetchBlock(hash)
+      this.ahead.set(hash, block)
+      block.catch(() => this.ahead.delete(hash)) // who waits for it hears of it; else it is asked for again
+    }
+  }
+
+  private async fetchBlock(hash: string): Promise<Block> {
+    const block = parseBlock(await this.options.node.rawBlock(hash))
+    if (block.header.hash === hash) return block
+    throw new RetryableError(`the node answered with another block than ${hash}`)
+  }
+
+  async unmined(): Promise<KnownTransaction[]> {
+    const txids = new Set(await this.options.node.call('getrawmempool', [], z.array(Hash)))
+    for (const txid of this.mempool.keys()) if (!txids.has(txid)) this.mempool.delete(txid)
+    const fresh = await this.fetchUnmined([...txids].filter(txid => !this.mempool.has(txid)))
+    for (const one of fresh) {
+      const recipients = candidatesOf(one, this.options.format).map(({recipientKey}) => recipientKey)
+      this.mempool.set(one.transaction.txid, {recipients})
+    }
+    await this.match(fresh)
+    if (Date.now() - this.matchedAllAt > matchAgainMs) await this.matchAgain()
+    return [...this.mempool.values()].flatMap(({ours}) => ours ?? [])
+  }
+
+  /** Those that are in the mempool still. */
+  private async fetchUnmined(txids: string[]): Promise<KnownTransaction[]> {
+    const calls = txids.map(txid => ({method: 'getrawtransaction', params: [txid, false]}))
+    const answers = await this.options.node.batch(calls, Hex)
+    return answers.flatMap((raw, i) => {
+      if (raw instanceof RpcError) return []
+      const transaction = parseTransaction(Buffer.from(raw, 'hex'))
+      if (transaction.txid !== txids[i])
+        throw new RetryableError(`the node answered with another transaction than ${txids[i]}`)
+      return [{transaction, raw, sender: senderInWitness(transaction, this.options.format) ?? unknownSender}]
+    })
+  }
+
+  /** Keeps those that pay to addresses of ours. */
+  private async match(transactions: KnownTransaction[]): Promise<void> {
+    const ours = await this.addressesOfOurs(
+      transactions.flatMap(({transaction}) => this.mempool.get(transaction.txid)!.recipients),
+    )
+    for (const one of transactions) {
+      const entry = this.mempool.get(one.transaction.txid)!
+      if (entry.recipients.some(address => ours.has(address))) entry.ours = one
+    }
+  }
+
+  /** An address may have been handed out after a payment to it was seen. */
+  private async matchAgain(): Promise<void> {
+    this.matchedAllAt = Date.now()
+    const others = [...this.mempool].filter(([, {ours}]) => !ours)
+    const ours = await this.addressesOfOurs(others.flatMap(([, {recipients}]) => recipients))
+    const found = others.filter(([, {recipients}]) => recipients.some(address => ours.has(address)))
+    await this.match(await this.fetchUnmined(found.map(([txid]) => txid)))
+  }
+
+  private async addressesOfOurs(addresses: string[]): Promise<Set<string>> {
+    if (!addresses.length) return new Set()
+    const {rows} = await this.options.db.query<{address: string}>(
+      'select match_key as address from app.address where chain = $1 and match_key = any($2)',
+      ['BTC', addresses],
+    )
+    return new Set(rows.map(({address}) => address))
+  }
+}

@@ -1,0 +1,65 @@
+// What in a Bitcoin block, or in a transaction that is in none yet, concerns addresses: which outputs pay to which, and what was spent.
+import {type BlockHeader, isCoinbase, type Transaction} from '../../service/bitcoin/block.ts'
+import {type AddressFormat, addressOfScript, keyAddress} from '../../service/bitcoin/script.ts'
+import type {Candidate, ReadBlock, SpendingTransaction} from '../match.ts'
+
+/** A transaction, and whose address paid it, as far as that is known. */
+export interface KnownTransaction {
+  transaction: Transaction
+  sender: string
+  /** In hex, where it may be needed again. */
+  raw?: string
+}
+
+/** What stands for the sender of new coins, and for one that cannot be told. */
+export const coinbaseSender = 'coinbase'
+export const unknownSender = 'unknown'
+
+export function readBlock(
+  height: number,
+  header: BlockHeader,
+  known: KnownTransaction[],
+  format: AddressFormat,
+): ReadBlock {
+  const {hash, parentHash, time} = header
+  return {
+    height,
+    hash,
+    parentHash,
+    time,
+    candidates: known.flatMap(one => candidatesOf(one, format)),
+    sent: [],
+    spends: known.map(spendingOf),
+    assertComplete() {},
+  }
+}
+
+/** Every output that has an address and a value. */
+export function candidatesOf(
+  {transaction: {txid, outputs}, sender}: KnownTransaction,
+  format: AddressFormat,
+): Candidate[] {
+  const found: Candidate[] = []
+  for (let outputIndex = 0; outputIndex < outputs.length; outputIndex++) {
+    const {script, value: amount} = outputs[outputIndex]!
+    const recipientKey = amount > 0n ? addressOfScript(script, format) : undefined
+    if (recipientKey) found.push({txid, outputIndex, token: 'BTC', amount, sender, recipientKey})
+  }
+  return found
+}
+
+function spendingOf({transaction: {txid, inputs, outputs}, raw}: KnownTransaction): SpendingTransaction {
+  let outputSum = 0n
+  for (const {value} of outputs) outputSum += value
+  return {txid, outpoints: inputs.map(({outpoint}) => outpoint), outputSum, raw}
+}
+
+/** As far as the transaction itself tells; undefined where its parent would have to be asked. (No id covers witnesses: believe the parent more.) */
+export function senderInWitness(transaction: Transaction, format: AddressFormat): string | undefined {
+  if (isCoinbase(transaction)) return coinbaseSender
+  const {scriptSig, witness} = transaction.inputs[0]!
+  const [signature, key] = witness
+  const isKey = key?.length === 33 && (key[0] === 2 || key[0] === 3)
+  const isKeyHash = scriptSig.length === 0 && witness.length === 2 && isKey && signature![0] === 0x30 // as DER begins
+  if (isKeyHash) return keyAddress(key, format)
+}

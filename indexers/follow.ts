@@ -1,0 +1,215 @@
+// Follows a chain whose blocks a source hands over: one short loop from any ChainSource into the store. Solana and Tron come through here, too.
+//
+// Invariants, for every source that lags, repeats itself, answers with nothing, fails, mixes forks, or is another network:
+//   1. `kept` mirrors the store: the newest block that it cannot undo, then those that it can. On any error it is forgotten and read again,
+//      so whether a commit happened is always read from the store.
+//   2. A block is written only if it links to the block before it, down to the block where following began. (So each round compares what is
+//      stored with the source: the head by its hash, or by the link of the block above it.)
+//   3. Blocks are taken out and their replacements put in by one transaction, and a replacement ends no lower than what it replaces.
+//   4. A block that is final stays. A fork without it, another network, or a fork deeper than the store can undo: nothing is written, and a
+//      repeated sighting ends the loop. Then resume.ts judges, at the next start.
+//   5. What the source learns late of a block is written where that block stands, in the same order, final or not. What was there before is
+//      written again in the same transaction, which makes no event.
+// Final blocks are named beside this, by one rule for all chains (finality.ts); the head, its age and reorganisations stand in chain.cursor.
+import assert from 'node:assert/strict'
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {Store} from '@subsquid/typeorm-store'
+import {RetryableError} from '../service/errors.ts'
+import type {Logger} from '../service/log.ts'
+import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
+import {patience} from './finality.ts'
+import type {ReadBlock} from './match.ts'
+import type {ChainView} from './resume.ts'
+import type {ChainDatabase} from './store.ts'
+
+/** All that a chain has to offer to be followed. Every call settles within a timeout of its own; any answer may be stale or wrong. */
+export interface ChainSource extends ChainView {
+  /** The newest block. */
+  head(): Promise<BlockRef>
+  /** Up to `limit` blocks above a height, ascending, each linked to the one before. Heights may have holes. */
+  blocksAbove(height: number, limit: number): Promise<ReadBlock[]>
+  /** Resolves when it may be worth looking again. The loop looks now and then by itself, too. */
+  changed?(signal: AbortSignal): Promise<void>
+  /** The lowest of the blocks given before of which the source knows more now; each is named once. */
+  takeRevised?(): number | undefined
+}
+
+/** What the source shows cannot be followed. One sighting proves nothing: a node that lags looks the same. */
+export class CannotFollow extends RetryableError {
+  override name = 'CannotFollow'
+}
+
+export interface FollowOptions {
+  database: ChainDatabase
+  cursor: ChainCursor
+  source: ChainSource
+  /** What `source.network()` must answer. */
+  network: string
+  write: (store: Store, blocks: ReadBlock[]) => Promise<void>
+  log: Logger
+  /** How often the source is asked where it does not say that something changed. */
+  pollMs: number
+  retryMs?: number
+  /** Blocks per transaction, at most 199. */
+  batch?: number
+  /** The store can undo this many blocks below the source's head, or all that are not final where those are fewer. */
+  horizon?: number
+}
+
+/** With more new blocks than this that can be undone in one call, the store keeps only some of their rows. */
+const storeLimit = 199
+
+/** Follows the chain until the signal. Rejects with what `patience` rounds in a row could not follow. */
+export async function follow(options: FollowOptions, signal: AbortSignal): Promise<void> {
+  const {source, log, pollMs, retryMs = 1000} = options
+  const follower = new Follower(options)
+  for (let sightings = 0; !signal.aborted; ) {
+    const over = new AbortController()
+    const changed = source.changed?.(AbortSignal.any([signal, over.signal])) // asked for before looking, so that nothing is missed between
+    try {
+      const moved = await follower.round()
+      sightings = 0
+      if (!moved) await Promise.race([sleep(pollMs, undefined, {signal: over.signal}), ...(changed ? [changed] : [])])
+    } catch (error) {
+      if (error instanceof CannotFollow && ++sightings >= patience) throw error
+      log.warn({error: (error as Error).message}, 'could not follow the chain; trying again')
+      await follower.forget()
+      await sleep(retryMs)
+    } finally {
+      over.abort()
+    }
+  }
+  await follower.forget()
+}
+
+export class Follower {
+  private readonly options: FollowOptions
+  private kept: BlockRef[] = []
+  /** From this height on, blocks are to be written again; it outlives errors. */
+  private revised = Number.POSITIVE_INFINITY
+
+  constructor(options: FollowOptions) {
+    this.options = options
+  }
+
+  /** Undefined until the store was read. */
+  get tip(): BlockRef | undefined {
+    return this.kept.at(-1)
+  }
+
+  async forget(): Promise<void> {
+    this.kept = []
+    await this.options.database.disconnect().catch(() => {})
+  }
+
+  /** One look at the source and at most one transaction. True if there may be more to do at once. */
+  async round(): Promise<boolean> {
+    const {source, cursor} = this.options
+    if (!this.kept.length) await this.connect()
+    const head = await source.head()
+    this.revised = Math.min(this.revised, source.takeRevised?.() ?? Number.POSITIVE_INFINITY)
+    const at = await cursor.read()
+    assert(at, 'a chain is anchored before it is followed')
+    if (this.revised <= this.kept[0]!.height) return this.writeLate(this.revised)
+
+    const {base, blocks} = await this.next(head)
+    const next = [...this.kept.slice(0, base + 1), ...blocks.map(ref)]
+    if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false // invariant 3
+    this.assertFollows(next, at)
+    await this.write(base, next, Math.max(at.finalHeight, head.height - (this.options.horizon ?? 100)), blocks)
+    this.revised = Number.POSITIVE_INFINITY
+    return true
+  }
+
+  private async connect(): Promise<void> {
+    const {database, source, network} = this.options
+    const answered = await source.network()
+    if (answered !== network) throw new CannotFollow(`the node is on ${answered}, expected ${network}`)
+    await database.disconnect()
+    const {height, hash, top} = await database.connect()
+    this.kept = [{height, hash}, ...top.map(ref)]
+  }
+
+  /** What the source has above the newest of our blocks that it has, too, and which is not to be written again: its index in `kept`. */
+  private async next(head: BlockRef): Promise<{base: number; blocks: ReadBlock[]}> {
+    const {source, batch = 100} = this.options
+    const base = this.kept.length - 1
+    const tip = this.tip!
+    if (this.revised <= tip.height)
+      return this.replacement(this.kept.findLastIndex(({height}) => height < this.revised))
+    if (head.height < tip.height || (head.height === tip.height && head.hash === tip.hash)) return {base, blocks: []} // it may lag
+    if (head.height === tip.height) return this.replacement(base)
+    const blocks = await source.blocksAbove(tip.height, Math.min(batch, storeLimit))
+    if (blocks.length && blocks[0]!.parentHash !== tip.hash) return this.replacement(base)
+    return {base, blocks: linked(tip, blocks)}
+  }
+
+  /** As much as is needed to replace what we have above the newest block, `highest` or one below it, that is on the source's chain. */
+  private async replacement(highest: number): Promise<{base: number; blocks: ReadBlock[]}> {
+    const {source} = this.options
+    const theirs = await source.hashesAt(this.kept.slice(0, highest + 1).map(({height}) => height))
+    const base = this.kept.findLastIndex(({hash}, i) => i <= highest && theirs[i] === hash)
+    if (base < 0)
+      throw new CannotFollow(`block ${this.kept[0]!.height} (${this.kept[0]!.hash}) is not on the node's chain`)
+    const blocks: ReadBlock[] = []
+    while (blocks.length < storeLimit && (blocks.at(-1)?.height ?? -1) < this.tip!.height) {
+      const more = await source.blocksAbove((blocks.at(-1) ?? this.kept[base]!).height, storeLimit - blocks.length)
+      if (!more.length) break
+      blocks.push(...more)
+    }
+    return {base, blocks: linked(this.kept[base]!, blocks)}
+  }
+
+  private assertFollows(next: BlockRef[], at: Cursor): void {
+    if (at.finalHeight < next[0]!.height || next.some(({hash}) => hash === at.finalHash)) return
+    throw new CannotFollow(`final block ${at.finalHeight} (${at.finalHash}) is not on the node's chain`)
+  }
+
+  private async write(base: number, next: BlockRef[], settledHeight: number, blocks: ReadBlock[]): Promise<void> {
+    const settled = Math.max(
+      0,
+      next.findLastIndex(({height}) => height <= settledHeight),
+    )
+    assert(linked(next[base]!, blocks).length === blocks.length && blocks.length <= storeLimit)
+    await this.options.database.transactHot2(
+      {baseHead: next[base]!, newBlocks: blocks.map(ref), finalizedHead: ref(next[settled]!)},
+      (store, from, to) => this.options.write(store, blocks.slice(from, to)),
+    )
+    this.kept = next.slice(settled)
+  }
+
+  /** Blocks that the store cannot undo are taken out and put in again, with what is known of them now. */
+  private async writeLate(from: number): Promise<boolean> {
+    const {database, cursor, source, write} = this.options
+    const settled = this.kept[0]!.height
+    const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= settled).reverse() // older ones were forgotten
+    const [base, ...stored] = ours.slice(
+      Math.max(
+        0,
+        ours.findLastIndex(({height}) => height < from),
+      ),
+    )
+    const blocks = await source.blocksAbove(base!.height, Math.min(stored.length, storeLimit))
+    if (stored.length && !blocks.length) throw new RetryableError(`the node has no block above ${base!.height}`)
+    const same = linked(base!, blocks).filter(({hash}, i) => hash === stored[i]?.hash)
+    if (stored.length && !same.length)
+      throw new CannotFollow(`block ${stored[0]!.height} (${stored[0]!.hash}) is not on the node's chain`)
+    await database.replace(
+      same.map(({height}) => height),
+      store => write(store, same),
+    )
+    this.revised = (same.at(-1) ?? base!).height + 1
+    return true
+  }
+}
+
+/** The leading blocks that form one chain on top of `base`. */
+function linked(base: BlockRef, blocks: ReadBlock[]): ReadBlock[] {
+  const parents = [base, ...blocks]
+  const broken = blocks.findIndex(
+    (block, i) => block.parentHash !== parents[i]!.hash || block.height <= parents[i]!.height,
+  )
+  return broken < 0 ? blocks : blocks.slice(0, broken)
+}
+
+const ref = ({height, hash}: BlockRef): BlockRef => ({height, hash})
