@@ -273,19 +273,21 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   await world.db.rows('alter table custody.address disable trigger all')
   await world.db.rows('delete from custody.address where derivation_index > 40')
   await world.db.rows('delete from app.address where merchant_id = $1', [taken.id])
-  await world.db.rows('update custody.address set taken_at = null, merchant_id = null where address = $1', [
-    taken.address,
+  await world.db.rows('update custody.address set taken_at = null, merchant_id = null where address = any($1)', [
+    [taken.address, taken.bitcoin],
   ])
   await world.db.rows('alter table custody.address enable trigger all')
 
   await world.start()
-  const states = await world.db.rows<{retired: boolean; count: number}>(
-    `select retired_at is not null as retired, count(*)::int as count from custody.address
-     where purpose = 'deposit' and taken_at is null group by 1 order by 1`,
+  const states = await world.db.rows<{family: string; retired: boolean; count: number}>(
+    `select family, retired_at is not null as retired, count(*)::int as count from custody.address
+     where purpose = 'deposit' and taken_at is null group by 1, 2 order by 1, 2`,
   )
   expect(states).toEqual([
-    {retired: false, count: 40},
-    {retired: true, count: 41},
+    {family: 'bitcoin', retired: false, count: 40},
+    {family: 'bitcoin', retired: true, count: 41},
+    {family: 'evm', retired: false, count: 40},
+    {family: 'evm', retired: true, count: 41},
   ])
   const next = await world.merchant()
   const [known] = await world.db.rows<{at: Date | null}>(
@@ -313,7 +315,7 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   expect(halted).toMatchObject({halted: true})
   await killCustody(world.custody)
   await world.start() // once is enough
-  expect((await world.db.rows('select from custody.address where retired_at is not null')).length).toBe(41)
+  expect((await world.db.rows('select from custody.address where retired_at is not null')).length).toBe(2 * 41)
   await world.close()
 }, 60_000)
 

@@ -4,6 +4,7 @@ import {mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {getAddress} from 'viem'
+import {chains} from '../../chains/registry.ts'
 import {ChainWriter, hashOf} from './chain-writer.ts'
 import {type CustodyProcess, killCustody, startCustody} from './custody.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
@@ -13,6 +14,7 @@ import {until} from './until.ts'
 export const junk = 'test test test test test test test test test test test junk'
 const passphrase = 'correct horse'
 const poolSize = 40
+const familyCount = new Set(chains.map(({family}) => family)).size
 
 /** The seed file of `junk`, with a passphrase that is cheap to try. */
 const seed = {
@@ -35,9 +37,11 @@ const seed = {
 
 export interface Merchant {
   id: string
-  /** Its one deposit address. */
+  /** Its one deposit address on EVM chains. */
   address: string
   payoutAddress: string
+  /** Its one deposit address on Bitcoin. */
+  bitcoin: string
 }
 
 let number = 0
@@ -66,7 +70,9 @@ export class CustodyWorld {
     writeFileSync(path.join(home, 'custody', 'seed.json'), JSON.stringify(seed))
     const world = new CustodyWorld(db, await ChainWriter.open(db, 'ETH'), home, settings)
     await world.start()
-    const [row] = await db.rows<{address: string}>(`select address from custody.address where purpose = 'treasury'`)
+    const [row] = await db.rows<{address: string}>(
+      `select address from custody.address where family = 'evm' and purpose = 'treasury'`,
+    )
     world.treasury = row!.address
     return world
   }
@@ -85,27 +91,30 @@ export class CustodyWorld {
   /** Waits until the pool is full, so that custody has nothing to do by itself. */
   async filled(): Promise<void> {
     const free = `select from custody.address where purpose = 'deposit' and taken_at is null and retired_at is null`
-    const isFull = async () => (await this.db.rows(free)).length === poolSize
+    const isFull = async () => (await this.db.rows(free)).length === familyCount * poolSize
     await until(isFull, {timeoutMs: 10_000, what: 'the pool to be full'})
   }
 
   /** A merchant with a user, whose address comes from custody, and a payout address, which is whitelisted unless told. */
   async merchant({whitelisted = true} = {}): Promise<Merchant> {
-    const id = await makeMerchant(this.db, ['ETH', 'POLYGON'])
+    const id = await makeMerchant(this.db, ['ETH', 'POLYGON', 'BTC'])
     const [user] = await this.db.rows<{id: string}>(
       `insert into app.user (merchant_id, external_ref) values ($1, 'one') returning id`,
       [id],
     )
-    await this.db.rows(`select app.take_address($1, $2, 'evm')`, [id, user!.id])
+    for (const family of ['evm', 'bitcoin'])
+      await this.db.rows('select app.take_address($1, $2, $3)', [id, user!.id, family])
     await this.db.rows('update app.address set is_provisioned = true where user_id = $1', [user!.id])
-    const [taken] = await this.db.rows<{address: string}>('select address from app.address where user_id = $1', [
-      user!.id,
-    ])
+    const taken = await this.db.rows<{chain: string; address: string}>(
+      'select chain, address from app.address where user_id = $1',
+      [user!.id],
+    )
+    const addressOn = (chain: string) => taken.find(row => row.chain === chain)!.address
     const payoutAddress = newAddress()
     for (const chain of ['ETH', 'POLYGON'])
       await this.db.rows('select app.set_payout_address($1, $2, $3)', [id, chain, payoutAddress])
     if (whitelisted) await this.whitelist(id, payoutAddress)
-    return {id, address: taken!.address, payoutAddress}
+    return {id, address: addressOn('ETH'), payoutAddress, bitcoin: addressOn('BTC')}
   }
 
   async whitelist(merchantId: string | null, address: string, chain = 'ETH', activeIn = '0'): Promise<void> {

@@ -1,0 +1,143 @@
+// What CustodyWorld is, for Bitcoin: a chain of outputs that the test writes, and intents to spend them. For tests of what custody signs.
+import {randomBytes, randomUUID} from 'node:crypto'
+import {address, crypto, initEccLib, networks, script, Transaction} from 'bitcoinjs-lib'
+import * as secp256k1 from 'tiny-secp256k1'
+import {ChainWriter, type TestInclusion} from './chain-writer.ts'
+import {CustodyWorld, type Merchant} from './custody-world.ts'
+
+const network = networks.regtest
+initEccLib(secp256k1) // for P2TR addresses
+
+/** An output of ours that custody may spend. */
+export interface TestOutput {
+  outpoint: string
+  address: string
+  value: bigint
+}
+
+/** What is in the bytes of a transaction, once every signature of it was checked against the output that it spends. */
+export interface Read {
+  txid: string
+  inputs: string[]
+  outputs: [address: string, value: bigint][]
+  fee: bigint
+  vsize: number
+}
+
+export const newTxid = () => randomBytes(32).toString('hex')
+
+const aPoint = () => secp256k1.pointFromScalar(randomBytes(32), true)!.subarray(1)
+
+/** Addresses of others, of each kind that a payout can go to. */
+export const destinations = {
+  p2pkh: () => address.toBase58Check(randomBytes(20), network.pubKeyHash),
+  p2sh: () => address.toBase58Check(randomBytes(20), network.scriptHash),
+  p2wpkh: () => address.toBech32(randomBytes(20), 0, network.bech32),
+  p2wsh: () => address.toBech32(randomBytes(32), 0, network.bech32),
+  p2tr: () => address.toBech32(aPoint(), 1, network.bech32),
+}
+
+export class BitcoinWorld {
+  readonly world: CustodyWorld
+  readonly chain: ChainWriter
+  readonly treasury: string
+  readonly #outputs = new Map<string, TestOutput>()
+
+  private constructor(world: CustodyWorld, chain: ChainWriter, treasury: string) {
+    this.world = world
+    this.chain = chain
+    this.treasury = treasury
+  }
+
+  static async open(settings: Record<string, string> = {}): Promise<BitcoinWorld> {
+    const world = await CustodyWorld.open({BTC_NETWORK: 'regtest', ...settings})
+    const [row] = await world.db.rows<{address: string}>(
+      `select address from custody.address where family = 'bitcoin' and purpose = 'treasury'`,
+    )
+    return new BitcoinWorld(world, await ChainWriter.open(world.db, 'BTC'), row!.address)
+  }
+
+  async close(): Promise<void> {
+    await this.chain.close()
+    await this.world.close()
+  }
+
+  /** A merchant whose Bitcoin payout address is whitelisted. */
+  async merchant(payoutAddress = destinations.p2wpkh()): Promise<Merchant> {
+    const merchant = await this.world.merchant({whitelisted: false})
+    await this.world.db.rows(`select app.set_payout_address($1, 'BTC', $2)`, [merchant.id, payoutAddress])
+    await this.world.whitelist(merchant.id, payoutAddress, 'BTC')
+    return {...merchant, payoutAddress}
+  }
+
+  /** Outputs to an address in one transaction, final unless told. */
+  async outputs(to: string, values: bigint[], {final = true, token = 'BTC'} = {}): Promise<string[]> {
+    const txid = newTxid()
+    const transfers = values.map((amount, outputIndex) => ({txid, outputIndex, token, amount, recipient: to}))
+    await this.chain.write({add: [transfers]})
+    if (final) await this.finalize()
+    return values.map((value, vout) => {
+      const outpoint = `${txid}:${vout}`
+      this.#outputs.set(outpoint, {outpoint, address: to, value})
+      return outpoint
+    })
+  }
+
+  async output(to: string, value: bigint, options?: {final?: boolean; token?: string}): Promise<string> {
+    return (await this.outputs(to, [value], options))[0]!
+  }
+
+  async finalize(): Promise<void> {
+    if (!(await this.chain.finalize(this.chain.head.height))) throw new Error('the head cannot be final')
+  }
+
+  /** A transaction that spends outputs of ours, in a block that is final unless told. */
+  async include(txid: string, outpoints: string[], {final = true} = {}): Promise<void> {
+    const inclusions = outpoints.map((sender, input): TestInclusion => ({txid, input, sender, nonce: 0}))
+    await this.chain.write({add: [{inclusions}]})
+    // No worker stored it, so it is an incident; that is not what is tested here.
+    await this.world.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+    if (final) await this.finalize()
+  }
+
+  /** A payout row as somebody who broke into the database would write it; gross less 1 % by default, swept. */
+  async payout(merchant: Merchant, gross = 100_000n, more: Record<string, unknown> = {}): Promise<string> {
+    const id = randomUUID()
+    const fee = gross / 100n
+    const row = {fee, net: gross - fee, address: merchant.payoutAddress, chain: 'BTC', status: 'swept', ...more}
+    await this.world.db.rows(
+      `insert into app.payout (id, merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first)
+       values ($1, $2, $3, 'BTC', $4, $5, 100, $6, $7, $8, false)`,
+      [id, merchant.id, row.chain, row.status, gross, row.fee, row.net, row.address],
+    )
+    return id
+  }
+
+  /** Checks every signature against the output that it spends, and says what is in the bytes. */
+  read(raw: string): Read {
+    const transaction = Transaction.fromHex(raw)
+    let fee = 0n
+    const inputs = transaction.ins.map((input, index) => {
+      const outpoint = `${Buffer.from(input.hash).reverse().toString('hex')}:${input.index}`
+      const {address: of, value} = this.#outputs.get(outpoint)!
+      const [signature, publicKey] = input.witness as [Uint8Array, Uint8Array]
+      const {data: hash} = address.fromBech32(of)
+      const code = Buffer.from([0x76, 0xa9, 0x14, ...hash, 0x88, 0xac])
+      const decoded = script.signature.decode(signature)
+      const digest = transaction.hashForWitnessV0(index, code, value, decoded.hashType)
+      const isSound =
+        Buffer.from(crypto.hash160(publicKey)).equals(hash) &&
+        decoded.hashType === Transaction.SIGHASH_ALL &&
+        secp256k1.verify(digest, publicKey, decoded.signature) &&
+        input.sequence === 0xfffffffd
+      if (!isSound) throw new Error(`input ${index} is not signed as it should be`)
+      fee += value
+      return outpoint
+    })
+    const outputs = transaction.outs.map(({script, value}): [string, bigint] => {
+      fee -= value
+      return [address.fromOutputScript(script, network), value]
+    })
+    return {txid: transaction.getId(), inputs, outputs, fee, vsize: transaction.virtualSize()}
+  }
+}
