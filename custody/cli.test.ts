@@ -54,7 +54,9 @@ test('init makes the seed once, names the treasury, and shows the phrase only if
   const elsewhere = {SLUICE_HOME: home, ETH_RPC_URL: 'http://127.0.0.1:1'}
   const made = await custody(['init'], elsewhere)
   expect(made).toMatchObject({code: 0, stderr: ''})
-  expect(made.stdout).toMatch(/Made a seed: .*seed\.json\ntreasury {2}0x[0-9a-fA-F]{40}\nKeep a copy/)
+  expect(made.stdout).toMatch(
+    /Made a seed: .*seed\.json\ntreasury {2}0x[0-9a-fA-F]{40} {2}ETH, POLYGON\ntreasury {2}tb1q[0-9a-z]{38} {2}BTC\nKeep a copy/,
+  )
   const again = await custody(['init', '--show-phrase'], elsewhere)
   const phrase = /phrase {4}((\w+ ){23}\w+)/.exec(again.stdout)![1]!
   expect(again.stdout).toContain('There is a seed in')
@@ -80,7 +82,7 @@ test('a backup restores the seed and says how far its journal goes; a changed on
   }
   await world.sign(sweep)
   const file = path.join(outside, 'backup')
-  expect((await custody(['backup', '--to', file])).stdout).toContain('the encrypted seed and 3 entries of the journal')
+  expect((await custody(['backup', '--to', file])).stdout).toContain('the encrypted seed and 5 entries of the journal')
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readFileSync(file, 'utf8')).not.toContain(junk)
   expect(await custody(['backup', '--to', file])).toMatchObject({code: 1, stderr: expect.stringContaining('exists')})
@@ -101,27 +103,32 @@ test('a backup restores the seed and says how far its journal goes; a changed on
   }
 }, 60_000)
 
-test('verify names the addresses that the seed does not give, and fails', async () => {
-  const [{address}] = (await world.db.rows(`select address from custody.address where derivation_index = 7`)) as [
-    {address: string},
-  ]
-  const change = async (to: string) => {
-    await world.db.rows('alter table custody.address disable trigger all')
-    await world.db.rows(`update custody.address set address = $1 where derivation_index = 7 and purpose = 'deposit'`, [
-      to,
+test.each([
+  ['evm', newAddress()],
+  ['bitcoin', 'tb1q6rz28mcfaxtmd6v789l9rrlrusdprr9pqcpvkl'],
+])(
+  'verify names the %s addresses that the seed does not give, and fails',
+  async (family, other) => {
+    const place = `family = '${family}' and derivation_index = 7 and purpose = 'deposit'`
+    const [{address}] = (await world.db.rows(`select address from custody.address where ${place}`)) as [
+      {address: string},
+    ]
+    const change = async (to: string) => {
+      await world.db.rows('alter table custody.address disable trigger all')
+      await world.db.rows(`update custody.address set address = $1 where ${place}`, [to])
+      await world.db.rows('alter table custody.address enable trigger all')
+    }
+    await change(other)
+    const {code, stdout} = await custody(['verify'])
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining(`${family} deposit 7: the database has ${other}, the seed gives ${address}`),
     ])
-    await world.db.rows('alter table custody.address enable trigger all')
-  }
-  const other = newAddress()
-  await change(other)
-  const {code, stdout} = await custody(['verify'])
-  expect([code, stdout]).toEqual([
-    1,
-    expect.stringContaining(`deposit 7: the database has ${other}, the seed gives ${address}`),
-  ])
-  expect(stdout).toMatch(/1 of \d+ addresses do not come from/)
-  await change(address)
-}, 60_000)
+    expect(stdout).toMatch(/1 of \d+ addresses do not come from/)
+    await change(address)
+  },
+  60_000,
+)
 
 // --- reconcile ---
 

@@ -4,13 +4,14 @@
 import path from 'node:path'
 import {Command, CommanderError} from 'commander'
 import pg from 'pg'
+import {chains} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
 import {readService} from '../service/home.ts'
 import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {deriver, families} from './addresses.ts'
 import {readBackup, writeBackup} from './backup.ts'
 import {journalFile, readHeads} from './journal-file.ts'
-import {localKeys} from './keys.ts'
+import {type Family, localKeys} from './keys.ts'
 import {reconcile} from './reconcile.ts'
 import {
   createSeed,
@@ -81,7 +82,8 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
   console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
   const derive = deriver(await localKeys(phrase), settings.chains)
-  for (const family of families) console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}`)
+  for (const family of families)
+    console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
   if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
     console.log(`Its passphrase lies beside it, in ${passphraseFile(home)}: for local chains only.`)
   if (showPhrase) console.log(`phrase    ${phrase}`)
@@ -132,6 +134,11 @@ async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => 
   } finally {
     await client.end()
   }
+}
+
+function chainsOf(family: Family): string {
+  const codes = chains.filter(chain => chain.family === family).map(({code}) => code)
+  return codes.join(', ')
 }
 
 function count(number: number, one: string, many: string): string {
