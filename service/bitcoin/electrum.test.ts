@@ -3,14 +3,16 @@ import {mkdtemp, rm, writeFile} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {pino} from 'pino'
-import {afterEach, describe, expect, test, vi} from 'vitest'
+import {afterAll, afterEach, beforeAll, describe, expect, test, vi} from 'vitest'
 import {z} from 'zod'
+import {regtestGenesis, startBitcoin, type TestBitcoin} from '../../test/support/bitcoin.ts'
 import {selfSigned} from '../../test/support/certificate.ts'
 import {faults, LyingElectrum} from '../../test/support/lying-electrum.ts'
 import type {Behaviour} from '../../test/support/rpc-proxy.ts'
 import {until} from '../../test/support/until.ts'
 import {RetryableError} from '../errors.ts'
 import {Electrum, ElectrumError} from './electrum.ts'
+import {scripthashOf, scriptOfAddress} from './script.ts'
 
 const header = `${'01'.repeat(79)}00`
 const sha256 = (data: Uint8Array | string) => createHash('sha256').update(data).digest()
@@ -48,7 +50,7 @@ async function startServer(tls?: {key: string; cert: string}) {
   return Object.assign(server, {statuses, set})
 }
 
-function connect(urls: string | string[], options: {ca?: string; timeoutMs?: number} = {}) {
+function connect(urls: string | string[], options: {ca?: string; timeoutMs?: number; genesis?: string} = {}) {
   const lines: {msg: string; reason?: string}[] = []
   const log = pino({}, {write: line => lines.push(JSON.parse(line))})
   const electrum = new Electrum({urls: [urls].flat(), genesis, log, ...options})
@@ -217,7 +219,7 @@ describe('a server that', () => {
   test.for(Object.entries(wrongs))('%s is given up for the next one', async ([, [behave, reason]]) => {
     const [bad, good] = [await startServer(), await startServer()]
     bad.behave = behave
-    const electrum = connect([bad.url, good.url], {timeoutMs: 400})
+    const electrum = connect([bad.url, good.url], {timeoutMs: reason.startsWith('no answer') ? 400 : 5000})
     const answer = await until(() => echo(electrum, 'x'), {timeoutMs: 10_000, what: 'an answer of the good one'})
     expect(answer).toBe('x')
     expect(electrum.reasons()).toEqual([expect.stringContaining(reason)])
@@ -466,4 +468,57 @@ describe('a wake-up', () => {
 
 test.for(['127.0.0.1:50001', 'http://127.0.0.1:50001', 'tcp://127.0.0.1', ''])('%j is no server', url => {
   expect(() => connect(url)).toThrow('tcp://host:port or tls://host:port')
+})
+
+describe('a real chain', () => {
+  const History = z.array(z.object({tx_hash: z.string(), height: z.int()}))
+  const regtest = {hrp: 'bcrt', pubKeyHash: 0x6f, scriptHash: 0xc4}
+  const address = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
+  const scripthash = scripthashOf(scriptOfAddress(address, regtest))
+  let chain: TestBitcoin
+  beforeAll(async () => {
+    chain = await startBitcoin()
+  })
+  afterAll(() => chain?.stop())
+
+  const history = (electrum: Electrum) => {
+    return electrum.request('blockchain.scripthash.get_history', [scripthash], History)
+  }
+  const pay = () => chain.client.pay([{to: address, amount: 10_000n}])
+
+  test('tells of a payment before it is mined and after', async () => {
+    const electrum = connect(chain.electrumUrl, {genesis: regtestGenesis})
+    await electrum.subscribeScripthashes([scripthash])
+    const {txid, raw} = await pay()
+    expect(await changes(electrum)).toEqual([scripthash])
+    expect(await history(electrum)).toEqual([{tx_hash: txid, height: 0}])
+    const {height} = await chain.client.mine()
+    expect(await changes(electrum)).toEqual([scripthash])
+    expect(await history(electrum)).toEqual([{tx_hash: txid, height}])
+    const refusal = await electrum.request('blockchain.transaction.broadcast', [raw], z.string()).catch(error => error)
+    expect(refusal).toBeInstanceOf(ElectrumError)
+    expect(await electrum.request('blockchain.transaction.get', [txid], z.string())).toBe(raw)
+  })
+
+  test('that was killed and has gone on tells of what came meanwhile', async () => {
+    const proxy = await LyingElectrum.start(chain.electrumUrl)
+    open.push(proxy)
+    const electrum = connect(proxy.url, {genesis: regtestGenesis})
+    await electrum.subscribeScripthashes([scripthash])
+    electrum.takeChanged()
+    const before = await history(electrum)
+    await proxy.close()
+    await chain.restart()
+    const {txid} = await pay()
+    await proxy.listen()
+    expect(await changes(electrum)).toEqual([scripthash])
+    expect(await history(electrum)).toEqual([...before, {tx_hash: txid, height: 0}])
+  })
+
+  test('is found by its genesis', async () => {
+    const electrum = connect(chain.electrumUrl)
+    await until(async () => electrum.reasons().length > 0, {timeoutMs: 5000, what: 'a reason'})
+    expect(electrum.reasons()[0]).toContain(`block 0 has the hash ${regtestGenesis}`)
+    expect(electrum.generation).toBe(0)
+  })
 })

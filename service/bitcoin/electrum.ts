@@ -11,7 +11,7 @@ import {ElectrumConnection, parseServer, quote, type Server} from './electrum-co
 
 const maxInFlight = 256
 const firstBackoffMs = 250
-const maxBackoffMs = 15_000
+const maxBackoffMs = 10_000
 /** A connection that stood for so long was no failure: the backoff begins anew. */
 const steadyMs = 5_000
 /** Public servers, and some private ones, refuse more. */

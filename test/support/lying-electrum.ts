@@ -4,7 +4,7 @@ import {once} from 'node:events'
 import {type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket} from 'node:net'
 import {createInterface} from 'node:readline'
 import {createServer as createTlsServer} from 'node:tls'
-import type {Behaviour, Call} from './rpc-proxy.ts'
+import type {Behaviour} from './rpc-proxy.ts'
 import {until} from './until.ts'
 
 /** Instead of an answer: this text as it is, and, where it says so, the end of the connection. */
@@ -48,10 +48,14 @@ export const faults = {
   },
 }
 
+export type Ask = (method: string, ...params: unknown[]) => Promise<unknown>
+
 interface Session {
   client: Socket
   /** Asks the real server, over the session's own connection to it. */
-  pass(call: Call): Promise<unknown>
+  ask: Ask
+  /** What the client has subscribed to. */
+  scripthashes: Set<string>
 }
 
 export class LyingElectrum {
@@ -86,6 +90,11 @@ export class LyingElectrum {
 
   get port(): number {
     return this.#port
+  }
+
+  /** What all who are connected have subscribed to. */
+  get scripthashes(): Set<string> {
+    return new Set([...this.#sessions].flatMap(({scripthashes}) => [...scripthashes]))
   }
 
   /** How many are connected. */
@@ -134,42 +143,81 @@ export class LyingElectrum {
     await until(async () => this.count(method) >= from + times, {timeoutMs: 60_000, what: `${times} × ${method}`})
   }
 
+  /** Asks the real server, past all lies. */
+  async honestly<T>(look: (ask: Ask) => Promise<T>): Promise<T> {
+    const {ask, end} = this.#upstream({onEnd: () => {}, onTold: () => {}})
+    try {
+      return await look(ask)
+    } finally {
+      end()
+    }
+  }
+
+  /** Tells every client how things are: what a real server would have told meanwhile. */
+  async retell(): Promise<void> {
+    const retell = async ({client, ask, scripthashes}: Session) => {
+      const tell = async (method: string, ...params: unknown[]) => {
+        const result = await ask(method, ...params)
+        client.write(`${JSON.stringify({jsonrpc: '2.0', method, params: [...params, result]})}\n`)
+      }
+      await tell('blockchain.headers.subscribe')
+      for (const scripthash of scripthashes) await tell('blockchain.scripthash.subscribe', scripthash)
+    }
+    await Promise.allSettled([...this.#sessions].map(retell)) // who leaves meanwhile asks anew
+  }
+
   #serve(client: Socket): void {
-    const session = {client, pass: this.#passer(client)}
+    const {ask, end} = this.#upstream({
+      onEnd: () => client.destroy(),
+      onTold: line => this.tells && client.write(`${line}\n`),
+    })
+    const session = {client, ask, scripthashes: new Set<string>()}
     this.#sessions.add(session)
-    client.on('close', () => this.#sessions.delete(session))
+    client.on('close', () => {
+      this.#sessions.delete(session)
+      end()
+    })
     onLines(client, line => void this.#onLine(session, line))
   }
 
-  #passer(client: Socket): Session['pass'] {
+  /** A connection to the real server, where there is one. */
+  #upstream({onEnd, onTold}: {onEnd(): void; onTold(line: string): void}): {ask: Ask; end(): void} {
     const honest = this.#honest
-    if (typeof honest === 'function') return async call => await honest(call, () => faults.error('there is no other'))
+    if (typeof honest === 'function') {
+      const ask: Ask = async (method, ...params) => await honest({method, params}, () => faults.hang())
+      return {ask, end: () => {}}
+    }
     const {hostname, port} = new URL(honest)
-    const upstream = connect(Number(port), hostname)
+    const socket = connect(Number(port), hostname)
     const waiting = new Map<number, {resolve(result: unknown): void; reject(error: Error): void}>()
-    upstream.on('close', () => client.destroy())
-    client.on('close', () => upstream.destroy())
-    onLines(upstream, line => {
+    socket.on('close', () => {
+      for (const {reject} of waiting.values()) reject(new ErrorAnswer(-1, 'the real server is gone'))
+      onEnd()
+    })
+    onLines(socket, line => {
       const {id, result, error} = JSON.parse(line)
       const call = waiting.get(id)
       waiting.delete(id)
       if (call && error) call.reject(new ErrorAnswer(error.code, error.message))
       else if (call) call.resolve(result)
       // Not before the answers that came before it, which are passed on a little later.
-      else if (this.tells) setImmediate(() => client.write(`${line}\n`))
+      else setImmediate(onTold, line)
     })
     let last = 0
-    return async ({method, params}) => {
+    const ask: Ask = async (method, ...params) => {
       const id = ++last
-      upstream.write(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
+      if (socket.destroyed) throw new ErrorAnswer(-1, 'the real server is gone')
+      socket.write(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
       return await new Promise((resolve, reject) => waiting.set(id, {resolve, reject}))
     }
+    return {ask, end: () => socket.destroy()}
   }
 
-  async #onLine({client, pass}: Session, line: string): Promise<void> {
+  async #onLine({client, ask, scripthashes}: Session, line: string): Promise<void> {
     const {id, method, params} = JSON.parse(line)
     for (const key of ['any', method]) this.#counts.set(key, this.count(key) + 1)
-    const honest = (others = params) => pass({method, params: others})
+    if (method === 'blockchain.scripthash.subscribe') scripthashes.add(params[0])
+    const honest = (others: unknown[] = params) => ask(method, ...others)
     try {
       const result = await (this.behave ? this.behave({method, params}, honest) : honest())
       client.write(`${JSON.stringify({jsonrpc: '2.0', id, result: result ?? null})}\n`)
