@@ -21,6 +21,7 @@ export interface Node {
   close(): void
 }
 
+const timeoutMs = 10_000
 const targetBlocks = 3
 
 /** From coins per 1,000 virtual bytes. Below zero stands for nothing. */
@@ -33,7 +34,7 @@ export function openNode(settings: BitcoinSettings, log: Logger): Node {
 
 function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinSettings, log: Logger): Node {
   const {genesis} = chain.networks[network]
-  const server = new Electrum({urls: electrumUrls, genesis, log, ...(electrumCa && {ca: electrumCa})})
+  const server = new Electrum({urls: electrumUrls, genesis, log, timeoutMs, ...(electrumCa && {ca: electrumCa})})
   return {
     feeRates: async () => {
       const [estimate, floor] = await Promise.all([
@@ -52,7 +53,7 @@ const Estimate = z.object({feerate: Rate.optional()})
 const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate})
 
 function openBitcoind(url: string): Node {
-  const node = new Bitcoind(url)
+  const node = new Bitcoind(url, {timeoutMs})
   return {
     feeRates: async () => {
       const [{feerate}, {mempoolminfee = 0, minrelaytxfee = 0}] = await Promise.all([

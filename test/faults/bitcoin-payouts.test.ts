@@ -1,0 +1,419 @@
+// Payouts on Bitcoin, with all processes and a real node: what each spends, what arrives, and what follows when the chain, the mempool or
+// the operator has another mind.
+import type {ChildProcess} from 'node:child_process'
+import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {addressOfScript} from '../../service/bitcoin/script.ts'
+import {hasBitcoind} from '../support/bitcoin.ts'
+import {BitcoinPayoutWorld, BTC, type OutputRow, regtest, someAddress} from '../support/bitcoin-payout-world.ts'
+import {assertBooks} from '../support/books.ts'
+import {CommandLine} from '../support/command-line.ts'
+import type {Shop} from '../support/payout-processes.ts'
+import {until} from '../support/until.ts'
+
+const netOf = (gross: bigint) => gross - gross / 100n
+
+let world: BitcoinPayoutWorld
+let worker: ChildProcess
+
+async function open(treasury: bigint[], settings: Record<string, string> = {}): Promise<void> {
+  world = await BitcoinPayoutWorld.open({treasury, settings})
+  worker = await world.startWorker()
+}
+
+async function close(): Promise<void> {
+  await world?.close()
+}
+
+const recipients = {
+  P2PKH: 'mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn',
+  P2SH: '2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc',
+  P2WPKH: 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080',
+  P2WSH: 'bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry',
+  P2TR: 'bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6',
+}
+
+/** The outputs that the payment of a payout spends. */
+async function spentFor(payout: string): Promise<OutputRow[]> {
+  const [spend] = (await world.spends(payout)).filter(({kind}) => kind === 'payout')
+  return (await world.outputs()).filter(({spend_id}) => spend_id === spend!.id)
+}
+
+/** A payout whose payment is broadcast, and which no block takes for now. */
+async function payingButNotMined(amounts: bigint[]): Promise<{shop: Shop; id: string; spend: string; txid: string}> {
+  const shop = await world.openShop(amounts)
+  world.isMining = false
+  const id = await world.request(shop, 'BTC')
+  await world.becomes(id, 'paying')
+  const [spend] = await world.spends(id)
+  const txid = await broadcast(spend!.id, 1)
+  return {shop, id, spend: spend!.id, txid}
+}
+
+/** Waits until so many attempts were made, and the last was taken by the node. Resolves to its txid. */
+async function broadcast(spend: string, attempt: number): Promise<string> {
+  return await until(
+    async () => {
+      const [row] = await world.db.rows<{txid: string}>(
+        'select txid from app.outbound_tx where spend_id = $1 and attempt = $2 and broadcast_at is not null',
+        [spend, attempt],
+      )
+      return row && (await world.client.mempool()).includes(row.txid) ? row.txid : undefined
+    },
+    {timeoutMs: 20_000, what: `attempt ${attempt} to be broadcast`},
+  )
+}
+
+/** Blocks without any transaction, until there is this attempt. */
+async function stuckUntil(spend: string, attempt: number): Promise<string> {
+  await until(
+    async () => {
+      await world.client.mine(1, {only: []})
+      return (await world.attempts(spend)).length >= attempt
+    },
+    {timeoutMs: 30_000, what: `attempt ${attempt}`, intervalMs: 500},
+  )
+  return await broadcast(spend, attempt)
+}
+
+const balanceOf = async ({id}: Shop) =>
+  BigInt(
+    (
+      await world.db.rows<{amount: string}>(
+        'select coalesce(sum(amount), 0)::text as amount from app.balance_now where merchant_id = $1',
+        [id],
+      )
+    )[0]!.amount,
+  )
+
+describe('with a treasury that has enough', () => {
+  beforeAll(() => open([BTC, BTC, 50_000n, 20_000n]))
+  afterAll(close)
+  afterEach(async () => {
+    world.isMining = true
+    await assertBooks(world.db)
+  })
+
+  test.each(Object.entries(recipients))(
+    'a payout to %s is one transaction, and the net arrives to the last sat',
+    async (_, wallet) => {
+      const shop = await world.openShop([60_000n, 30_000n, 200_000n], {wallet})
+      const before = await world.db.rows('select count(*) from app.deposit')
+      const id = await world.request(shop, 'BTC', true)
+      const {txid} = await world.becomes(id, 'completed')
+      expect(await world.paid(txid!, wallet)).toBe(netOf(290_000n))
+      expect((await world.spends(id)).map(({kind, outcome, attempts}) => [kind, outcome, attempts])).toEqual([
+        ['payout', 'done', 1],
+      ])
+      expect((await spentFor(id)).map(({amount, merchant_id}) => [amount, merchant_id === shop.id])).toEqual([
+        [200_000n, true],
+        [60_000n, true],
+        [30_000n, true],
+      ])
+      expect(await world.db.rows('select count(*) from app.deposit')).toEqual(before) // its change is none
+      const [fee] = await world.db.rows<{fee: string}>(
+        'select network_fee::text as fee from app.payout where id = $1',
+        [id],
+      )
+      const change = await world.paid(txid!, world.treasury)
+      expect(change).toBe(290_000n - netOf(290_000n) - BigInt(fee!.fee))
+      expect((await world.outputs()).find(({outpoint}) => outpoint.startsWith(txid!))).toMatchObject({
+        amount: change,
+        merchant_id: null,
+        spend_id: null,
+      })
+    },
+  )
+
+  test('the fee is what was offered for each virtual byte, and the least the operator set', async () => {
+    const shop = await world.openShop([80_000n])
+    const id = await world.request(shop, 'BTC')
+    await world.becomes(id, 'completed')
+    const [spend] = await world.spends(id)
+    const [attempt] = await world.attempts(spend!.id)
+    expect(Number(attempt!.fee) / attempt!.vsize).toBeGreaterThanOrEqual(1)
+    expect(Number(attempt!.fee) / attempt!.vsize).toBeLessThan(1.02)
+  })
+
+  test("what is missing comes from the treasury's smallest output that will do", async () => {
+    const shop = await world.openShop([1500n, 1000n]) // its fee of 25 sat does not pay the network
+    const id = await world.request(shop, 'BTC')
+    await world.becomes(id, 'completed')
+    const spent = await spentFor(id)
+    expect(spent.flatMap(({amount, merchant_id}) => (merchant_id ? amount : []))).toEqual([1500n, 1000n])
+    const free = (await world.outputs()).filter(({merchant_id, spent_by}) => !merchant_id && !spent_by)
+    const [smallest] = spent.filter(({merchant_id}) => !merchant_id)
+    expect(smallest!.amount).toBeLessThan(free.map(({amount}) => amount).at(-2)!) // its own change may be smaller
+  })
+
+  test('an output that costs more than it brings is left alone, also with sweep_first', async () => {
+    await world.kill(worker)
+    worker = await world.startWorker({settings: {BTC_MIN_FEE_RATE: '6'}})
+    const shop = await world.openShop([400n, 50_000n])
+    const id = await world.request(shop, 'BTC', true)
+    await world.becomes(id, 'completed')
+    await world.kill(worker)
+    worker = await world.startWorker()
+    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([50_000n])
+    expect((await world.outputs()).filter(({merchant_id}) => merchant_id === shop.id).at(-1)).toMatchObject({
+      amount: 400n,
+      spend_id: null,
+    })
+  })
+
+  test('a net that would be dust fails at once, says why, and gives the balance back', async () => {
+    const shop = await world.openShop([500n], {wallet: recipients.P2PKH})
+    await world.db.rows(`update app.asset set min_payout = 1 where chain = 'BTC'`)
+    const id = await world.request(shop, 'BTC')
+    expect(await world.becomes(id, 'failed')).toMatchObject({
+      error_code: 'broadcast_rejected',
+      error_message: expect.stringContaining('would be dust'),
+    })
+    expect(await balanceOf(shop)).toBe(500n)
+  })
+
+  test('a deposit that is double-spent while a payout waits is no part of it', async () => {
+    const shop = await world.openShop([100_000n])
+    world.isMining = false
+    await world.killCustody()
+    const {txid} = await world.send([shop.addresses[0]!], [70_000n])
+    await until(async () => (await world.db.rows('select from app.deposit where txid = $1', [txid])).length, {
+      timeoutMs: 15_000,
+      what: 'the unmined deposit',
+    })
+    const id = await world.request(shop, 'BTC', true)
+    await world.becomes(id, 'custody_unreachable')
+    const {raw} = await world.client.conflict(txid)
+    await world.client.mine(2, {include: [raw]})
+    await world.startCustody()
+    world.isMining = true
+    await world.becomes(id, 'completed')
+    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([100_000n])
+    await until(
+      async () =>
+        (await world.db.rows(`select from app.deposit where txid = $1 and status = 'reorged'`, [txid])).length,
+      {timeoutMs: 60_000, what: 'the double-spent deposit to be reorged'}, // a server that does not show it: after 30 s
+    )
+  }, 90_000)
+
+  test('custody, or the server, that is away is waited for', async () => {
+    const shop = await world.openShop([100_000n])
+    await world.killCustody()
+    const id = await world.request(shop, 'BTC')
+    await world.becomes(id, 'custody_unreachable')
+    world.isMining = false
+    world.bitcoin.process.kill('SIGKILL')
+    await world.startCustody()
+    await world.becomes(id, 'node_unreachable', 60_000)
+    await world.bitcoin.restart()
+    world.isMining = true
+    await world.becomes(id, 'completed', 60_000)
+  }, 90_000)
+
+  test('a payment that the mempool forgets is broadcast again', async () => {
+    const {id, txid} = await payingButNotMined([100_000n])
+    await world.client.forget([txid])
+    await until(async () => (await world.client.mempool()).includes(txid), {
+      timeoutMs: 20_000,
+      what: 'the payment to be broadcast again',
+    })
+    world.isMining = true
+    expect(await world.becomes(id, 'completed')).toMatchObject({txid})
+  })
+
+  test('a payment whose block leaves the chain is broadcast again, and completed when another block is final', async () => {
+    const {id, txid} = await payingButNotMined([100_000n])
+    await world.client.mine(1)
+    await until(() => world.isMined(txid), {timeoutMs: 15_000, what: 'the payment to be mined'})
+    await world.client.reorg(1, {transactions: 'dropped'})
+    await until(async () => !(await world.isMined(txid)), {timeoutMs: 15_000, what: 'the reorganisation'})
+    world.isMining = true
+    expect(await world.becomes(id, 'completed', 60_000)).toMatchObject({txid})
+  }, 90_000)
+
+  test('an operator cancels a payment that is under way: its inputs go to the treasury, and the balance is back and can be paid', async () => {
+    const {shop, id, spend, txid} = await payingButNotMined([100_000n])
+    await world.db.rows('select app.cancel_payout_by_operator($1)', [id])
+    const cancel = await broadcast(spend, 2)
+    expect(await world.client.mempool()).not.toContain(txid)
+    world.isMining = true
+    expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})
+    const [, attempt] = await world.attempts(spend)
+    expect(await world.paid(cancel, world.treasury)).toBe(100_000n - attempt!.fee)
+    expect(await balanceOf(shop)).toBe(100_000n)
+    await assertBooks(world.db)
+    const again = await world.request(shop, 'BTC')
+    const {txid: paid} = await world.becomes(again, 'completed')
+    expect(await world.paid(paid!, shop.wallet)).toBe(netOf(100_000n))
+  })
+
+  test('two workers beside each other pay each payout once, though all want the treasury', async () => {
+    const other = await world.startWorker()
+    const shops = await Promise.all([1n, 2n, 3n].map(n => world.openShop([n * 1000n])))
+    const ids = await Promise.all(shops.map(shop => world.request(shop, 'BTC', true)))
+    for (const [i, id] of ids.entries()) {
+      const {txid} = await world.becomes(id, 'completed', 60_000)
+      expect(await world.paid(txid!, shops[i]!.wallet)).toBe(netOf(BigInt(i + 1) * 1000n))
+    }
+    await world.kill(other)
+  })
+
+  test('more than 500 inputs are swept first, 500 at a time, and the rest goes with the payment', async () => {
+    const shop = await world.openShop([40_000n])
+    const many = Array<bigint>(1020).fill(1000n)
+    await world.pay(
+      many.map(() => shop.addresses[0]!),
+      many,
+    )
+    const id = await world.request(shop, 'BTC', true)
+    const {txid} = await world.becomes(id, 'completed', 90_000)
+    expect(await world.paid(txid!, shop.wallet)).toBe(netOf(1_060_000n))
+    const spends = await world.spends(id)
+    expect(spends.map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual(['sweep done', 'sweep done', 'payout done'])
+    const counts = await Promise.all(spends.map(async ({id}) => (await world.attempts(id))[0]!.inputs.length))
+    expect(counts.slice(0, 2)).toEqual([500, 500])
+    expect(counts[2]).toBeGreaterThanOrEqual(21)
+    expect(counts[2]).toBeLessThan(30)
+  }, 120_000)
+
+  describe.skipIf(!hasBitcoind)('on a node that replaces', () => {
+    test('a payment that no block takes is replaced: the same inputs, less change, a fee that nodes take', async () => {
+      const {shop, id, spend, txid} = await payingButNotMined([100_000n, 50_000n])
+      const second = await stuckUntil(spend, 2)
+      expect(await world.client.mempool()).not.toContain(txid)
+      const [one, two] = await world.attempts(spend)
+      expect(two!.inputs.map(({outpoint}) => outpoint)).toEqual(one!.inputs.map(({outpoint}) => outpoint))
+      expect(two!.fee - one!.fee).toBe(BigInt(Math.ceil(1.02 * two!.vsize)))
+      world.isMining = true
+      expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
+      expect(await world.paid(second, shop.wallet)).toBe(netOf(150_000n))
+    })
+
+    test('a replacement that the change cannot pay for spends more, of the treasury', async () => {
+      const {shop, id, spend} = await payingButNotMined([20_000n]) // no more than 200 sat beside the net
+      await stuckUntil(spend, 2)
+      const last = await stuckUntil(spend, 3)
+      const attempts = await world.attempts(spend)
+      const outpoints = attempts.map(({inputs}) => inputs.map(({outpoint}) => outpoint))
+      expect(outpoints.at(-1)!.length).toBeGreaterThan(outpoints[0]!.length)
+      for (const earlier of outpoints) expect(outpoints.at(-1)).toEqual(expect.arrayContaining(earlier))
+      expect(outpoints.map(([lead]) => lead)).toEqual(outpoints.map(() => outpoints[0]![0]))
+      world.isMining = true
+      expect(await world.becomes(id, 'completed')).toMatchObject({txid: last})
+      expect(await world.paid(last, shop.wallet)).toBe(netOf(20_000n))
+    })
+
+    test('if the first attempt is mined after it was replaced, that counts, and what the second one added is free again', async () => {
+      const {id, spend, txid} = await payingButNotMined([20_000n])
+      await stuckUntil(spend, 2)
+      await stuckUntil(spend, 3)
+      const [first] = await world.attempts(spend)
+      await world.client.mine(2, {only: [], include: [first!.raw]})
+      world.isMining = true
+      expect(await world.becomes(id, 'completed')).toMatchObject({txid})
+      expect(await spentFor(id)).toHaveLength(first!.inputs.length)
+    })
+  })
+
+  test('the operator withdraws by the command line, which audits everything', async () => {
+    const commandLine = new CommandLine(world.db, {
+      BTC: {
+        rpc_url: world.bitcoin.electrumUrl,
+        local: true,
+        tokens: {},
+        bitcoin: {
+          network: 'regtest',
+          source: 'electrum',
+          electrum_urls: [world.bitcoin.electrumUrl],
+          node_url: world.bitcoin.rpcUrl,
+        },
+      },
+    })
+    try {
+      const to = someAddress()
+      await world.db.rows(`insert into custody.whitelist (chain, address) values ('BTC', $1)`, [to])
+      const withdraw = (amount: string) => [
+        'treasury',
+        'withdraw',
+        '--chain',
+        'BTC',
+        '--token',
+        'BTC',
+        '--amount',
+        amount,
+        '--to',
+        to,
+      ]
+      expect(await commandLine.failure(...withdraw('0.000001'))).toContain('would be dust')
+      expect(await commandLine.failure(...withdraw('3'))).toContain('are not enough')
+      const {id} = await commandLine.json<{id: string}>(...withdraw('1.4'))
+      await until(
+        async () => (await world.db.rows(`select from app.spend where id = $1 and outcome = 'done'`, [id])).length,
+        {
+          timeoutMs: 20_000,
+          what: 'the withdrawal to be final',
+        },
+      )
+      const [attempt] = await world.attempts(id)
+      expect(attempt!.outputs.map(({script, value}) => [addressOfScript(script, regtest), value])).toContainEqual([
+        to,
+        140_000_000n,
+      ])
+      const audit = async () => (await commandLine.run(['audit', '--json'])).stdout as string
+      const {right, checks} = JSON.parse(await audit()) as {right: boolean; checks: {right: boolean; name: string}[]}
+      expect(checks.filter(check => !check.right)).toEqual([])
+      expect(right).toBe(true)
+      expect(checks.map(({name}) => name)).toContain('BTC on chain')
+
+      await world.db.rows(`update app.output set amount = amount + 1 where spent_by is null and merchant_id is null`)
+      const broken = JSON.parse(await audit()) as {checks: {right: boolean; name: string}[]}
+      expect(broken.checks.filter(check => !check.right).map(({name}) => name)).toEqual(
+        expect.arrayContaining(['outputs', 'BTC on chain']),
+      )
+      await world.db.rows(`update app.output set amount = amount - 1 where spent_by is null and merchant_id is null`)
+    } finally {
+      commandLine.close()
+    }
+  }, 60_000)
+})
+
+describe('with a treasury that has nothing', () => {
+  beforeAll(() => open([], {BTC_COLLECT_ABOVE: 'BTC:0.01'}))
+  afterAll(close)
+  afterEach(() => assertBooks(world.db))
+
+  test('a merchant whose fee does not pay the network waits for the operator to top the treasury up', async () => {
+    const shop = await world.openShop([3000n])
+    const id = await world.request(shop, 'BTC')
+    expect(await world.becomes(id, 'insufficient_treasury_funds')).toMatchObject({status: 'sweeping'})
+    await world.topUp([100_000n])
+    const {txid} = await world.becomes(id, 'completed')
+    expect(await world.paid(txid!, shop.wallet)).toBe(netOf(3000n))
+  })
+
+  test("a merchant whose fee does is paid from its own alone, and what is over is the treasury's for it", async () => {
+    const shop = await world.openShop([10_000n, 100_000n, 50_000n])
+    const id = await world.request(shop, 'BTC')
+    const {txid} = await world.becomes(id, 'completed')
+    expect(await world.paid(txid!, shop.wallet)).toBe(netOf(160_000n))
+    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([100_000n, 50_000n, 10_000n])
+  })
+
+  test('what lies on the addresses of a merchant is swept without a payout, where it is more than the operator wants there', async () => {
+    const shop = await world.openShop([600_000n, 300_000n, 200_000n])
+    await until(
+      async () =>
+        (
+          await world.db.rows(`select from app.spend where merchant_id = $1 and kind = 'sweep' and outcome = 'done'`, [
+            shop.id,
+          ])
+        ).length,
+      {timeoutMs: 40_000, what: 'the sweep'},
+    )
+    expect((await world.outputs()).filter(({merchant_id, spent_by}) => merchant_id === shop.id && !spent_by)).toEqual(
+      [],
+    )
+    const id = await world.request(shop, 'BTC')
+    const {txid} = await world.becomes(id, 'completed')
+    expect(await world.paid(txid!, shop.wallet)).toBe(netOf(1_100_000n))
+  })
+})

@@ -1,0 +1,189 @@
+// Payouts on Bitcoin with everything that they need, as PayoutWorld has it for the EVM: a local chain, its indexer, custody and workers as
+// processes of their own, and Postgres. Blocks are mined when a transaction waits, unless a test takes that into its own hands.
+import {randomBytes} from 'node:crypto'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {chain} from '../../chains/registry.ts'
+import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
+import {parseTransaction, type Transaction} from '../../service/bitcoin/block.ts'
+import {addressOfScript} from '../../service/bitcoin/script.ts'
+import {type BitcoinNode, startBitcoin, type TestBitcoin} from './bitcoin.ts'
+import {startCustody} from './custody.ts'
+import {testDatabase} from './database.ts'
+import {Indexer} from './indexer.ts'
+import {PayoutProcesses, type Running, type Shop} from './payout-processes.ts'
+import {makeMerchant} from './people.ts'
+import {newHome} from './processes.ts'
+import {until} from './until.ts'
+
+/** A deposit is final in the second block; without transactions blocks come, too, so that what is stuck shows. */
+const confirmations = 2
+const emptyBlockMs = 1000
+
+export const BTC = 10n ** 8n
+
+const bitcoin = chain('BTC')
+export const regtest = bitcoin.family === 'bitcoin' ? bitcoin.networks.regtest : undefined!
+
+export interface OutputRow {
+  outpoint: string
+  amount: bigint
+  merchant_id: string | null
+  spend_id: string | null
+  from_attempt: number | null
+  spent_by: string | null
+}
+
+export class BitcoinPayoutWorld extends PayoutProcesses {
+  readonly bitcoin: TestBitcoin
+  readonly indexer: Indexer
+  readonly treasury: string
+  readonly #miner: Promise<void>
+  #lastSent: Promise<unknown> = Promise.resolve()
+  /** Whether waiting transactions are mined, and made final, by themselves. */
+  isMining = true
+  #isOver = false
+
+  private constructor(parts: Running & {bitcoin: TestBitcoin; indexer: Indexer; treasury: string}) {
+    super(parts)
+    this.bitcoin = parts.bitcoin
+    this.indexer = parts.indexer
+    this.treasury = parts.treasury
+    this.#miner = this.#mine()
+  }
+
+  get client(): BitcoinClient {
+    return this.bitcoin.client
+  }
+
+  /** Everything but workers runs, and the treasury has its coins, in one output each. `settings` are those of custody and the workers. */
+  static async open({
+    node,
+    treasury = [BTC],
+    settings = {},
+  }: {
+    node?: BitcoinNode
+    treasury?: bigint[]
+    settings?: Record<string, string>
+  } = {}): Promise<BitcoinPayoutWorld> {
+    const [db, bitcoin] = await Promise.all([testDatabase(), startBitcoin({...(node && {node})})])
+    const home = newHome()
+    const source = {BTC_ELECTRUM_URLS: bitcoin.electrumUrl, BTC_RPC_URL: bitcoin.rpcUrl}
+    const network = {BTC_NETWORK: 'regtest', BTC_START_HEIGHT: '1', BTC_FINALITY: String(confirmations)}
+    const all = {...network, ADDRESS_POOL_SIZE: '100', ...settings}
+    const custody = await startCustody(db, home, all)
+    const indexer = Indexer.start({db, chain: 'BTC', environment: {...source, ...network, ...settings}})
+    const [row] = await db.rows<{address: string}>(
+      `select address from custody.address where purpose = 'treasury' and family = 'bitcoin'`,
+    )
+    const running: Running = {chain: 'BTC', db, home, custody, settings: all, source}
+    const world = new BitcoinPayoutWorld({...running, bitcoin, indexer, treasury: row!.address})
+    if (treasury.length) await world.topUp(treasury)
+    return world
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true
+    await this.#miner
+    await this.end(
+      () => this.indexer.stop(),
+      () => this.bitcoin.stop(),
+    )
+  }
+
+  async #mine(): Promise<void> {
+    for (let last = 0; !this.#isOver; await sleep(100)) {
+      if (!this.isMining) continue
+      try {
+        const waiting = (await this.client.mempool()).length
+        if (!waiting && Date.now() - last < emptyBlockMs) continue
+        if (this.isMining) await this.client.mine(waiting ? confirmations : 1)
+        last = Date.now()
+      } catch {} // a test has killed it
+    }
+  }
+
+  // --- merchants and money ---
+
+  /** A merchant whose users received this many sat each, finally. */
+  async openShop(amounts: bigint[], {wallet = someAddress(), whitelisted = true} = {}): Promise<Shop> {
+    const id = await makeMerchant(this.db, ['BTC'])
+    for (const i of amounts.keys())
+      await this.api.query(`select app.provision_user($1, $2, array['BTC'])`, [id, `${i}`])
+    const users = await this.db.rows<{address: string}>(
+      `select address from app.address where merchant_id = $1 and chain = 'BTC'`,
+      [id],
+    )
+    const shop = {id, addresses: users.map(({address}) => address), wallet}
+    await this.api.query(`select app.set_payout_address($1, 'BTC', $2)`, [id, wallet])
+    if (whitelisted) await this.whitelist(shop)
+    await this.pay(shop.addresses, amounts)
+    return shop
+  }
+
+  /** From the faucet, in one transaction, until it is final here. Resolves to its txid. */
+  async pay(to: string[], amounts: bigint[]): Promise<string> {
+    const {txid} = await this.send(to, amounts)
+    const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
+    await until(async () => (await this.db.rows(isFinal, [txid, to.length])).length, {
+      timeoutMs: 20_000,
+      what: `${amounts.length} deposits to be final`,
+    })
+    return txid
+  }
+
+  /** From the faucet, unmined. */
+  async send(to: string[], amounts: bigint[], feeRate = 2): Promise<{txid: string; raw: string}> {
+    const sent = this.#lastSent.then(() =>
+      this.client.pay(
+        to.map((address, i) => ({to: address, amount: amounts[i]!})),
+        {feeRate},
+      ),
+    )
+    this.#lastSent = sent.catch(() => {})
+    return await sent
+  }
+
+  async topUp(amounts: bigint[]): Promise<void> {
+    await this.pay(
+      amounts.map(() => this.treasury),
+      amounts,
+    )
+  }
+
+  // --- what came of it ---
+
+  async outputs(): Promise<OutputRow[]> {
+    const rows = await this.db.rows<Omit<OutputRow, 'amount'> & {amount: string}>(
+      `select txid || ':' || vout as outpoint, amount::text, merchant_id, spend_id, from_attempt, spent_by from app.output as output
+       order by output.amount desc, txid, vout`,
+    )
+    return rows.map(row => ({...row, amount: BigInt(row.amount)}))
+  }
+
+  /** The attempts of a spend, the oldest first, with what is in their bytes. */
+  async attempts(spendId: string): Promise<(Transaction & {fee: bigint; vsize: number; kind: string; raw: string})[]> {
+    const rows = await this.db.rows<{raw: string; fee: string; vsize: number; kind: string}>(
+      'select raw, fee::text, vsize, kind from app.outbound_tx where spend_id = $1 order by attempt',
+      [spendId],
+    )
+    return rows.map(row => ({...row, fee: BigInt(row.fee), ...parseTransaction(Buffer.from(row.raw, 'hex'))}))
+  }
+
+  /** What a transaction of the chain pays to an address. */
+  async paid(txid: string, address: string): Promise<bigint> {
+    const {outputs} = parseTransaction(Buffer.from(await this.client.raw(txid), 'hex'))
+    return outputs
+      .filter(({script}) => addressOfScript(script, regtest) === address)
+      .reduce((sum, {value}) => sum + value, 0n)
+  }
+
+  /** Whether a block has it. */
+  async isMined(txid: string): Promise<boolean> {
+    return (await this.db.rows(`select from chain.inclusion where chain = 'BTC' and txid = $1`, [txid])).length > 0
+  }
+}
+
+/** A P2WPKH address that nobody has the key of. */
+export function someAddress(): string {
+  return addressOfScript(Buffer.concat([Buffer.from([0, 20]), randomBytes(20)]), regtest)!
+}

@@ -1,0 +1,198 @@
+// What tests of payouts have on every chain: custody and workers as processes of their own, each with its role, and how payouts are asked for and
+// looked at.
+import {type ChildProcess, fork} from 'node:child_process'
+import {randomBytes} from 'node:crypto'
+import {once} from 'node:events'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import pg from 'pg'
+import type {ChainCode} from '../../chains/registry.ts'
+import {type CustodyProcess, killCustody, startCustody} from './custody.ts'
+import type {TestDatabase} from './database.ts'
+import {removeHome} from './processes.ts'
+import {until} from './until.ts'
+
+const jobs = fileURLToPath(new URL('../../jobs/main.ts', import.meta.url))
+const crash = new URL('crash.ts', import.meta.url).href
+
+export interface Shop {
+  id: string
+  /** Addresses of its users, out of custody's pool. */
+  addresses: string[]
+  /** Its payout address, on its whitelist unless told otherwise. */
+  wallet: string
+}
+
+export interface PayoutRow {
+  id: string
+  status: string
+  net: string
+  fee: string
+  txid: string | null
+  network_fee: string
+  error_code: string | null
+  waiting_reason: string | null
+  waiting_detail: string | null
+}
+
+export interface SpendRow {
+  id: string
+  kind: string
+  source: string
+  nonce: number
+  status: string
+  outcome: string | null
+  cancelling: boolean
+  waiting_reason: string | null
+  attempts: number
+  broadcast_error: string | null
+}
+
+/** What a world is made of that runs already. */
+export interface Running {
+  chain: ChainCode
+  db: TestDatabase
+  home: string
+  custody: CustodyProcess
+  /** Of custody and the workers. */
+  settings: Record<string, string>
+  /** Where the workers reach the chain; custody never does. */
+  source: Record<string, string>
+}
+
+export class PayoutProcesses {
+  readonly chain: ChainCode
+  readonly db: TestDatabase
+  readonly home: string
+  /** Connections with the rights of the API. */
+  readonly api: pg.Pool
+  readonly #settings: Record<string, string>
+  readonly #source: Record<string, string>
+  readonly #workers = new Set<ChildProcess>()
+  #custody: CustodyProcess
+
+  constructor({chain, db, home, custody, settings, source}: Running) {
+    this.chain = chain
+    this.db = db
+    this.home = home
+    this.#custody = custody
+    this.#settings = settings
+    this.#source = source
+    this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 4})
+  }
+
+  /** Everything ends, and is removed; `others` of its own a world ends after the processes, and before the database. */
+  protected async end(...others: (() => Promise<unknown>)[]): Promise<void> {
+    for (const worker of this.#workers) worker.kill('SIGKILL')
+    await Promise.all([killCustody(this.#custody), this.api.end()])
+    for (const end of others) await end()
+    await this.db.drop()
+    await removeHome(this.home)
+  }
+
+  // --- processes ---
+
+  /** A worker, once it is ready. With `crashAt` it is killed when it comes to that step. */
+  async startWorker({
+    crashAt,
+    settings,
+  }: {
+    crashAt?: string
+    settings?: Record<string, string>
+  } = {}): Promise<ChildProcess> {
+    const worker = fork(jobs, {
+      env: {
+        ...process.env,
+        LOG_LEVEL: 'fatal',
+        DATABASE_URL: this.db.url('sluice_jobs'),
+        SLUICE_HOME: this.home,
+        REPLACE_AFTER_MS: '3000',
+        ...this.#source,
+        ...this.#settings,
+        ...settings,
+        ...this.#crashing(crashAt),
+      },
+      execArgv: [],
+    })
+    this.#workers.add(worker)
+    worker.once('exit', () => this.#workers.delete(worker))
+    await once(worker, 'message', {signal: AbortSignal.timeout(20_000)})
+    return worker
+  }
+
+  #crashing(label?: string): Record<string, string> {
+    if (!label) return {}
+    const mark = path.join(this.home, `crash-${randomBytes(4).toString('hex')}`)
+    return {NODE_OPTIONS: `--import=${crash}`, SLUICE_CRASH_AT: label, SLUICE_CRASH_MARK: mark}
+  }
+
+  async kill(worker: ChildProcess): Promise<void> {
+    if (worker.exitCode !== null || worker.signalCode !== null) return
+    const exited = once(worker, 'exit')
+    worker.kill('SIGKILL')
+    await exited
+  }
+
+  async killCustody(): Promise<void> {
+    await killCustody(this.#custody)
+  }
+
+  async startCustody({crashAt}: {crashAt?: string} = {}): Promise<ChildProcess> {
+    this.#custody = await startCustody(this.db, this.home, {...this.#settings, ...this.#crashing(crashAt)})
+    return this.#custody.process
+  }
+
+  // --- merchants ---
+
+  async whitelist({id, wallet}: Shop): Promise<void> {
+    await this.db.rows(`insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)`, [
+      id,
+      this.chain,
+      wallet,
+    ])
+  }
+
+  async unlist({id}: Shop): Promise<void> {
+    await this.db.rows('update custody.whitelist set removed_at = clock_timestamp() where merchant_id = $1', [id])
+  }
+
+  // --- payouts ---
+
+  /** As the API makes it; the payout's id. */
+  async request({id}: Shop, token: string, sweepFirst = false): Promise<string> {
+    const sql = `select app.create_payout($1, $2, $3, $4, null, null)::json ->> 'id' as id`
+    const {rows} = await this.api.query<{id: string}>(sql, [id, this.chain, token, sweepFirst])
+    return rows[0]!.id.replace(/^pay_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  }
+
+  async payout(id: string): Promise<PayoutRow> {
+    return (await this.db.rows<PayoutRow>('select * from app.payout where id = $1', [id]))[0]!
+  }
+
+  /** Waits until it has this status, or waits for this reason. */
+  async becomes(id: string, what: string, timeoutMs = 25_000): Promise<PayoutRow> {
+    let last: PayoutRow | undefined
+    const is = async () => {
+      last = await this.payout(id)
+      return last.status === what || last.waiting_reason === what ? last : undefined
+    }
+    try {
+      return await until(is, {timeoutMs, what: `the payout to be ${what}`})
+    } catch (error) {
+      const now = JSON.stringify({payout: last, spends: await this.spends(id)})
+      throw new Error(`${(error as Error).message}; it is ${now}`)
+    }
+  }
+
+  /** What was made for it, in the order of nonces: its sweeps, and those of others that it waits for, and its payment. */
+  async spends(id: string): Promise<SpendRow[]> {
+    return await this.db.rows<SpendRow>(
+      `select s.id, s.kind, s.source, s.nonce, s.status, s.outcome, s.cancelling, s.waiting_reason,
+         (select count(*)::int from app.outbound_tx o where o.spend_id = s.id) as attempts,
+         (select o.broadcast_error from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) as broadcast_error
+       from app.spend s where s.payout_id = $1 or s.id in (select l.spend_id from app.payout_sweep l where l.payout_id = $1)
+       order by s.kind desc, s.created_at`,
+      [id],
+    )
+  }
+}
