@@ -60,7 +60,7 @@ export interface LocalChain {
   reorg(depth: number, again?: Record<number, Payment[]>): Promise<BlockRef>
   head(): Promise<BlockRef>
   hashAt(height: number): Promise<string | undefined>
-  place(payment: Payment): Promise<Place>
+  places(payments: Payment[]): Promise<Place[]>
   /** What the blocks of now pay to an address in all. */
   received(address: string): Promise<bigint>
   stop(): Promise<void>

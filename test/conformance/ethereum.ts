@@ -101,7 +101,7 @@ class LocalEthereum implements LocalChain {
   async reorg(depth: number, again: Record<number, Payment[]> = {}) {
     const payersAgain = new Set(Object.values(again).flatMap(list => list.map(({txid}) => this.#payerOf.get(txid))))
     for (const payment of this.#signed) {
-      const excluded = payersAgain.has(this.#payerOf.get(payment.txid)) && (await this.place(payment)) === 'unmined'
+      const excluded = payersAgain.has(this.#payerOf.get(payment.txid)) && (await this.#place(payment)) === 'unmined'
       if (excluded) await this.forget(payment)
     }
     const kept = Object.entries(again).map(([place, list]) => [Number(place), list.map(({raw}) => raw)] as const)
@@ -116,7 +116,11 @@ class LocalEthereum implements LocalChain {
     return (await this.#anvil.block(height)).hash
   }
 
-  async place({txid}: Payment): Promise<Place> {
+  places(payments: Payment[]): Promise<Place[]> {
+    return Promise.all(payments.map(payment => this.#place(payment)))
+  }
+
+  async #place({txid}: Payment): Promise<Place> {
     const found = await this.#anvil.call<{blockNumber: Hex | null; blockHash: string} | null>(
       'eth_getTransactionByHash',
       [txid],

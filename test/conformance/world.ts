@@ -138,9 +138,11 @@ export class World {
   }
 
   async #look(): Promise<void> {
-    for (const signed of this.#signed.values()) {
+    const all = [...this.#signed.values()]
+    const places = await this.chain.places(all.map(({payment}) => payment))
+    for (const [i, signed] of all.entries()) {
       const before = this.#shows(signed)
-      signed.place = await this.chain.place(signed.payment)
+      signed.place = places[i]
       if (before && !this.#shows(signed)) signed.losses += 1
     }
   }
@@ -228,7 +230,9 @@ export class World {
       const received = await this.chain.received(address)
       if (received !== sum) throw new Error(`the chain paid ${received} to ${address}, the payments say ${sum}`)
     }
-    return {head, expected, balance, seen: new Map()}
+    const heights = Array.from({length: 2 * finalDepth}, (_, i) => head.height - i).filter(height => height >= 0)
+    const blocks = await Promise.all(heights.map(async height => [height, await this.chain.hashAt(height)] as const))
+    return {head, blocks: new Map(blocks), expected, balance, seen: new Map()}
   }
 
   async #differences(truth: Truth): Promise<string[]> {
@@ -242,6 +246,10 @@ export class World {
     if (cursor?.head !== head.hash) return [`the head is ${cursor?.head}, on the chain ${head.height} ${head.hash}`]
     if (cursor.final !== Math.max(head.height - finalDepth, cursor.final))
       wrong.push(`final up to ${cursor.final}, on the chain up to ${head.height - finalDepth}`)
+
+    const blocks = await this.db.rows<BlockRef>('select height, hash from chain.block where chain = $1', [code])
+    for (const {height, hash} of blocks)
+      if (truth.blocks.has(height) && truth.blocks.get(height) !== hash) wrong.push(`block ${height} is ${hash} here`)
 
     const rows = await this.db.rows<Row>(
       `select d.txid || ':' || d.output_index || ' ' || d.address as key, d.status, d.version,
@@ -312,6 +320,8 @@ export class World {
 
 interface Truth {
   head: BlockRef
+  /** Hashes of the newest blocks. */
+  blocks: Map<number, string | undefined>
   /** What our rows must say, by txid, output index and address. */
   expected: Map<string, string>
   balance: bigint

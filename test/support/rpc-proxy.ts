@@ -1,13 +1,21 @@
-// A node that behaves as it is told: stands in front of a real one, over HTTP and websocket, and passes every call on unless the test
-// has said otherwise. It also counts, so that a test can wait until an indexer has looked so many times.
+// A node that behaves as it is told: stands in front of a real one, over HTTP and, where that has one, websocket, and passes every call on
+// unless the test has said otherwise. It also counts, so that a test can wait until an indexer has looked so many times.
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {type WebSocket as Socket, WebSocketServer} from 'ws'
-import type {Anvil} from './anvil.ts'
 import {until} from './until.ts'
 
+/** The real node. */
+export interface Upstream {
+  /** Where it tells of new heads. */
+  wsUrl?: string
+  /** Rejects with the node's error, and its `code` where it has one. What is asked by GET comes as {method: 'GET', params: [path]}. */
+  call(method: string, params: unknown[]): Promise<unknown>
+}
+
+/** What is asked by GET is bytes, or, where there are none, undefined. */
 export interface Call {
   method: string
   params: unknown[]
@@ -60,19 +68,19 @@ export const faults = {
 }
 
 export class RpcProxy {
-  readonly #anvil: Anvil
+  readonly #node: Upstream
   readonly #http: Server
   readonly #sockets: WebSocketServer
   readonly #subscriptions = new Map<string, Socket>()
-  readonly #upstream: WebSocket
+  readonly #heads: WebSocket | undefined
   readonly #counts = new Map<string, number>()
   /** What calls are met with; absent: they are passed on. */
   behave: Behaviour | undefined
   /** False: heads are not told any more, as by a subscription that died. */
   tellsHeads = true
 
-  private constructor(anvil: Anvil) {
-    this.#anvil = anvil
+  private constructor(node: Upstream) {
+    this.#node = node
     this.#http = createServer((request, response) => this.#onHttp(request, response))
     this.#sockets = new WebSocketServer({server: this.#http, maxPayload: 2 ** 24})
     this.#sockets.on('connection', socket => {
@@ -82,23 +90,27 @@ export class RpcProxy {
         for (const [id, subscriber] of this.#subscriptions) if (subscriber === socket) this.#subscriptions.delete(id)
       })
     })
-    this.#upstream = new WebSocket(anvil.wsUrl)
+    this.#heads = node.wsUrl ? new WebSocket(node.wsUrl) : undefined
   }
 
-  static async start(anvil: Anvil): Promise<RpcProxy> {
-    const proxy = new RpcProxy(anvil)
+  static async start(node: Upstream): Promise<RpcProxy> {
+    const proxy = new RpcProxy(node)
     proxy.#http.listen(0, '127.0.0.1')
+    await Promise.all([once(proxy.#http, 'listening'), proxy.#heads && proxy.#listen(proxy.#heads)])
+    return proxy
+  }
+
+  async #listen(heads: WebSocket): Promise<void> {
     const subscribed = new Promise(resolve => {
-      proxy.#upstream.onmessage = ({data}) => {
+      heads.onmessage = ({data}) => {
         const {id, params} = JSON.parse(data)
         if (id) resolve(id)
-        else proxy.#onHead(params.result)
+        else this.#onHead(params.result)
       }
     })
-    await Promise.all([once(proxy.#http, 'listening'), once(proxy.#upstream, 'open')])
-    proxy.#upstream.send(JSON.stringify({jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads']}))
+    await once(heads, 'open')
+    heads.send(JSON.stringify({jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads']}))
     await subscribed
-    return proxy
   }
 
   get httpUrl(): string {
@@ -110,7 +122,7 @@ export class RpcProxy {
   }
 
   async close(): Promise<void> {
-    this.#upstream.close()
+    this.#heads?.close()
     this.disconnect()
     this.#http.close()
     this.#http.closeAllConnections()
@@ -129,10 +141,6 @@ export class RpcProxy {
       timeoutMs: 60_000,
       what: `${times} × ${key}`,
     })
-  }
-
-  #count(key: string): void {
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
   }
 
   #onHead(head: unknown): void {
@@ -155,11 +163,16 @@ export class RpcProxy {
   async #onHttp(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    response.setHeader('content-type', 'application/json')
     try {
+      if (request.method === 'GET') {
+        const bytes = await this.#ask({method: 'GET', params: [request.url]})
+        response.writeHead(bytes ? 200 : 404, {'content-type': 'application/octet-stream'}).end(bytes)
+        return
+      }
+      response.setHeader('content-type', 'application/json')
       response.end(await this.#answer(Buffer.concat(chunks).toString()))
     } catch (fault) {
-      const {how} = fault as TransportFault
+      const {how = 500} = fault as Partial<TransportFault>
       if (how === 'drop') request.socket.destroy()
       else if (how === 'truncate') response.end('{"jsonrpc":"2.0","id":')
       else response.writeHead(how).end('{"error":"not now"}')
@@ -172,20 +185,24 @@ export class RpcProxy {
     return JSON.stringify(Array.isArray(calls) ? answers : answers[0])
   }
 
-  async #one({id, method, params}: Call & {id: number}, socket?: Socket): Promise<object> {
-    this.#count('any')
-    this.#count(method)
-    this.#count(`${method} ${params?.[0]}`)
-    const pass = async (others = params) => {
-      return method === 'eth_subscribe' ? this.#subscribe(socket!) : this.#anvil.call(method, others)
-    }
+  async #one({id, ...call}: Call & {id: number}, socket?: Socket): Promise<object> {
     try {
-      const result = await (this.behave ? this.behave({method, params}, pass) : pass())
-      return {jsonrpc: '2.0', id, result: result ?? null}
+      return {jsonrpc: '2.0', id, result: (await this.#ask(call, socket)) ?? null}
     } catch (error) {
       if (error instanceof TransportFault) throw error
-      return {jsonrpc: '2.0', id, error: {code: -32000, message: (error as Error).message}}
+      const {message, code = -32_000} = error as Error & {code?: number}
+      return {jsonrpc: '2.0', id, error: {code, message}}
     }
+  }
+
+  async #ask(call: Call, socket?: Socket): Promise<unknown> {
+    const {method, params} = call
+    for (const key of ['any', method, `${method} ${params?.[0]}`])
+      this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+    const pass = async (others = params) => {
+      return method === 'eth_subscribe' ? this.#subscribe(socket!) : this.#node.call(method, others)
+    }
+    return await (this.behave ? this.behave({method, params}, pass) : pass())
   }
 
   #subscribe(socket: Socket): string {

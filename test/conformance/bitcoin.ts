@@ -1,0 +1,327 @@
+// Bitcoin for the conformance suite, read from an Electrum server or from a node, each behind a proxy that can do wrong. Each payment spends an
+// output of its own, so that each can be mined without the others; two that spend the same one exclude each other.
+import {randomBytes} from 'node:crypto'
+import {address, payments as kinds, networks, Psbt, Transaction} from 'bitcoinjs-lib'
+import * as ecc from 'tiny-secp256k1'
+import {RpcError} from '../../devnet/engine.ts'
+import type {BlockRef} from '../../indexers/cursor.ts'
+import {type BitcoinNode, hasBitcoind, startBitcoin, type TestBitcoin} from '../support/bitcoin.ts'
+import {lie} from '../support/electrum-lies.ts'
+import {LyingElectrum} from '../support/lying-electrum.ts'
+import {type Behaviour, faults, RpcProxy} from '../support/rpc-proxy.ts'
+import type {ChainUnderTest, Fault, LocalChain, Output, Payment, Place, Source} from './chain.ts'
+
+type Reading = 'electrum' | 'node'
+
+const network = networks.regtest
+/** What each payment can spend, in sat, and what it leaves to the miner. */
+const purse = 200_000n
+const fee = 2000n
+const purses = 200
+
+/** Bitcoin as an indexer sees it from an Electrum server, or from a node itself. */
+export function bitcoin(reading: Reading, node: BitcoinNode): ChainUnderTest {
+  return {
+    name: `bitcoin, from ${reading === 'electrum' ? 'an Electrum server' : 'the node'}, on ${node}`,
+    code: 'BTC',
+    family: 'bitcoin',
+    token: 'BTC',
+    showsUnmined: true,
+    missing: node === 'bitcoind' && !hasBitcoind ? 'neither BITCOIND_BIN nor PATH has a bitcoind' : undefined,
+    start: async finalDepth => {
+      const bitcoin = await startBitcoin({node})
+      const source = await (reading === 'electrum' ? ElectrumSource.start(bitcoin) : NodeSource.start(bitcoin))
+      return LocalBitcoin.start(bitcoin, source, finalDepth)
+    },
+  }
+}
+
+interface BitcoinSource extends Source {
+  environment: Record<string, string>
+  close(): Promise<void>
+}
+
+interface KnownBlock extends BlockRef {
+  txids: string[]
+  /** What it pays, by address. */
+  paid: Map<string, bigint>
+}
+
+class LocalBitcoin implements LocalChain {
+  readonly #bitcoin: TestBitcoin
+  readonly source: BitcoinSource
+  readonly #finalDepth: number
+  readonly #key = randomBytes(32)
+  readonly #purse = kinds.p2wpkh({pubkey: ecc.pointFromScalar(this.#key)!, network})
+  /** Outpoints to spend, and how many were. */
+  #purses: {hash: string; index: number}[] = []
+  #taken = 0
+  readonly #spends = new Map<string, {hash: string; index: number}>()
+  /** The blocks of the chain above the one where following begins, as they were when they were looked at last. */
+  #blocks: KnownBlock[] = []
+  #startHeight = 0
+
+  private constructor(bitcoin: TestBitcoin, source: BitcoinSource, finalDepth: number) {
+    this.#bitcoin = bitcoin
+    this.source = source
+    this.#finalDepth = finalDepth
+  }
+
+  static async start(bitcoin: TestBitcoin, source: BitcoinSource, finalDepth: number): Promise<LocalBitcoin> {
+    const chain = new LocalBitcoin(bitcoin, source, finalDepth)
+    await chain.#fund()
+    return chain
+  }
+
+  async #fund(): Promise<void> {
+    const outputs = Array.from({length: purses}, () => ({to: this.#purse.address!, amount: purse}))
+    const {txid} = await this.#bitcoin.client.pay(outputs)
+    this.#purses = outputs.map((_, index) => ({hash: txid, index}))
+    const {height} = await this.mine()
+    this.#startHeight = height + 1
+  }
+
+  get environment(): Record<string, string> {
+    return {
+      BTC_NETWORK: 'regtest',
+      BTC_FINALITY: `${this.#finalDepth + 1}`,
+      BTC_START_HEIGHT: `${this.#startHeight}`,
+      ...this.source.environment,
+    }
+  }
+
+  newAddress(): string {
+    return address.toBech32(randomBytes(20), 0, network.bech32)
+  }
+
+  async sign(outputs: Output[], insteadOf?: Payment): Promise<Payment> {
+    const spent = insteadOf ? this.#spends.get(insteadOf.txid)! : this.#purses[this.#taken++]!
+    const change = purse - fee - outputs.reduce((sum, {amount}) => sum + amount, 0n)
+    const psbt = new Psbt({network})
+    psbt.addInput({...spent, sequence: 0xfffffffd, witnessUtxo: {script: this.#purse.output!, value: purse}})
+    for (const {to, amount} of outputs) psbt.addOutput({address: to, value: amount})
+    psbt.addOutput({script: this.#purse.output!, value: change})
+    psbt.signInput(0, {publicKey: this.#purse.pubkey!, sign: hash => ecc.sign(hash, this.#key)})
+    const transaction = psbt.finalizeAllInputs().extractTransaction()
+    const txid = transaction.getId()
+    this.#spends.set(txid, spent)
+    return {txid, raw: transaction.toHex(), outputs: outputs.map((output, index) => ({...output, index}))}
+  }
+
+  async send({raw}: Payment): Promise<void> {
+    await this.#bitcoin.client.submit(raw)
+  }
+
+  forget({txid}: Payment): Promise<void> {
+    return this.#bitcoin.client.forget([txid])
+  }
+
+  mine(blocks?: number): Promise<BlockRef> {
+    return this.#bitcoin.client.mine(blocks)
+  }
+
+  async reorg(depth: number, again: Record<number, Payment[]> = {}): Promise<BlockRef> {
+    const {client} = this.#bitcoin
+    let head: BlockRef = await client.invalidate(depth, {transactions: 'dropped'})
+    const waiting = new Set(await client.mempool())
+    const early = Object.values(again).flatMap(list => list.map(({txid}) => txid))
+    await client.forget(early.filter(txid => waiting.has(txid)))
+    for (let place = 0; place <= depth; place++)
+      head = await client.mine(1, {only: [], include: (again[place] ?? []).map(({raw}) => raw)})
+    return head
+  }
+
+  head(): Promise<BlockRef> {
+    return this.#bitcoin.client.head()
+  }
+
+  async hashAt(height: number): Promise<string | undefined> {
+    return (await this.#look())[height - this.#startHeight]?.hash ?? (await this.#bitcoin.client.block(height)).hash
+  }
+
+  async places(payments: Payment[]): Promise<Place[]> {
+    const mined = (await this.#look()).flatMap(({txids, height, hash}) =>
+      txids.map(txid => [txid, {height, hash}] as const),
+    )
+    const unmined = (await this.#bitcoin.client.mempool()).map(txid => [txid, 'unmined'] as const)
+    const places = new Map<string, Place>([...unmined, ...mined])
+    return payments.map(({txid}) => places.get(txid))
+  }
+
+  async received(to: string): Promise<bigint> {
+    return (await this.#look()).reduce((sum, {paid}) => sum + (paid.get(to) ?? 0n), 0n)
+  }
+
+  /** Reads the blocks that are new, or others than before. */
+  async #look(): Promise<KnownBlock[]> {
+    const {client} = this.#bitcoin
+    const blocks: KnownBlock[] = []
+    for (let {height} = await client.head(); height >= this.#startHeight; height--) {
+      const {hash, txids} = await client.block(height)
+      const known = this.#blocks[height - this.#startHeight]
+      if (known?.hash === hash) {
+        this.#blocks.length = height - this.#startHeight + 1
+        this.#blocks.push(...blocks.reverse())
+        return this.#blocks
+      }
+      const raw = await Promise.all(txids.map(txid => client.raw(txid)))
+      const paid = new Map<string, bigint>()
+      for (const {script, value} of raw.flatMap(hex => Transaction.fromHex(hex).outs)) {
+        const to = addressOf(script)
+        paid.set(to, (paid.get(to) ?? 0n) + value)
+      }
+      blocks.push({height, hash, txids, paid})
+    }
+    this.#blocks = blocks.reverse()
+    return this.#blocks
+  }
+
+  async stop(): Promise<void> {
+    await this.source.close()
+    await this.#bitcoin.stop()
+  }
+}
+
+function addressOf(script: Uint8Array): string {
+  try {
+    return address.fromOutputScript(script, network)
+  } catch {
+    return '' // none that anybody here has
+  }
+}
+
+class ElectrumSource implements BitcoinSource {
+  readonly #server: LyingElectrum
+
+  private constructor(server: LyingElectrum) {
+    this.#server = server
+  }
+
+  static async start({electrumUrl}: TestBitcoin): Promise<ElectrumSource> {
+    return new ElectrumSource(await LyingElectrum.start(electrumUrl))
+  }
+
+  get environment(): Record<string, string> {
+    return {BITCOIN_SOURCE: 'electrum', BTC_ELECTRUM_URLS: this.#server.url}
+  }
+
+  behave(fault?: Fault): Promise<void> {
+    return lie(this.#server, fault)
+  }
+
+  asked(times: number): Promise<void> {
+    return this.#server.asked(times)
+  }
+
+  close(): Promise<void> {
+    return this.#server.close()
+  }
+}
+
+class NodeSource implements BitcoinSource {
+  readonly #bitcoin: TestBitcoin
+  readonly #proxy: RpcProxy
+
+  private constructor(bitcoin: TestBitcoin, proxy: RpcProxy) {
+    this.#bitcoin = bitcoin
+    this.#proxy = proxy
+  }
+
+  static async start(bitcoin: TestBitcoin): Promise<NodeSource> {
+    const call = (method: string, params: unknown[]) =>
+      method === 'GET' ? get(`${bitcoin.rpcUrl}${params[0]}`) : post(bitcoin.rpcUrl, method, params)
+    return new NodeSource(bitcoin, await RpcProxy.start({call}))
+  }
+
+  get environment(): Record<string, string> {
+    return {BITCOIN_SOURCE: 'node', BTC_RPC_URL: this.#proxy.httpUrl.replace('//', '//user:password@')}
+  }
+
+  async behave(fault?: Fault): Promise<void> {
+    this.#proxy.behave = fault && (await lies[fault](this.#bitcoin))
+  }
+
+  asked(times: number): Promise<void> {
+    return this.#proxy.asked(times)
+  }
+
+  close(): Promise<void> {
+    return this.#proxy.close()
+  }
+}
+
+async function get(url: string): Promise<Uint8Array | undefined> {
+  const response = await fetch(url)
+  return response.ok ? new Uint8Array(await response.arrayBuffer()) : undefined
+}
+
+interface Answer {
+  result: unknown
+  error: {code: number; message: string} | null
+}
+
+async function post(url: string, method: string, params: unknown[]): Promise<unknown> {
+  const response = await fetch(url, {method: 'POST', body: JSON.stringify({jsonrpc: '1.0', id: 1, method, params})})
+  const {result, error} = (await response.json()) as Answer
+  if (error) throw new RpcError(error)
+  return result
+}
+
+const lies: Record<Fault, (bitcoin: TestBitcoin) => Behaviour | Promise<Behaviour>> = {
+  async lags({client}) {
+    const {height: top} = await client.head()
+    const hashes = await Promise.all(
+      Array.from({length: top + 1}, async (_, height) => (await client.block(height)).hash),
+    )
+    const mempool = await client.mempool()
+    return async ({method, params}, pass) => {
+      if (method === 'getblockcount') return top
+      if (method === 'getbestblockhash') return hashes[top]
+      if (method === 'getblockhash') return hashes[Number(params[0])] ?? refuse(-8, 'Block height out of range')
+      if (method === 'getrawmempool') return mempool
+      if (method !== 'getblockchaininfo') return await pass()
+      return {...((await pass()) as object), blocks: top, headers: top, bestblockhash: hashes[top]}
+    }
+  },
+
+  'repeats itself'() {
+    const before = new Map<string, unknown>()
+    let calls = 0
+    return async (call, pass) => {
+      const question = JSON.stringify(call)
+      if (++calls % 2 === 0 && before.has(question)) return before.get(question)
+      const answer = await pass()
+      before.set(question, answer)
+      return answer
+    }
+  },
+
+  'answers emptily': () => async (call, pass) => {
+    const {method} = call
+    if (method === 'GET') return new Uint8Array()
+    if (method === 'getblock') return ''
+    if (method === 'getrawmempool') return []
+    if (method === 'getrawtransaction') refuse(-5, 'No such mempool or blockchain transaction.')
+    return await pass()
+  },
+
+  fails() {
+    const ways = [() => faults.error(), () => faults.drop(), () => faults.truncate(), () => faults.status(503)]
+    let calls = 0
+    return async (_, pass) => {
+      calls++
+      return calls % 3 === 0 ? await pass() : ways[calls % ways.length]!()
+    }
+  },
+
+  hangs: () => () => faults.hang(),
+
+  'is of another network':
+    () =>
+    async ({method, params}, pass) =>
+      method === 'getblockhash' && params[0] === 0 ? '00'.repeat(32) : await pass(),
+}
+
+function refuse(code: number, message: string): never {
+  throw new RpcError({code, message})
+}
