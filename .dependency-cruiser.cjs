@@ -7,9 +7,9 @@ module.exports = {
   forbidden: [
     {
       name: 'keys-stay-in-custody',
-      comment: 'custody/ holds keys: nothing imports it.',
+      comment: 'custody/ holds keys: nothing imports it, but the bench of how fast it signs, with keys of its own.',
       severity: 'error',
-      from: {pathNot: '^custody/'},
+      from: {pathNot: '^(custody/|bench/sign-bitcoin\\.ts$)'},
       to: {path: '^custody/'},
     },
     {

@@ -10,6 +10,7 @@ import {benchLatency} from './latency.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
 import {benchSettle} from './settle.ts'
+import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchWebhooks} from './webhooks.ts'
 
 const results: Result[] = []
@@ -53,6 +54,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async payouts() {
     results.push(await benchPayoutRate())
+  },
+  async 'sign-bitcoin'() {
+    results.push(...(await benchSignBitcoin()))
   },
   async sweeps() {
     for (const {addresses, token, sweptSeconds, seconds, gasPerAddress} of await benchSweeps())
