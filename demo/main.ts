@@ -4,11 +4,11 @@
 import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {facts, table} from '../cli/output.ts'
-import {connect} from '../devnet/evm.ts'
 import {PermanentError} from '../service/errors.ts'
 import {onInterrupt} from '../service/interrupt.ts'
-import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
+import {hasNode, loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {type RunningService, Supervisor} from '../service/supervisor.ts'
+import {type ChainCode, openChains} from './chains.ts'
 import {Payouts} from './payouts.ts'
 import {Receiver} from './receiver.ts'
 import {Screen} from './screen.ts'
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   })
   try {
     screen.say(screen.style('bold', 'Sluice demo'))
-    if (!screen.isLive) screen.say('Starting the database, two local chains and the service ...')
+    if (!screen.isLive) screen.say('Starting the database, three local chains and the service ...')
     const service = await supervisor.start()
     screen.live([])
     screen.say(`Everything runs after ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
@@ -74,20 +74,21 @@ async function show(service: RunningService): Promise<void> {
   const shop = new Shop(service.apiUrl, key)
   receiver.secret = await shop.receiveWebhooks(receiver.url)
   const user = await shop.user('alice')
-  const [address] = [...new Set(user.addresses.map(({address}) => address))]
-  if (!address) throw new Error('the API gave the user no address')
+  const addresses = Object.fromEntries(user.addresses.map(({chain, address}) => [chain, address])) as Record<
+    ChainCode,
+    string
+  >
   screen.say(
     block(
       facts({
-        merchant: 'Demo Shop; its users may pay in on ETH and POLYGON; fee 0.5 %',
-        user: `${user.external_ref}, with one address for both chains`,
+        merchant: 'Demo Shop; its users may pay in on ETH, POLYGON and BTC; fee 0.5 %',
+        user: `${user.external_ref}, with one address for ETH and POLYGON, and one for BTC`,
         webhooks: `to ${receiver.url}; each signature is verified`,
       }),
     ),
   )
-  const node = async (code: string) => connect(service.chains.find(({chain}) => chain === code)!.rpcUrl)
-  const chains = {ETH: await node('ETH'), POLYGON: await node('POLYGON')}
-  const cast = {shop, operator, receiver, screen, address, chains}
+  const chains = await openChains(service.home)
+  const cast = {shop, operator, receiver, screen, addresses, chains}
   const story = new Story(cast)
   await story.play()
   const balances = await shop.balances()
@@ -101,7 +102,7 @@ async function show(service: RunningService): Promise<void> {
     result = {ok: true, deposits, webhooks: counts, balances, payouts: payouts.played}
     if (!once) console.log(JSON.stringify(result))
   }
-  if (!once) stayUp({service, receiver, key, address, stranger: payouts.stranger})
+  if (!once) stayUp({service, receiver, key, addresses, stranger: payouts.stranger})
 }
 
 interface Left {
@@ -109,12 +110,12 @@ interface Left {
   receiver: Receiver
   key: string
   /** The user's. */
-  address: string
+  addresses: Record<ChainCode, string>
   /** The payout address that is not on the whitelist. */
   stranger: string
 }
 
-function stayUp({service: {home, apiUrl}, receiver, key, address, stranger}: Left): void {
+function stayUp({service: {home, apiUrl}, receiver, key, addresses, stranger}: Left): void {
   const sluice = `${home === path.resolve('.sluice') ? '' : `SLUICE_HOME=${home} `}npm run -s sluice --`
   screen.say(
     [
@@ -131,7 +132,8 @@ function stayUp({service: {home, apiUrl}, receiver, key, address, stranger}: Lef
       `  ${sluice} status`,
       `  ${sluice} payout list`,
       `  ${sluice} whitelist add --merchant demo --chain POLYGON --address ${stranger}`,
-      `  ${sluice} devnet send --chain ETH --token USDC --amount 19.99 --to ${address}`,
+      `  ${sluice} devnet send --chain ETH --token USDC --amount 19.99 --to ${addresses.ETH}`,
+      `  ${sluice} devnet send --chain BTC --token BTC --amount 0.01 --to ${addresses.BTC}`,
       '',
     ].join('\n'),
   )
@@ -140,8 +142,11 @@ function stayUp({service: {home, apiUrl}, receiver, key, address, stranger}: Lef
 }
 
 function requireLocalChains({devnet, chains}: Settings): void {
-  const remote = [...chains.values()].filter(({rpcUrl}) => rpcUrl).map(({chain}) => `${chain.code}_RPC_URL`)
-  if (remote.length) throw new PermanentError(`the demo plays on local chains; unset ${remote.join(' and ')}`)
+  const remote = [...chains.values()].filter(hasNode).map(({chain}) => chain.code)
+  if (remote.length)
+    throw new PermanentError(
+      `the demo plays on local chains; unset the nodes that are named for ${remote.join(' and ')}`,
+    )
   if (!devnet) throw new PermanentError('the demo plays on local chains; unset SLUICE_DEVNET')
 }
 

@@ -2,11 +2,9 @@
 // address that is not on it. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
 // net amounts, while the last payout still waits; and throws, naming what was missing, if something does not happen in time.
 import {setTimeout as sleep} from 'node:timers/promises'
-import {encodeFunctionData, erc20Abi, formatUnits, type Hex, parseUnits} from 'viem'
-import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
+import {formatUnits, parseUnits} from 'viem'
 import {findChain} from '../chains/registry.ts'
-import {USDC_ADDRESS} from '../devnet/constants.ts'
-import type {LocalChainClient} from '../devnet/evm.ts'
+import {type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
 
@@ -16,7 +14,7 @@ const PATIENCE_MS = 90_000
 const late = {chain: 'POLYGON', token: 'POL', amount: '5'} as const
 
 export interface PlayedPayout {
-  chain: 'ETH' | 'POLYGON'
+  chain: ChainCode
   token: string
   gross: string
   fee: string
@@ -39,8 +37,8 @@ interface Line {
 export class Payouts {
   readonly #cast: Cast
   readonly #lines: Line[] = []
-  readonly wallet = privateKeyToAddress(generatePrivateKey())
-  readonly stranger = privateKeyToAddress(generatePrivateKey())
+  readonly #wallet = newWallet()
+  readonly stranger = newWallet()[late.chain]
 
   constructor(cast: Cast) {
     this.#cast = cast
@@ -51,15 +49,18 @@ export class Payouts {
   }
 
   async play(): Promise<void> {
-    const {screen, shop, operator, chains, address} = this.#cast
-    screen.say(`\n${screen.style('bold', 'Payouts')}  to ${this.wallet}, which the operator puts on the whitelist\n`)
-    for (const chain of ['ETH', 'POLYGON'] as const) {
-      await shop.payTo(chain, this.wallet)
-      await operator.whitelist(chain, this.wallet)
+    const {screen, shop, operator, chains, addresses} = this.#cast
+    screen.say(
+      `\n${screen.style('bold', 'Payouts')}  to ${this.#wallet.ETH} and ${this.#wallet.BTC}, which the operator puts on the whitelist\n`,
+    )
+    for (const chain of chainCodes) {
+      await shop.payTo(chain, this.#wallet[chain])
+      await operator.whitelist(chain, this.#wallet[chain])
     }
     const balances = await shop.balances()
-    for (const {chain, token} of balances) await this.#request(chain as PlayedPayout['chain'], token, this.wallet)
-    await chains[late.chain].send({...late, to: address})
+    for (const {chain, token} of balances as {chain: ChainCode; token: string}[])
+      await this.#request(chain, token, this.#wallet[chain])
+    await chains[late.chain].send({...late, to: addresses[late.chain]})
     await this.#until(`the ${late.amount} ${late.token} to be final`, async () =>
       (await shop.balances()).some(({chain, token}) => chain === late.chain && token === late.token),
     )
@@ -80,9 +81,9 @@ export class Payouts {
     this.#say(`The last one goes to ${this.stranger}, which is not on the whitelist: nothing is signed for it`)
   }
 
-  async #request(chain: PlayedPayout['chain'], token: string, address: string): Promise<void> {
+  async #request(chain: ChainCode, token: string, address: string): Promise<void> {
     const {shop, chains} = this.#cast
-    const before = await held(chains[chain], token, address)
+    const before = await chains[chain].held(token, address)
     const {id, status, gross, fee, net} = await shop.payOut({chain, token, sweep_first: chain === 'POLYGON'})
     const played: PlayedPayout = {chain, token, gross, fee, net, status, txid: null, address, arrived: '0'}
     this.#lines.push({played, id, before, seen: []})
@@ -106,7 +107,7 @@ export class Payouts {
       if (status === 'failed') throw new Error(`the payout of ${played.net} ${played.token} failed`)
       if (seen.at(-1) === status) continue
       seen.push(status)
-      const arrived = (await held(chains[played.chain], played.token, played.address)) - before
+      const arrived = (await chains[played.chain].held(played.token, played.address)) - before
       Object.assign(played, {status, txid, arrived: formatUnits(arrived, decimals(played))})
       if (!screen.isLive) screen.say(this.#show(line))
     }
@@ -139,8 +140,7 @@ export class Payouts {
     const {receiver, chains} = this.#cast
     if (parseUnits(played.arrived, decimals(played)) !== parseUnits(played.net, decimals(played)))
       throw new Error(`the payout of ${played.net} ${played.token} brought ${played.arrived}`)
-    if ((await chains[played.chain].rpc('eth_getTransactionReceipt', [played.txid])) === null)
-      throw new Error(`the chain does not know ${played.txid}, which should have paid ${played.net} ${played.token}`)
+    await chains[played.chain].requireTransaction(played.txid!)
     const types = receiver.typesOf('payout_id', id)
     if (types.join() !== 'payout.completed') throw new Error(`the payout ${id} had the events ${types.join(', ')}`)
   }
@@ -148,10 +148,3 @@ export class Payouts {
 
 const decimals = ({chain, token}: PlayedPayout): number =>
   findChain(chain)!.assets.find(asset => asset.token === token)!.decimals
-
-/** What an address holds of a token at the end of the chain, in base units. */
-async function held(chain: LocalChainClient, token: string, address: string): Promise<bigint> {
-  if (token !== 'USDC') return BigInt((await chain.rpc('eth_getBalance', [address, 'latest'])) as Hex)
-  const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
-  return BigInt((await chain.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
-}

@@ -4,9 +4,10 @@ import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {z} from 'zod'
 import {newKey} from '../cli/key.ts'
+import {chainCodes} from './chains.ts'
 
 const PREFIX = 'demo'
-const CHAINS = ['ETH', 'POLYGON']
+const CHAINS: readonly string[] = chainCodes
 const FEE_BPS = 50
 
 const User = z.object({

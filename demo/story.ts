@@ -1,21 +1,16 @@
-// The first part of the story that the demo plays: three deposits that become final, one that a reorganisation drops, and one that a reorganisation moves
+// The first part of the story that the demo plays: four deposits that become final, one that a reorganisation drops, and one that a reorganisation moves
 // into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and throws,
 // naming what was missing, if something does not happen in time or happens that must not.
 import {setTimeout as sleep} from 'node:timers/promises'
-import {FINALIZED_DEPTH} from '../devnet/constants.ts'
-import type {LocalChainClient} from '../devnet/evm.ts'
+import type {ChainCode, DemoChain} from './chains.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
 import type {Operator, Shop} from './shop.ts'
 
 const POLL_MS = 250
 const PATIENCE_MS = 45_000
-/** A block is final when so many blocks, itself included, make the end of the chain. */
-const CONFIRMATIONS = FINALIZED_DEPTH + 1
 /** Deposits this deep are not touched by the reorganisations. */
 const SAFE_CONFIRMATIONS = 4
-
-type ChainCode = 'ETH' | 'POLYGON'
 
 export interface PlayedDeposit {
   chain: ChainCode
@@ -30,10 +25,10 @@ export interface Cast {
   shop: Shop
   operator: Operator
   receiver: Receiver
-  chains: Record<ChainCode, LocalChainClient>
+  chains: Record<ChainCode, DemoChain>
   screen: Screen
-  /** The user's, the same on both chains. */
-  address: string
+  /** The user's; the same on all EVM chains. */
+  addresses: Record<ChainCode, string>
 }
 
 export class Story {
@@ -45,12 +40,13 @@ export class Story {
   }
 
   async play(): Promise<void> {
-    const {screen, chains} = this.#cast
-    screen.say(`\n${screen.style('bold', 'Deposits')}  to ${this.#cast.address}\n`)
+    const {screen, chains, addresses} = this.#cast
+    screen.say(`\n${screen.style('bold', 'Deposits')}  to ${addresses.ETH} and ${addresses.BTC}\n`)
     const ether = this.#announce('ETH', 'ETH', '1.5')
     const usdc = this.#announce('ETH', 'USDC', '250')
     const pol = this.#announce('POLYGON', 'POL', '40')
-    await Promise.all([this.#send(ether).then(() => this.#send(usdc)), this.#send(pol)])
+    const bitcoin = this.#announce('BTC', 'BTC', '0.25')
+    await Promise.all([this.#send(ether).then(() => this.#send(usdc)), this.#send(pol), this.#send(bitcoin)])
     const safe = [ether, usdc, pol].map(deposit => () => deposit.confirmations >= SAFE_CONFIRMATIONS)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))
 
@@ -68,7 +64,7 @@ export class Story {
     this.#say(`POLYGON: a reorganisation moves the ${name(moved)} into another block`)
 
     await this.#until(`the ${name(dropped)} to be reorged`, () => dropped.status === 'reorged')
-    const fates = [ether, usdc, pol, moved]
+    const fates = [ether, usdc, pol, bitcoin, moved]
     await this.#until('the other deposits to be final', () => fates.every(({status}) => status === 'final'))
     await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
     screen.settle()
@@ -88,7 +84,7 @@ export class Story {
 
   async #send(deposit: PlayedDeposit): Promise<void> {
     const {chain, token, amount} = deposit
-    deposit.txid = await this.#cast.chains[chain].send({token, to: this.#cast.address, amount})
+    deposit.txid = await this.#cast.chains[chain].send({token, to: this.#cast.addresses[chain], amount})
   }
 
   /** Asks the API, and shows what it says, until the condition holds. */
@@ -129,11 +125,18 @@ export class Story {
       `  ${chain.padEnd(8)}`,
       name(deposit).padEnd(9),
       status.padEnd(8),
-      progress(deposit).padEnd(18),
+      this.#progress(deposit).padEnd(18),
       this.#cast.screen.isLive && webhooks.length ? `webhooks: ${webhooks.join(', ')}` : '',
     ]
       .join('  ')
       .trimEnd()
+  }
+
+  #progress({chain, status, confirmations}: PlayedDeposit): string {
+    const needed = this.#cast.chains[chain].confirmations
+    if (status === 'pending') return `${Math.min(confirmations, needed)}/${needed} confirmations`
+    if (status === 'final') return `${needed} confirmations`
+    return status === 'reorged' ? 'left the chain' : ''
   }
 
   #say(what: string): void {
@@ -172,10 +175,4 @@ type Colour = keyof typeof colours
 
 function name({amount, token}: PlayedDeposit): string {
   return `${amount} ${token}`
-}
-
-function progress({status, confirmations}: PlayedDeposit): string {
-  if (status === 'pending') return `${Math.min(confirmations, CONFIRMATIONS)}/${CONFIRMATIONS} confirmations`
-  if (status === 'final') return `${CONFIRMATIONS} confirmations`
-  return status === 'reorged' ? 'left the chain' : ''
 }

@@ -35,6 +35,7 @@ test('the demo plays deposits, reorganisations and payouts, and tells as JSON wh
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
   const txid = expect.stringMatching(/^0x[0-9a-f]{64}$/)
+  const bitcoinTxid = expect.stringMatching(/^[0-9a-f]{64}$/)
   const address = expect.stringMatching(/^0x[0-9a-fA-F]{40}$/)
   const paid = (payout: object) => ({...payout, status: 'completed', txid, address})
   expect(json).toEqual({
@@ -43,16 +44,23 @@ test('the demo plays deposits, reorganisations and payouts, and tells as JSON wh
       {chain: 'ETH', token: 'ETH', amount: '1.5', status: 'final', txid},
       {chain: 'ETH', token: 'USDC', amount: '250', status: 'final', txid},
       {chain: 'POLYGON', token: 'POL', amount: '40', status: 'final', txid},
+      {chain: 'BTC', token: 'BTC', amount: '0.25', status: 'final', txid: bitcoinTxid},
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
     ],
-    webhooks: expect.objectContaining({'deposit.confirmed': 5, 'payout.completed': 3}),
+    webhooks: expect.objectContaining({'deposit.confirmed': 6, 'payout.completed': 4}),
     balances: [
+      {chain: 'BTC', token: 'BTC', gross: '0.25', fee: '0.00125', net: '0.24875', depositCount: 1},
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
       {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
     ],
     payouts: [
+      {
+        ...paid({chain: 'BTC', token: 'BTC', gross: '0.25', fee: '0.00125', net: '0.24875', arrived: '0.24875'}),
+        txid: bitcoinTxid,
+        address: expect.stringMatching(/^bcrt1q[0-9a-z]{38}$/),
+      },
       paid({chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', arrived: '1.4925'}),
       paid({chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', arrived: '248.75'}),
       paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
@@ -64,7 +72,7 @@ test('the demo plays deposits, reorganisations and payouts, and tells as JSON wh
     ],
   })
   const {webhooks} = json as {webhooks: Record<string, number>}
-  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(5) // six seen, one dropped
+  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(6) // seven seen, one dropped
   expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(processesOf(home)).toEqual([])
 }, 180_000)
