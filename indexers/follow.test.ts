@@ -1,0 +1,249 @@
+// For every seed: after every commit, deposits, their events, and what addresses of ours sent are what the chain of the fake implies; through
+// forks, re-runs, late addresses, contents that are learnt late, a source that lies, connections cut inside the transaction, commits whose
+// answer was lost, and restarts. FOLLOW_SEEDS=200 npx vitest run indexers/follow.test.ts runs more of them, FOLLOW_FIRST_SEED begins elsewhere.
+import type {Store} from '@subsquid/typeorm-store'
+import pino from 'pino'
+import {expect, test} from 'vitest'
+import {openPool} from '../db/pool.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {FakeChain, FaultySource} from '../test/support/fake-chain.ts'
+import {makeMerchant, watchAddress} from '../test/support/people.ts'
+import {Random} from '../test/torture/random.ts'
+import {ChainCursor} from './cursor.ts'
+import {advanceFinality, patience} from './finality.ts'
+import {CannotFollow, Follower, type FollowOptions} from './follow.ts'
+import {writeBlocks} from './match.ts'
+import {resume} from './resume.ts'
+import {ChainDatabase} from './store.ts'
+
+const chain = 'ETH'
+const seeds = Number(process.env.FOLLOW_SEEDS ?? 4)
+const firstSeed = Number(process.env.FOLLOW_FIRST_SEED ?? 1)
+const log = pino({level: 'silent'})
+
+interface Deposit {
+  status: string
+  amount: string
+  height: number
+  hash: string
+  events: string[]
+}
+
+/** What the database should hold, from nothing but the head and the final height that it says it is at. */
+class Expected {
+  readonly deposits = new Map<string, Deposit>()
+  inclusions = new Map<string, string>()
+  private readonly world: FakeChain
+  private readonly ours: ReadonlySet<string>
+
+  constructor(world: FakeChain, ours: ReadonlySet<string>) {
+    this.world = world
+    this.ours = ours
+  }
+
+  moveTo(headHash: string, finalHeight: number): void {
+    const here = new Map<string, Pick<Deposit, 'amount' | 'height' | 'hash'>>()
+    this.inclusions = new Map()
+    for (let block = this.world.byHash.get(headHash); block; block = this.world.byHash.get(block.parentHash)) {
+      const {height, hash, inside} = block
+      for (const {txid, ours, outputs} of inside) {
+        if (ours) this.inclusions.set(txid, hash)
+        for (const {outputIndex, token, amount, recipientKey} of outputs)
+          if (this.ours.has(recipientKey))
+            here.set(`${txid}:${outputIndex}:${recipientKey}:${token}`, {amount: `${amount}`, height, hash})
+      }
+    }
+    for (const key of new Set([...here.keys(), ...this.deposits.keys()])) this.settle(key, here.get(key), finalHeight)
+  }
+
+  private settle(
+    key: string,
+    found: Pick<Deposit, 'amount' | 'height' | 'hash'> | undefined,
+    finalHeight: number,
+  ): void {
+    const known = this.deposits.get(key) ?? {status: 'reorged', amount: '', height: 0, hash: '', events: []}
+    if (known.status === 'final') {
+      expect(found, `final deposit ${key} is on the chain`).toBeDefined()
+      return
+    }
+    if (found && known.status === 'reorged') known.events.push('deposit.pending')
+    else if (found && known.amount !== found.amount) known.events.push('deposit.reorged', 'deposit.pending')
+    else if (!found && known.status === 'pending') known.events.push('deposit.reorged')
+    Object.assign(known, found, {status: found ? 'pending' : 'reorged'})
+    if (found && found.height <= finalHeight) {
+      known.status = 'final'
+      known.events.push('deposit.confirmed')
+    }
+    this.deposits.set(key, known)
+  }
+}
+
+async function check(db: TestDatabase, expected: Expected, {events = true} = {}): Promise<void> {
+  const stored = await db.rows<Deposit & {key: string; version: number}>(
+    `select txid || ':' || output_index || ':' || address || ':' || token as key, status, amount::text, block_height as height,
+       block_hash as hash, version, array(select type from app.event where subject_id = d.id order by position) as events
+     from app.deposit d`,
+  )
+  const shape = ({status, amount, height, hash, events: list}: Deposit) => {
+    return status === 'reorged' && !events ? {status} : {status, amount, height, hash, ...(events && {events: list})}
+  }
+  const found = new Map(stored.map(({key, version, ...deposit}) => [key, shape(deposit)]))
+  const wanted = new Map([...expected.deposits].map(([key, deposit]) => [key, shape(deposit)]))
+  if (!events) for (const [key, {status}] of wanted) if (status === 'reorged' && !found.has(key)) wanted.delete(key) // was never shown
+  expect(found).toEqual(wanted)
+  for (const {version, events: list} of stored) {
+    expect(list).toHaveLength(version)
+    expect(list.join(' ').replaceAll('deposit.', '')).toMatch(/^pending( reorged pending)*( confirmed| reorged)?$/)
+  }
+  const included = await db.rows<{txid: string; hash: string}>('select txid, block_hash as hash from chain.inclusion')
+  expect(new Map(included.map(({txid, hash}) => [txid, hash]))).toEqual(expected.inclusions)
+  const [left] = await db.rows(
+    `select (select count(*) from chain.touched) + (select count(*) from chain.touched_chain) as marks,
+       (select count(*) from app.incident where kind <> 'unknown_transaction') as incidents`,
+  )
+  expect(left).toEqual({marks: '0', incidents: '0'})
+}
+
+/** All that one seed needs; everything about it follows from the seed. */
+async function setUp(seed: number) {
+  const chance = new Random(seed)
+  const random = () => chance.next()
+  const db = await testDatabase()
+  const merchant = await makeMerchant(db)
+  const ours = new Set<string>()
+  let addresses = 0
+  const provision = async () => {
+    const address = `0x${(seed * 1_000_000 + ++addresses).toString(16).padStart(40, '0')}`
+    await watchAddress(db, merchant, {address, family: 'evm', watched: [chain], chains: [chain]})
+    ours.add(address)
+    return address
+  }
+  const sender = await provision()
+  ours.delete(sender)
+  const options = {random, finality: 2 + Math.floor(random() * 5), sender}
+  const world = new FakeChain('A', {...options, provision})
+  const stranger = new FakeChain('B', {...options, provision: async () => 'stranger'})
+  for (let i = 0; i < 40; i++) await stranger.step()
+  const pool = openPool(db.url('sluice_indexer'), {name: 'test', max: 2})
+  const cursor = new ChainCursor(pool, chain)
+  await cursor.anchor(world.genesis, 0, world.genesis, new Date())
+  const end = async () => {
+    await pool.end()
+    await db.drop()
+  }
+  return {random, db, world, stranger, ours, cursor, end}
+}
+
+async function run(seed: number): Promise<void> {
+  const {random, db, world, stranger, ours, cursor, end} = await setUp(seed)
+  const chaos = random() < 0.15 ? 0 : 0.02 + random() * 0.1
+  // Contents are learnt late. What was said of them on the way is compared with nothing: it depends on when they were learnt.
+  const late = random() < 0.4
+  if (late) world.hideRate = 0.2
+  const source = new FaultySource(world, stranger, random, chaos)
+  const expected = new Expected(world, ours)
+
+  let disturb = async (_: Store): Promise<void> => {}
+  const rollDisturbance = () => {
+    const dice = random()
+    disturb = async store => {
+      if (dice < chaos) await cutOff(db, store)
+      else if (dice < 2 * chaos) throw new Error('in the middle of writing')
+    }
+  }
+  const options: FollowOptions = {
+    database: new ChainDatabase(db.url('sluice_indexer'), chain),
+    cursor,
+    source,
+    network: world.genesis,
+    log,
+    pollMs: 1,
+    batch: 1 + Math.floor(random() * 40),
+    horizon: 3 + Math.floor(random() * 40),
+    write: async (store, blocks) => {
+      await disturb(store)
+      await writeBlocks(store, blocks, {chain, display: address => address})
+      await disturb(store)
+    },
+  }
+
+  let follower = new Follower(options)
+  let finalBefore = 0
+  const learn = async () => {
+    const at = (await cursor.read())!
+    expect(at.finalHeight).toBeGreaterThanOrEqual(finalBefore)
+    expect(at.halted).toBe(false)
+    finalBefore = at.finalHeight
+    expected.moveTo(at.headHash, at.finalHeight)
+  }
+  const restart = async () => {
+    await follower.forget()
+    follower = new Follower(options)
+  }
+  const judge = async () => {
+    await follower.forget()
+    await resume(source, cursor, {network: world.genesis, networkSettings: 'none', log, retryMs: 0})
+    await learn()
+  }
+  const step = async () => {
+    const moved = await follower.round()
+    await learn()
+    await advanceFinality(source, cursor)
+    await learn()
+    return moved
+  }
+
+  const rounds = 50 + Math.floor(random() * 50)
+  for (let i = 0, sightings = 0; i < rounds; i++) {
+    const steps = random() < 0.01 ? 150 : random() < 0.04 ? 30 : random() * 1.8 // sometimes the indexer was away for long
+    for (let n = 0; n < steps; n++) await world.step()
+    if (random() < 0.3) source.reveal(0.5)
+    rollDisturbance()
+    try {
+      if (random() < chaos && !late) await restart() // what is to be written again, the source of a new process finds out
+      const moved = await step()
+      sightings = 0
+      if (moved && random() < chaos / 2) throw new Error('the commit happened, and its answer was lost')
+    } catch (error) {
+      await follower.forget()
+      if (error instanceof CannotFollow && ++sightings >= patience) await judge()
+    }
+    await learn()
+    if (!late && i % 6 === 0) await check(db, expected)
+  }
+
+  // No more faults: everything must end final or reorged, and restarts make no event.
+  disturb = async () => {}
+  source.calm()
+  world.settle()
+  source.reveal(1)
+  await judge()
+  for (let moved = true, count = 0; moved; count++) {
+    expect(count, 'rounds until the loop comes to rest').toBeLessThan(2000)
+    moved = await step()
+  }
+  expect(follower.tip?.hash).toBe(world.head.hash)
+  await check(db, expected, {events: !late})
+  const countEvents = () => db.rows('select count(*) from app.event')
+  const events = await countEvents()
+  for (let i = 0; i < 3; i++) {
+    await restart()
+    expect(await step()).toBe(false)
+  }
+  expect(await countEvents()).toEqual(events)
+  await follower.forget()
+  await end()
+}
+
+/** The server ends the store's connection, somewhere inside its transaction. */
+async function cutOff(db: TestDatabase, store: Store): Promise<void> {
+  const {em} = store as unknown as {em(): {query(sql: string): Promise<{pid: number}[]>}}
+  const [backend] = await em.call(store).query('select pg_backend_pid() as pid')
+  await db.rows('select pg_terminate_backend($1)', [backend!.pid])
+}
+
+test.each(Array.from({length: seeds}, (_, i) => firstSeed + i))(
+  'rows and events are what the chain implies: seed %i',
+  run,
+  120_000,
+)
