@@ -38,7 +38,7 @@ const Cancel = z.strictObject({intent: z.literal('cancel'), chain: evmChain, sen
 
 // On Bitcoin: what is signed spends outputs, the first of which stands for all.
 
-/** More would not be relayed at four times the number; fewer leave room for what comes with them. */
+/** Nodes pass on transactions with up to about 1,470. */
 const mostInputs = 500
 const outpoint = z
   .string()
