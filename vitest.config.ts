@@ -7,6 +7,7 @@ const faults = [
   'test/conformance/**/*.test.ts',
   'test/start.test.ts',
   'devnet/devnet.test.ts',
+  'devnet/bitcoin/devnet.test.ts',
 ]
 const never = ['node_modules/**', '.sluice/**']
 

@@ -59,8 +59,6 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
 
   /** Goes on with the chain of the journal, or begins it with the two contracts in block 1. */
   static async open(code: LocalChainCode, directory: string, journal: Journal): Promise<LocalChain> {
-    const has = journal.meta('chain') ?? code
-    if (has !== code) throw new Error(`${directory} holds the local chain of ${has}, not of ${code}`)
     const chain = new LocalChain(code, directory, journal)
     try {
       await chain.#change(engine => chain.#begin(engine))
@@ -239,7 +237,6 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     const genesis = Math.floor(Date.now() / 1000)
     const engine = await this.#start(genesis)
     const block = await blockAt(engine, 0)
-    this.#journal.setMeta('chain', this.code)
     this.#journal.setMeta('genesis_timestamp', String(genesis))
     this.#journal.commit([{block, raw: [], receipts: [], callTraces: [], traces: []}])
     return engine

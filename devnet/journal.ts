@@ -4,6 +4,7 @@
 import type {SQLOutputValue} from 'node:sqlite'
 import {deflateRawSync, inflateRawSync} from 'node:zlib'
 import {z} from 'zod'
+import type {LocalChainCode} from './constants.ts'
 import {JournalFile} from './sqlite.ts'
 
 const Hex = z.string().regex(/^0x[0-9a-f]*$/)
@@ -40,10 +41,10 @@ export type Head = {height: number; hash: string; timestamp: number}
 export class Journal extends JournalFile {
   #head: Head | undefined
 
-  /** Throws JournalInUse when another process has it. */
-  constructor(file: string) {
+  constructor(file: string, code: LocalChainCode) {
     super(
       file,
+      code,
       `create table if not exists block (
          height integer primary key,
          hash text not null unique,

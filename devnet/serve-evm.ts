@@ -7,7 +7,7 @@ import {RpcServer} from './rpc.ts'
 
 export function openEvm(code: LocalChainCode): Open {
   return file => {
-    const journal = new Journal(file)
+    const journal = new Journal(file, code)
     return {journal, serve: options => serve(code, journal, options)}
   }
 }

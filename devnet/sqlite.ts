@@ -1,5 +1,6 @@
-// The file of a journal: SQLite, written with fsync. The open file is locked: one process at a time has the chain, and a killed one leaves
+// The file of a journal: SQLite, written with fsync, of one chain. The open file is locked: one process at a time has the chain, and a killed one leaves
 // no lock behind.
+import path from 'node:path'
 import {DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync} from 'node:sqlite'
 import {z} from 'zod'
 
@@ -11,8 +12,8 @@ export class JournalFile {
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  /** Throws JournalInUse when another process has it. */
-  constructor(file: string, schema: string) {
+  /** Throws JournalInUse when another process has it, and another error when it is of another chain than this. */
+  constructor(file: string, chain: string, schema: string) {
     this.#database = new DatabaseSync(file, {timeout: 0})
     try {
       this.#database.exec(`
@@ -21,9 +22,11 @@ export class JournalFile {
         pragma synchronous = full;
         begin immediate;
         create table if not exists meta (name text primary key, value text not null) strict;
-        ${schema}
-        commit;
       `)
+      const has = this.meta('chain') ?? chain
+      if (has !== chain) throw new Error(`${path.dirname(file)} holds the local chain of ${has}, not of ${chain}`)
+      this.setMeta('chain', chain)
+      this.#database.exec(`${schema}; commit`)
     } catch (error) {
       this.#database.close()
       if ((error as {errcode?: number}).errcode === 5) throw new JournalInUse(`another process has ${file}`)

@@ -400,9 +400,9 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   async #agreeOnBlocks(node: BitcoinNode): Promise<void> {
     const {height: top, hash} = this.head
     const hashAt = async (height: number) => await node.call('getblockhash', [height])
+    const height = async () => z.int().parse(await node.call('getblockcount', []))
     while ((await node.call('getbestblockhash', [])) !== hash) {
-      const height = z.int().parse(await node.call('getblockcount', []))
-      let common = Math.min(height, top)
+      let common = Math.min(await height(), top)
       while ((await hashAt(common)) !== this.journal.find(common)!.hash) common--
       for (let from = common + 1; from <= top; from += COMMIT_BLOCKS) {
         const heights = Array.from({length: Math.min(COMMIT_BLOCKS, top - from + 1)}, (_, i) => from + i)
@@ -410,8 +410,8 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
         if (refused) throw new Rejected(`the node does not take a block up to height ${top}: ${refused}`)
       }
       if ((await node.call('getbestblockhash', [])) === hash) return
-      // It prefers a branch of its own that is as long as ours or longer, and there may be another one behind that.
-      if (height === common) throw new Rejected(`the node does not go on to block ${top}`)
+      if ((await height()) < top) throw new Rejected(`the node does not take the blocks from height ${common + 1} on`)
+      // It has a branch of its own that is as long as ours or longer, and there may be another one behind that.
       await node.call('invalidateblock', [await hashAt(common + 1)])
     }
   }

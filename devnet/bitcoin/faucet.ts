@@ -64,13 +64,17 @@ export function pay(
   return sign(spent, change >= DUST_SAT ? [...payees, {script: faucetScript, amount: change}] : payees)
 }
 
-/** The smallest output that is enough, else the largest. */
+/** The oldest output that is enough, so that payments do not depend on each other as long as there are coinbases; else the largest. */
 function nextInput(ledger: Ledger, spent: Output[], needed: bigint): Output | undefined {
   const candidates = ledger
     .spendable(faucetScripthash)
     .filter(output => output.value > DUST_SAT && !spent.some(({outpoint}) => outpoint === output.outpoint))
-    .sort((a, b) => (a.value < b.value ? -1 : 1))
-  return candidates.find(({value}) => value >= needed) ?? candidates.at(-1)
+  const enough = candidates.filter(({value}) => value >= needed)
+  if (enough.length) return enough.reduce((best, output) => (output.height < best.height ? output : best))
+  return candidates.reduce<Output | undefined>(
+    (best, output) => (best && best.value > output.value ? best : output),
+    undefined,
+  )
 }
 
 function sign(spent: Output[], payees: Payee[]): Transaction {

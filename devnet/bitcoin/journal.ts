@@ -19,6 +19,7 @@ export class BitcoinJournal extends JournalFile {
   constructor(file: string) {
     super(
       file,
+      'BTC',
       `create table if not exists block (
          height integer primary key,
          hash text not null unique,

@@ -24,7 +24,11 @@ const Amount = z.string().regex(/^\d+$/).transform(BigInt)
 const Outputs = z
   .array(z.union([z.object({to: z.string(), amount: Amount}), z.object({script: Hex, amount: Amount})]))
   .transform(outputs => outputs.map(payee))
-const FeeRate = z.number().min(0).optional()
+const FeeRate = z
+  .number()
+  .min(0)
+  .nullish()
+  .transform(rate => rate ?? undefined)
 const Mine = z.object({only: z.array(Txid).optional(), include: z.array(Hex).optional()}).default({})
 const Reorg = z
   .object({

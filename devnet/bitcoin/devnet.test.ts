@@ -1,0 +1,507 @@
+// The local Bitcoin chain on each node that is here: what a client has seen stays, whatever is killed; what a reorganisation does; and
+// that the Electrum server says what the node says.
+import type {ChildProcess} from 'node:child_process'
+import {createHash} from 'node:crypto'
+import {once} from 'node:events'
+import {mkdtemp, readFile, rm} from 'node:fs/promises'
+import {createConnection, type Socket} from 'node:net'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {createInterface} from 'node:readline'
+import {address, Block, crypto, networks} from 'bitcoinjs-lib'
+import {afterEach, beforeEach, describe, expect, test} from 'vitest'
+import {z} from 'zod'
+import {commandLine} from '../../service/process.ts'
+import {hasBitcoind} from '../../test/support/bitcoin.ts'
+import {until} from '../../test/support/until.ts'
+import {killLeftover} from '../engine.ts'
+import {type StartedBitcoin, startBitcoinDevnet, startDevnet} from '../start.ts'
+import type {BitcoinClient} from './client.ts'
+import type {NodeKind} from './node.ts'
+
+const History = z.array(z.object({tx_hash: z.string(), height: z.int(), fee: z.int().optional()}))
+
+let dir: string
+let started: StartedBitcoin[]
+let sockets: Socket[]
+
+beforeEach(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'sluice-devnet-btc-'))
+  started = []
+  sockets = []
+})
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy()
+  await Promise.all(started.map(devnet => devnet.stop()))
+  for (const name of ['bcoin', 'bitcoind']) await killLeftover(dir, {name, mark: dir})
+  await rm(dir, {recursive: true, force: true})
+})
+
+async function start(node: NodeKind, blockIntervalMs = 0): Promise<StartedBitcoin> {
+  const devnet = await startBitcoinDevnet({dir, node, blockIntervalMs})
+  started.push(devnet)
+  return devnet
+}
+
+async function killProcess(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+}
+
+async function nodePid(node: NodeKind): Promise<number> {
+  return Number(await readFile(path.join(dir, `${node}.pid`), 'utf8'))
+}
+
+/** A P2WPKH address that nobody has the key of. */
+function nobody(n: number): string {
+  return address.toBech32(Buffer.from(String(n).padStart(40, '0'), 'hex'), 0, networks.regtest.bech32)
+}
+
+function scripthash(to: string): string {
+  return createHash('sha256').update(address.toOutputScript(to, networks.regtest)).digest().reverse().toString('hex')
+}
+
+/** An Electrum client of a few lines; notifications are kept as they come. */
+async function electrum(url: string) {
+  const {hostname, port} = new URL(url)
+  const socket = createConnection(Number(port), hostname)
+  sockets.push(socket)
+  await once(socket, 'connect')
+  const waiting = new Map<number, (answer: {result?: unknown; error?: {code: number; message: string}}) => void>()
+  const notifications: {method: string; params: unknown[]}[] = []
+  createInterface({input: socket}).on('line', line => {
+    const message = JSON.parse(line)
+    if (message.method) notifications.push(message)
+    else waiting.get(message.id)?.(message)
+  })
+  let last = 0
+  const ask = async (method: string, ...params: unknown[]): Promise<unknown> => {
+    const id = ++last
+    const answer = new Promise<{result?: unknown; error?: {code: number; message: string}}>(resolve => {
+      waiting.set(id, resolve)
+    })
+    socket.write(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
+    const {result, error} = await answer
+    if (error) throw new Error(`${error.code}: ${error.message}`)
+    return result
+  }
+  const history = async (to: string) =>
+    History.parse(await ask('blockchain.scripthash.get_history', scripthash(to))).map(({tx_hash, height}) => [
+      tx_hash,
+      height,
+    ])
+  return {ask, history, notifications, socket}
+}
+
+async function rawBlocks(client: BitcoinClient): Promise<Buffer[]> {
+  const {height} = await client.head()
+  const blocks = []
+  for (let at = 0; at <= height; at++) {
+    const hash = await client.rpc('getblockhash', [at])
+    blocks.push(Buffer.from(z.string().parse(await client.rpc('getblock', [hash, false])), 'hex'))
+  }
+  return blocks
+}
+
+/** Compares all that Electrum tells of these addresses, and of the last blocks, with what the node's blocks and mempool have. */
+async function expectAgreement({client, devnet}: StartedBitcoin, addresses: string[]): Promise<void> {
+  const {ask, socket} = await electrum(devnet.electrum_url)
+  const {height} = await client.head()
+  expect(await client.rpc('getblockcount')).toBe(height)
+  const first = Math.max(0, height - 20)
+  const histories = new Map<string, [string, number][]>(addresses.map(to => [to, []]))
+  const values = new Map<string, {to: string; value: bigint}>()
+  const look = (txid: string, outs: {script: Uint8Array; value: bigint}[], at: number) => {
+    for (const to of addresses) {
+      const script = address.toOutputScript(to, networks.regtest)
+      const paid = outs.map((out, vout) => ({...out, vout})).filter(out => Buffer.compare(out.script, script) === 0)
+      for (const {value, vout} of paid) values.set(`${txid}:${vout}`, {to, value})
+      if (paid.length) histories.get(to)!.push([txid, at])
+    }
+  }
+  for (let at = first; at <= height; at++) {
+    const hash = await client.rpc('getblockhash', [at])
+    const raw = Buffer.from(z.string().parse(await client.rpc('getblock', [hash, false])), 'hex')
+    expect(await ask('blockchain.block.header', at)).toBe(raw.subarray(0, 80).toString('hex'))
+    const rest = await fetch(`${devnet.rpc_url}/rest/block/${hash}.bin`)
+    expect(Buffer.from(await rest.arrayBuffer()).equals(raw)).toBe(true)
+    const block = Block.fromBuffer(raw)
+    for (const [position, transaction] of block.transactions!.entries()) {
+      const txid = transaction.getId()
+      look(txid, transaction.outs, at)
+      expect(await ask('blockchain.transaction.get', txid)).toBe(transaction.toHex())
+      expect(await ask('blockchain.transaction.id_from_pos', at, position)).toBe(txid)
+      const proof = z
+        .object({pos: z.int(), merkle: z.array(z.string())})
+        .parse(await ask('blockchain.transaction.get_merkle', txid, at))
+      expect(rootOf(txid, proof)).toEqual(Buffer.from(block.merkleRoot!))
+    }
+  }
+  const unmined = new Map<string, string>()
+  for (const txid of await client.mempool()) unmined.set(txid, await client.raw(txid))
+  for (const to of addresses) {
+    const [at, wait] = [[], []] as [string, number][][]
+    for (const [txid, height] of History.parse(await ask('blockchain.scripthash.get_history', scripthash(to))).map(
+      ({tx_hash, height}) => [tx_hash, height] as [string, number],
+    ))
+      (height > 0 ? at! : wait!).push([txid, height])
+    expect(at).toEqual(histories.get(to))
+    for (const [txid] of wait!) expect([...unmined.keys()]).toContain(txid)
+    const {confirmed} = z
+      .object({confirmed: z.int()})
+      .parse(await ask('blockchain.scripthash.get_balance', scripthash(to)))
+    const paid = [...values.values()].filter(output => output.to === to).reduce((sum, {value}) => sum + value, 0n)
+    expect(BigInt(confirmed)).toBe(paid)
+  }
+  socket.destroy()
+}
+
+function rootOf(txid: string, {pos, merkle}: {pos: number; merkle: string[]}): Buffer {
+  let hash = Buffer.from(txid, 'hex').reverse()
+  merkle.forEach((sibling, level) => {
+    const other = Buffer.from(sibling, 'hex').reverse()
+    hash = Buffer.from(crypto.hash256(Buffer.concat((pos >> level) & 1 ? [other, hash] : [hash, other])))
+  })
+  return hash
+}
+
+test.skipIf(hasBitcoind)('bitcoind is not tested here: BITCOIND_BIN names none, and none is on PATH', () => {})
+
+describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
+  const onNode = test.skipIf(node === 'bitcoind' && !hasBitcoind)
+  const [alice, bob, carol] = [nobody(1), nobody(2), nobody(3)]
+
+  onNode(
+    'the same chain and the same mempool come back after each kind of death, and go on',
+    async () => {
+      const first = await start(node)
+      const {client} = first
+      await client.pay([{to: alice, amount: 1000n}])
+      await client.mine(2)
+      await client.pay([{to: bob, amount: 2000n}])
+      await client.mine()
+      await client.reorg(2, {transactions: 'later'})
+      const parent = await client.pay([{to: client.info.faucet_address, amount: 5_000_000n}])
+      const child = await client.pay([{to: carol, amount: 3000n}], {inputs: [`${parent.txid}:0`]})
+      const replaced = await client.pay([{to: carol, amount: 4000n}])
+      const replacement = await client.replace(replaced.txid)
+      const chain = await rawBlocks(client)
+      const waiting = [parent.txid, child.txid, replacement.txid].sort()
+      expect((await client.mempool()).sort()).toEqual(waiting)
+
+      const comesBack = async (devnet: StartedBitcoin, how: string) => {
+        expect({rpc_url: devnet.devnet.rpc_url, electrum_url: devnet.devnet.electrum_url}, how).toEqual({
+          rpc_url: first.devnet.rpc_url,
+          electrum_url: first.devnet.electrum_url,
+        })
+        expect((await client.mempool()).sort(), how).toEqual(waiting)
+        expect(await rawBlocks(client), how).toEqual(chain)
+        expect(await (await electrum(first.devnet.electrum_url)).history(carol), how).toHaveLength(2)
+      }
+
+      process.kill(await nodePid(node), 'SIGKILL')
+      await comesBack(first, 'after kill -9 of the node')
+
+      await killProcess(first.process)
+      const leftOver = await nodePid(node)
+      expect(await commandLine(leftOver)).toContain(dir)
+      const second = await start(node)
+      expect(await commandLine(leftOver)).toBeUndefined()
+      await comesBack(second, 'after kill -9 of the process')
+
+      process.kill(await nodePid(node), 'SIGKILL')
+      await killProcess(second.process)
+      await rm(path.join(dir, node), {recursive: true})
+      const third = await start(node)
+      await comesBack(third, 'after kill -9 of both and the loss of what the node had')
+
+      await third.stop()
+      await expect(readFile(path.join(dir, 'devnet.json'))).rejects.toThrow(/ENOENT/)
+      expect(await commandLine(await nodePid(node))).toBeUndefined()
+      const fourth = await start(node)
+      await comesBack(fourth, 'after SIGTERM')
+      await client.mine()
+      expect(await client.mempool()).toEqual([])
+      await expectAgreement(fourth, [alice, bob, carol])
+    },
+    120_000,
+  )
+
+  onNode(
+    'nothing that anybody saw ever changes while the node and the process are killed at random moments',
+    async () => {
+      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
+      console.log(`SEED=${seed}`)
+      const random = randomness(seed)
+      const seen = new Map<number, string>()
+      const paid: string[] = []
+      let devnet = await start(node, 50)
+      const {client} = devnet
+      for (let kill = 0; kill < 8; kill++) {
+        const more = (await client.head()).height + Math.floor(random() * 8) + 1
+        const watcher = await electrum(devnet.devnet.electrum_url)
+        await until(
+          async () => {
+            const head = z
+              .object({height: z.int(), hex: z.string()})
+              .parse(await watcher.ask('blockchain.headers.subscribe'))
+            seen.set(head.height, Block.fromHex(head.hex).getId())
+            paid.push((await client.pay([{to: alice, amount: BigInt(1000 + paid.length)}])).txid)
+            return head.height >= more
+          },
+          {timeoutMs: 30_000, what: `block ${more}`, intervalMs: 5},
+        )
+        const victim = random()
+        const dying = client.pay([{to: bob, amount: 1000n}]).catch(() => {}) // what happens to it, nobody is told
+        if (victim < 0.7) process.kill(await nodePid(node), 'SIGKILL')
+        if (victim > 0.4) {
+          await killProcess(devnet.process)
+          devnet = await start(node, 50)
+        }
+        await dying
+      }
+      const mined = await until(
+        async () => {
+          const {history} = await electrum(devnet.devnet.electrum_url)
+          const entries = await history(alice)
+          return entries.every(([, height]) => Number(height) > 0) && entries
+        },
+        {timeoutMs: 30_000, what: 'every payment to be mined'},
+      )
+      expect(paid.filter(txid => !mined.some(([mined]) => mined === txid))).toEqual([])
+      for (const [height, hash] of seen) expect((await client.block(height)).hash).toBe(hash)
+    },
+    240_000,
+  )
+
+  onNode(
+    'each kind of reorganisation does to transactions what it says, on the node and to Electrum clients',
+    async () => {
+      const devnet = await start(node)
+      const {client} = devnet
+      const watcher = await electrum(devnet.devnet.electrum_url)
+      await watcher.ask('blockchain.headers.subscribe')
+      const pay = async (to: string) => {
+        const made = await client.pay([{to, amount: 10_000n}])
+        await client.mine()
+        return made
+      }
+      const at = async (to: string) => (await watcher.history(to))[0]
+      const one = await pay(alice)
+      const two = await pay(bob)
+      const {height} = await client.head()
+      expect([await at(alice), await at(bob)]).toEqual([
+        [one.txid, height - 1],
+        [two.txid, height],
+      ])
+
+      const before = await client.block(height - 1)
+      const same = await client.reorg(2, {transactions: 'same-height'})
+      expect(same.height).toBe(height + 1)
+      expect((await client.block(height - 1)).hash).not.toBe(before.hash)
+      expect([await at(alice), await at(bob)]).toEqual([
+        [one.txid, height - 1],
+        [two.txid, height],
+      ])
+      await expectAgreement(devnet, [alice, bob])
+
+      await client.reorg(3, {keepTransactions: true})
+      expect([await at(alice), await at(bob)]).toEqual([
+        [one.txid, height],
+        [two.txid, height + 1],
+      ])
+
+      const {height: top} = await client.head()
+      await client.reorg(top - height + 1, {transactions: 'same-height', only: [two.txid], rest: 'unmined'})
+      expect([await at(alice), await at(bob)]).toEqual([
+        [one.txid, 0],
+        [two.txid, height + 1],
+      ])
+      expect(await client.mempool()).toEqual([one.txid])
+      await expectAgreement(devnet, [alice, bob])
+
+      const {height: now} = await client.head()
+      await client.reorg(now - height + 1, {transactions: 'unmined'})
+      expect((await client.mempool()).sort()).toEqual([one.txid, two.txid].sort())
+      await client.mine()
+      expect(await client.mempool()).toEqual([])
+
+      const {raw, txid} = await client.conflict(one.txid, [{to: carol, amount: 9_000n}])
+      await client.reorg(1, {transactions: 'later', include: [raw]})
+      const last = await client.head()
+      expect([await at(alice), await at(bob), await at(carol)]).toEqual([
+        undefined,
+        [two.txid, last.height],
+        [txid, last.height - 1],
+      ])
+      await expect(client.submit(one.raw)).rejects.toThrow(/missingorspent/)
+
+      await client.reorg(2)
+      expect([await at(alice), await at(bob), await at(carol)]).toEqual([undefined, undefined, undefined])
+      expect(await client.mempool()).toEqual([])
+      expect(await client.submit(two.raw)).toBe(two.txid)
+      expect(await at(bob)).toEqual([two.txid, 0])
+      await expectAgreement(devnet, [alice, bob, carol])
+
+      const end = await client.head()
+      await client.mine()
+      await client.invalidate(2)
+      expect(await client.head()).toMatchObject({height: end.height - 1})
+      expect(await client.mempool()).toEqual([two.txid])
+      await client.mine(2)
+      await client.invalidate(2, {transactions: 'dropped'})
+      expect(await client.mempool()).toEqual([])
+      await expectAgreement(devnet, [alice, bob, carol])
+      const heads = watcher.notifications.filter(({method}) => method === 'blockchain.headers.subscribe')
+      expect(heads.at(-1)?.params).toEqual([
+        {height: end.height - 1, hex: await watcher.ask('blockchain.block.header', end.height - 1)},
+      ])
+    },
+    120_000,
+  )
+
+  onNode(
+    'Electrum clients are told of what happens to a script, and of nothing else',
+    async () => {
+      const {client, devnet} = await start(node)
+      const {ask, notifications} = await electrum(devnet.electrum_url)
+      expect(await ask('server.version', 'test', '1.4')).toEqual(['sluice devnet', '1.4'])
+      expect(await ask('blockchain.scripthash.subscribe', scripthash(alice))).toBeNull()
+      const status = (...entries: [string, number][]) =>
+        createHash('sha256')
+          .update(entries.map(([txid, height]) => `${txid}:${height}:`).join(''))
+          .digest('hex')
+      const told = async () => {
+        await ask('server.ping')
+        return notifications.splice(0).map(({params}) => params)
+      }
+      const {txid} = await client.pay([{to: alice, amount: 10_000n}])
+      await client.pay([{to: bob, amount: 10_000n}])
+      expect(await told()).toEqual([[scripthash(alice), status([txid, 0])]])
+      const {height} = await client.mine()
+      expect(await told()).toEqual([[scripthash(alice), status([txid, height])]])
+      await client.reorg(1, {transactions: 'same-height'})
+      expect(await told()).toEqual([])
+      await client.reorg(2)
+      expect(await told()).toEqual([[scripthash(alice), null]])
+
+      const faucet = client.info.faucet_address
+      const parent = await client.pay([{to: faucet, amount: 50_000n}])
+      const child = await client.pay([{to: alice, amount: 10_000n}], {inputs: [`${parent.txid}:0`]})
+      expect(await told()).toEqual([[scripthash(alice), status([child.txid, -1])]])
+      await client.mine(1, {only: [parent.txid]})
+      expect(await told()).toEqual([[scripthash(alice), status([child.txid, 0])]])
+      const replaced = await client.replace(child.txid, {outputs: [{to: bob, amount: 10_000n}]})
+      expect(await told()).toEqual([[scripthash(alice), null]])
+      expect(await client.mempool()).toEqual([replaced.txid])
+      await client.forget([replaced.txid])
+      expect(await client.mempool()).toEqual([])
+    },
+    120_000,
+  )
+
+  onNode(
+    'what cannot be is refused with a reason, and changes nothing',
+    async () => {
+      const devnet = await start(node)
+      const {client} = devnet
+      const {txid, raw} = await client.pay([{to: alice, amount: 10_000n}])
+      await client.mine(2)
+      const waits = await client.pay([{to: bob, amount: 10_000n}])
+      const {hash, height} = await client.head()
+      const {ask, socket} = await electrum(devnet.devnet.electrum_url)
+      await expect(client.submit('00')).rejects.toThrow('TX decode failed')
+      await expect(client.submit(raw)).rejects.toThrow('already in utxo set')
+      await expect(client.submit((await client.conflict(txid)).raw)).rejects.toThrow(/missingorspent/)
+      await expect(client.replace(waits.txid, {feeRate: 2.1})).rejects.toThrow(/insufficient fee/)
+      await expect(client.pay([{to: bob, amount: 10n ** 15n}])).rejects.toThrow('the faucet has')
+      await expect(client.pay([{to: bob, amount: 200n}])).rejects.toThrow(/dust/)
+      await expect(client.pay([{to: 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx', amount: 1n}])).rejects.toThrow(
+        'is not an address',
+      )
+      await expect(client.replace('00'.repeat(32))).rejects.toThrow('have no transaction')
+      await expect(client.reorg(height + 1)).rejects.toThrow(`there are ${height} blocks above genesis`)
+      await expect(client.reorg(0)).rejects.toThrow('cannot replace 0 blocks')
+      await expect(client.mine(10_001)).rejects.toThrow('cannot mine 10001 blocks at once')
+      await expect(client.rpc('generatetoaddress', [1, alice])).rejects.toThrow('does not serve generatetoaddress')
+      // Blocks that no node takes: one with an input that is spent, in place of a block and on top.
+      const spent = (await client.conflict(txid)).raw
+      await expect(client.mine(1, {include: [spent]})).rejects.toThrow('does not take')
+      await expect(client.reorg(1, {include: [spent]})).rejects.toThrow('does not take')
+      await expect(ask('blockchain.scripthash.subscribe', 'ab')).rejects.toThrow('-32602')
+      await expect(ask('blockchain.transaction.get', '00'.repeat(32))).rejects.toThrow('2: daemon error')
+      await expect(ask('blockchain.block.header', height + 1)).rejects.toThrow('1: height')
+      await expect(ask('blockchain.transaction.broadcast', raw)).rejects.toThrow('1: the transaction was rejected')
+      socket.write('{"method":\n')
+      expect(JSON.parse(String((await once(socket, 'data'))[0]))).toMatchObject({id: null, error: {code: -32700}})
+      expect(await client.head()).toMatchObject({hash, height})
+      expect(await client.mempool()).toEqual([waits.txid])
+      await expectAgreement(devnet, [alice, bob])
+      await client.mine()
+      expect(await client.mempool()).toEqual([])
+    },
+    120_000,
+  )
+
+  onNode(
+    'it mines by itself, a thousand blocks at once too, and goes on after the node was killed',
+    async () => {
+      const {client} = await start(node, 100)
+      const grows = async (by: number) => {
+        const {height} = await client.head()
+        await until(async () => (await client.head()).height >= height + by, {timeoutMs: 30_000, what: `${by} blocks`})
+      }
+      await grows(3)
+      await client.send({token: 'BTC', to: alice, amount: '0.5', feeRate: 5})
+      process.kill(await nodePid(node), 'SIGKILL')
+      await grows(3)
+      const {height} = await client.head()
+      expect((await client.mine(1000)).height).toBeGreaterThanOrEqual(height + 1000)
+      await client.send({token: 'BTC', to: alice, amount: '0.00001'})
+    },
+    120_000,
+  )
+
+  onNode(
+    'a second process for the same directory tells where the first one serves, and one for another chain fails',
+    async () => {
+      const {devnet} = await start(node)
+      const second = await startBitcoinDevnet({dir, node})
+      await until(async () => second.process.exitCode === 0, {timeoutMs: 10_000, what: 'the second process to end'})
+      expect(second.devnet).toEqual(devnet)
+      await expect(startDevnet({chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
+      await started[0]?.stop()
+      await expect(startDevnet({chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
+    },
+    60_000,
+  )
+})
+
+test.skipIf(!hasBitcoind)(
+  'a chain that was made on one node goes on on the other',
+  async () => {
+    const first = await start('bitcoind')
+    const taproot = 'bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6'
+    await first.client.pay([{to: taproot, amount: 10_000n}])
+    await first.client.mine()
+    const chain = await rawBlocks(first.client)
+    await first.stop()
+    const {client, devnet} = await start('bcoin')
+    expect(devnet.node).toBe('bcoin')
+    expect(await rawBlocks(client)).toEqual(chain)
+  },
+  60_000,
+)
+
+/** A small seeded generator (mulberry32), uniform in [0, 1). */
+function randomness(seed: number): () => number {
+  let a = seed
+  return () => {
+    a = (a + 0x6d2b79f5) | 0
+    let t = Math.imul(a ^ (a >>> 15), 1 | a)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
