@@ -58,8 +58,11 @@ interface Session {
   scripthashes: Set<string>
 }
 
+/** The URL of the real server (tcp://host:port), or who knows it at the time; or a function that answers. */
+type Honest = string | {readonly url: string} | Behaviour
+
 export class LyingElectrum {
-  readonly #honest: string | Behaviour
+  readonly #honest: Honest
   readonly #server: Server
   readonly #isSecure: boolean
   #port = 0
@@ -70,15 +73,14 @@ export class LyingElectrum {
   /** False: notifications are not passed on any more. */
   tells = true
 
-  private constructor(honest: string | Behaviour, tls?: {key: string; cert: string}) {
+  private constructor(honest: Honest, tls?: {key: string; cert: string}) {
     this.#honest = honest
     this.#isSecure = tls !== undefined
     this.#server = tls ? createTlsServer(tls) : createTcpServer()
     this.#server.on(tls ? 'secureConnection' : 'connection', (client: Socket) => this.#serve(client))
   }
 
-  /** `honest` is the URL of the real server (tcp://host:port), or a function that answers. */
-  static async start(honest: string | Behaviour, tls?: {key: string; cert: string}): Promise<LyingElectrum> {
+  static async start(honest: Honest, tls?: {key: string; cert: string}): Promise<LyingElectrum> {
     const server = new LyingElectrum(honest, tls)
     await server.listen()
     return server
@@ -187,7 +189,7 @@ export class LyingElectrum {
       const ask: Ask = async (method, ...params) => await honest({method, params}, () => faults.hang())
       return {ask, end: () => {}}
     }
-    const {hostname, port} = new URL(honest)
+    const {hostname, port} = new URL(typeof honest === 'string' ? honest : honest.url)
     const socket = connect(Number(port), hostname)
     const waiting = new Map<number, {resolve(result: unknown): void; reject(error: Error): void}>()
     socket.on('close', () => {

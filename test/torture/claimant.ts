@@ -1,6 +1,9 @@
 // Somebody who asks for a merchant's payouts in every way there is: with and without a key, twice at once, again later, to an address that
 // is not whitelisted, cancelled by the merchant or by the operator. Every answer is written down; what became of it is asked at the end.
+import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
+import {address, networks} from 'bitcoinjs-lib'
+import {xOnlyPointFromScalar} from 'tiny-secp256k1'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {z} from 'zod'
 import {until} from '../support/until.ts'
@@ -12,6 +15,8 @@ const pairs = [
   {chain: 'ETH', token: 'ETH'},
   {chain: 'ETH', token: 'USDC'},
   {chain: 'POLYGON', token: 'POL'},
+  {chain: 'BTC', token: 'BTC'},
+  {chain: 'BTC', token: 'BTC'},
 ] as const
 
 export interface Asked {
@@ -143,7 +148,7 @@ export class Claimant {
     const wish = this.#wish()
     const {chain} = wish.body
     const usual = this.#addresses.get(chain)!
-    wish.address = newAddress()
+    wish.address = this.#newAddress(chain)
     await this.#register(chain, wish.address)
     const id = await this.#keyed(wish)
     await this.#register(chain, usual)
@@ -153,6 +158,12 @@ export class Claimant {
     this.#count(status === 200 ? 'cancelled' : 'cancelled too late')
   }
 
+  /** Of nobody. */
+  #newAddress(chain: ChainCode): string {
+    if (chain === 'BTC') return this.#random.pick(bitcoinAddresses)()
+    return privateKeyToAddress(generatePrivateKey())
+  }
+
   async #register(chain: ChainCode, address: string): Promise<void> {
     await this.merchant.call('PUT', '/v1/payout-address', {chain, address})
     this.#addresses.set(chain, address)
@@ -160,7 +171,7 @@ export class Claimant {
 
   /** From now on to a new address, which is whitelisted first, or a moment later. */
   async #move(chain: ChainCode): Promise<void> {
-    const address = newAddress()
+    const address = this.#newAddress(chain)
     const isLate = this.#random.chance(0.3)
     if (!isLate) await this.#whitelist(chain, address)
     await this.#register(chain, address)
@@ -221,6 +232,11 @@ const weights = {
   'cancelled by the operator': 6,
 }
 
-function newAddress(): string {
-  return privateKeyToAddress(generatePrivateKey())
-}
+const {bech32, pubKeyHash, scriptHash} = networks.regtest
+const bitcoinAddresses = [
+  () => address.toBech32(randomBytes(20), 0, bech32), // P2WPKH
+  () => address.toBech32(randomBytes(32), 0, bech32), // P2WSH
+  () => address.toBech32(xOnlyPointFromScalar(randomBytes(32)), 1, bech32), // P2TR
+  () => address.toBase58Check(randomBytes(20), scriptHash),
+  () => address.toBase58Check(randomBytes(20), pubKeyHash),
+]

@@ -8,6 +8,7 @@ import type {Service} from './service.ts'
 const weights = {
   'indexer-eth': 4,
   'indexer-polygon': 4,
+  'indexer-btc': 5,
   api: 3,
   jobs: 4,
   'the second worker': 3,
@@ -17,8 +18,10 @@ const weights = {
   'a connection': 3,
   'devnet-eth': 0.5,
   'devnet-polygon': 0.5,
-  'anvil-eth': 0.5,
-  'anvil-polygon': 0.5,
+  'devnet-btc': 0.7,
+  'node-eth': 0.5,
+  'node-polygon': 0.5,
+  'node-btc': 0.5,
 }
 type Victim = keyof typeof weights
 
@@ -26,6 +29,7 @@ type Victim = keyof typeof weights
 const writers: Partial<Record<Victim, string>> = {
   'indexer-eth': 'indexer-ETH',
   'indexer-polygon': 'indexer-POLYGON',
+  'indexer-btc': 'indexer-BTC',
   jobs: 'sluice-jobs',
 }
 const aimMs = 1000

@@ -8,10 +8,14 @@ import pg from 'pg'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
 import {Claimant} from './claimant.ts'
+import {IndexersElectrum, WorkersElectrum} from './electrum-proxy.ts'
+import type {GoBetween} from './go-between.ts'
 import {Killer} from './killer.ts'
 import {Merchant} from './merchant.ts'
 import {NodeProxy} from './node-proxy.ts'
-import {Payer} from './payer.ts'
+import type {Payer} from './payer.ts'
+import {BitcoinPayer} from './payer-bitcoin.ts'
+import {EvmPayer} from './payer-evm.ts'
 import {Random} from './random.ts'
 import {Reader} from './reader.ts'
 import type {Run} from './run.ts'
@@ -46,8 +50,8 @@ async function main(): Promise<void> {
 /** The whole run; resolves to what was wrong. */
 async function torture(home: string): Promise<string[]> {
   const cast = assemble(home, new Random(seed))
-  const {service, merchants, nodes} = cast
-  for (const node of nodes) service.useNode(node.chain, await node.listen())
+  const {service, merchants, proxies} = cast
+  for (const proxy of proxies) await proxy.open()
   await service.start()
   await prepare(cast)
   await suffer(cast)
@@ -62,13 +66,13 @@ async function torture(home: string): Promise<string[]> {
   await db.end()
   const stoppedMs = await service.stop()
   for (const {receiver} of merchants) receiver.close()
-  for (const node of nodes) node.close()
+  for (const proxy of proxies) proxy.close()
   if (stoppedMs > STOP_TIMEOUT_MS) failed.push(`the service took ${stoppedMs} ms to stop`)
   return failed
 }
 
 interface Cast extends Omit<Run, 'db'> {
-  nodes: NodeProxy[]
+  proxies: GoBetween[]
   killer: Killer
   random: Random
 }
@@ -82,8 +86,14 @@ function assemble(home: string, random: Random): Cast {
     merchants,
     users,
     random,
-    payers: chainCodes.map(chain => new Payer(chain, service, users, random)),
-    nodes: chainCodes.map(chain => new NodeProxy(chain, service, random)),
+    payers: chainCodes.map(chain =>
+      chain === 'BTC' ? new BitcoinPayer(service, users, random) : new EvmPayer(chain, service, users, random),
+    ),
+    proxies: [
+      ...chainCodes.filter(chain => chain !== 'BTC').map(chain => new NodeProxy(chain, service, random)),
+      new WorkersElectrum(service, random),
+      ...['first', 'second'].map(name => new IndexersElectrum(name, service, random)),
+    ],
     claimants: merchants.map(merchant => new Claimant(merchant, service, random)),
     readers: merchants.map(merchant => new Reader(merchant)),
     killer: new Killer(service, random),
@@ -96,9 +106,8 @@ async function prepare({service, merchants, users, payers, claimants, readers}: 
   for (const merchant of merchants) await merchant.testWebhook()
   for (const reader of readers) await reader.begin()
   for (let i = 0; i < 8; i++) await users.create()
-  for (const payer of payers) await payer.begin()
+  for (const payer of payers) await payer.begin(await treasuryOf(service, payer))
   for (const claimant of claimants) await claimant.begin()
-  await floatUsdc(service, payers)
   await until(
     async () => (await service.query('select from app.treasury where balance > 0')).length === chainCodes.length + 1,
     {
@@ -109,11 +118,9 @@ async function prepare({service, merchants, users, payers, claimants, readers}: 
   )
 }
 
-/** USDC of the operator's own: what is too little to be swept is advanced from it, or a payout that claims it would wait for ever. */
-async function floatUsdc(service: Service, payers: Payer[]): Promise<void> {
-  const [row] = await service.query(`select app.treasury_address('ETH') as address`)
-  const client = await payers.find(({chain}) => chain === 'ETH')!.client()
-  await client.send({token: 'USDC', to: String(row!.address), amount: '500'})
+async function treasuryOf(service: Service, {chain}: Payer): Promise<string> {
+  const [row] = await service.query('select app.treasury_address($1) as address', [chain])
+  return String(row!.address)
 }
 
 /** Everybody does what they do, for as long as was asked. */
@@ -121,7 +128,7 @@ async function suffer({service, payers, claimants, readers, killer, random}: Cas
   const stop = new AbortController()
   const {signal} = stop
   const actors = [
-    ...payers.flatMap(payer => [payer.pay(signal), payer.reorganise(signal), payer.hurry(signal)]),
+    ...payers.flatMap(payer => payer.actors(signal)),
     ...claimants.map(claimant => claimant.claim(signal)),
     ...readers.map(reader => reader.read(signal)),
     service.runSecondWorker(signal),
@@ -142,10 +149,10 @@ async function killSupervisor(killer: Killer, random: Random): Promise<void> {
   }
 }
 
-function calm({service, merchants, nodes}: Cast): void {
+function calm({service, merchants, proxies}: Cast): void {
   service.calm()
   for (const {receiver} of merchants) receiver.calm()
-  for (const node of nodes) node.calm()
+  for (const proxy of proxies) proxy.calm()
 }
 
 /** Nothing is inflicted any more: waits until every payout is over, every block is final and every event delivered. */
@@ -167,6 +174,7 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
     },
     {...waited, what: 'every block to be final'},
   )
+  await until(async () => nothingPending(db), {...waited, what: 'every deposit to be final, or given up'})
   await until(async () => everythingOver(db), {...waited, what: 'every sweep to be over'})
   await until(async () => everythingDelivered(db), {...waited, what: 'every event to be delivered'})
   return db
@@ -177,6 +185,12 @@ async function everythingOver(db: pg.Pool): Promise<boolean> {
     `select from app.payout where status not in ('completed', 'failed') union all select from app.spend where status <> 'final'
      union all select from app.claim where finished_at is null`,
   )
+  return rows.length === 0
+}
+
+/** What waits for a block that never comes is given up after a while. */
+async function nothingPending(db: pg.Pool): Promise<boolean> {
+  const {rows} = await db.query(`select from app.deposit where status = 'pending' union all select from chain.unmined`)
   return rows.length === 0
 }
 
@@ -201,12 +215,12 @@ async function verify(run: Run): Promise<string[]> {
   return failed
 }
 
-function summary({service, users, payers, merchants, nodes, claimants, readers, killer}: Cast): string {
+function summary({service, users, payers, merchants, proxies, claimants, readers, killer}: Cast): string {
   return [
     line('killed', killer.counts),
     line('killed at a step', service.killedAtSteps()),
     ...payers.map(payer => line(payer.chain, payer.counts)),
-    ...nodes.map(node => line(`the node of ${node.chain}, to the worker`, node.counts)),
+    ...proxies.map(proxy => line(proxy.what, proxy.counts)),
     ...merchants.flatMap(({prefix, receiver, retries}, i) => [
       line(`receiver of the ${prefix}`, {...receiver.counts, events: receiver.bodies.size}),
       line(`payouts asked for by the ${prefix}`, {...claimants[i]!.counts, 'answers lost': claimants[i]!.lost}),

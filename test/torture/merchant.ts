@@ -32,7 +32,7 @@ export class Merchant {
     this.receiver = new Receiver(random.fork(prefix))
   }
 
-  /** Makes the merchant with both chains, its key, and its endpoint for every type of event. */
+  /** Makes the merchant with every chain, its key, and its endpoint for every type of event. */
   async open(): Promise<void> {
     const merchant = ['--merchant', this.prefix]
     const words = ['--name', this.prefix, '--prefix', this.prefix, '--chains', chainCodes.join()]

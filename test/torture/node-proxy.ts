@@ -1,10 +1,11 @@
-// A node as the worker meets it: in front of a local chain, and, until it is told to be calm, now and then late, cut off, or lying. What it
-// likes best is to take a transaction and not to say so.
+// A node of an EVM chain as the worker meets it: in front of a local chain, and, until it is told to be calm, now and then late, cut off, or
+// lying. What it likes best is to take a transaction and not to say so.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'
+import type {GoBetween} from './go-between.ts'
 import type {Random} from './random.ts'
-import type {ChainCode, Service} from './service.ts'
+import type {EvmCode, Service} from './service.ts'
 
 const sending = {
   passes: 45,
@@ -17,25 +18,29 @@ const sending = {
 const reading = {passes: 86, late: 5, 'answer lost': 6, refused: 3}
 type Mood = keyof typeof sending | keyof typeof reading
 
-export class NodeProxy {
-  readonly chain: ChainCode
+export class NodeProxy implements GoBetween {
+  readonly chain: EvmCode
   readonly #service: Service
   readonly #random: Random
   readonly #server: Server
   #calm = false
   readonly counts: Record<string, number> = {}
 
-  constructor(chain: ChainCode, service: Service, random: Random) {
+  constructor(chain: EvmCode, service: Service, random: Random) {
     this.chain = chain
     this.#service = service
     this.#random = random.fork(`node ${chain}`)
     this.#server = createServer((request, response) => void this.#take(request, response))
   }
 
-  /** Resolves to where it listens. */
-  async listen(): Promise<string> {
+  get what(): string {
+    return `the node of ${this.chain}, to the worker`
+  }
+
+  async open(): Promise<void> {
     await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    const {port} = this.#server.address() as AddressInfo
+    this.#service.useNode('jobs', `${this.chain}_RPC_URL`, `http://127.0.0.1:${port}`)
   }
 
   calm(): void {

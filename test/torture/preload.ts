@@ -1,4 +1,4 @@
-// Loaded into the processes of the service before their own code. The worker meets its nodes through the proxies of the torture; and a
+// Loaded into the processes of the service before their own code. They meet nodes through the proxies of the torture; and a
 // process that comes to a labelled step (service/step.ts) is killed there now and then, as by kill -9, until the torture is over. How
 // likely that is at each label comes from the seed: each run has its favourites.
 import {subscribe} from 'node:diagnostics_channel'
@@ -9,12 +9,9 @@ const {TORTURE_SEED: seed, TORTURE_CALM_FILE: calmFile} = process.env
 const atFirstMost = 0.12
 const laterMost = 0.01
 
-if (process.argv[1]?.endsWith('jobs/main.ts')) {
-  for (const chain of ['ETH', 'POLYGON']) {
-    const proxy = process.env[`TORTURE_${chain}_RPC_URL`]
-    if (proxy) process.env[`${chain}_RPC_URL`] = proxy
-  }
-}
+const own = `TORTURE_${/(\w+)\/main\.ts$/.exec(process.argv[1] ?? '')?.[1]}_`
+for (const [name, value] of Object.entries(process.env))
+  if (name.startsWith(own)) process.env[name.slice(own.length)] = value
 
 if (seed && calmFile) {
   const favourites = new Random(Number(seed))

@@ -16,6 +16,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const START_TIMEOUT_MS = 180_000
 const WORKER_WAIT_MS = 500
 
+/** More than a local chain has otherwise, so that reorganisations can be of more than one block. */
+export const bitcoinConfirmations = 6
+
 /** What makes payouts move fast enough for a run: impatience, and amounts that are worth moving. */
 const settings = {
   PORT: '0',
@@ -25,10 +28,13 @@ const settings = {
   REPLACE_AFTER_MS: '4000',
   ETH_SWEEP_MIN: 'USDC:0.01',
   ETH_COLLECT_ABOVE: 'ETH:15,USDC:0.9',
+  BTC_COLLECT_ABOVE: 'BTC:3',
+  BTC_FINALITY: String(bitcoinConfirmations),
 }
 
-export const chainCodes = ['ETH', 'POLYGON'] as const
+export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const
 export type ChainCode = (typeof chainCodes)[number]
+export type EvmCode = Exclude<ChainCode, 'BTC'>
 
 export class Service {
   readonly home: string
@@ -36,8 +42,9 @@ export class Service {
   readonly #seed: number
   #child: ChildProcess | undefined
   #worker: ChildProcess | undefined
-  /** Where the worker finds the node of each chain. */
+  /** Where the processes find their nodes: TORTURE_<process>_<setting>. */
   readonly #nodes: Record<string, string> = {}
+  #electrumUrl = 'tcp://127.0.0.1:1'
 
   constructor(home: string, seed: number) {
     this.home = home
@@ -49,9 +56,10 @@ export class Service {
     return path.join(this.home, 'service.log')
   }
 
-  /** Has the worker meet its node elsewhere. To be called before the start. */
-  useNode(chain: ChainCode, url: string): void {
-    this.#nodes[`TORTURE_${chain}_RPC_URL`] = url
+  /** Has the processes of one kind meet a node elsewhere, by this setting of theirs, or there, too. To be called before the start. */
+  useNode(processes: 'jobs' | 'indexers', setting: string, url: string): void {
+    const name = `TORTURE_${processes}_${setting}`
+    this.#nodes[name] = this.#nodes[name] ? `${this.#nodes[name]},${url}` : url
   }
 
   // --- the supervisor ---
@@ -77,7 +85,8 @@ export class Service {
   }
 
   #environment(): NodeJS.ProcessEnv {
-    return {PATH: process.env.PATH, SLUICE_HOME: this.home}
+    const {PATH, BITCOIND_BIN} = process.env
+    return {PATH, ...(BITCOIND_BIN && {BITCOIND_BIN}), SLUICE_HOME: this.home}
   }
 
   #torment(): NodeJS.ProcessEnv {
@@ -141,11 +150,13 @@ export class Service {
   }
 
   #chainEnvironment(chain: ChainCode): NodeJS.ProcessEnv {
-    const {rpc_url, chain_id, usdc_address} = readDevnet(this.#devnetDirectory(chain))!
+    const devnet = readDevnet(this.#devnetDirectory(chain))!
+    if (devnet.chain === 'BTC')
+      return {BTC_NETWORK: devnet.network, BTC_RPC_URL: devnet.rpc_url, BTC_ELECTRUM_URLS: devnet.electrum_url}
     return {
-      [`${chain}_RPC_URL`]: rpc_url,
-      [`${chain}_CHAIN_ID`]: String(chain_id),
-      [`${chain}_USDC_ADDRESS`]: usdc_address,
+      [`${chain}_RPC_URL`]: devnet.rpc_url,
+      [`${chain}_CHAIN_ID`]: String(devnet.chain_id),
+      [`${chain}_USDC_ADDRESS`]: devnet.usdc_address,
     }
   }
 
@@ -174,8 +185,14 @@ export class Service {
     if (kind === 'the second worker') return this.#worker?.exitCode === null ? this.#worker.pid : undefined
     if (kind === 'postgres') return firstNumber(path.join(this.home, 'postgres/data/postmaster.pid'))
     if (kind === 'devnet') return readDevnet(this.#devnetDirectory(chain))?.pid
-    if (kind === 'anvil') return firstNumber(path.join(this.#devnetDirectory(chain), 'anvil.pid'))
+    if (kind === 'node') return this.#nodePid(this.#devnetDirectory(chain))
     return readProcesses(this.home).find(candidate => candidate.name === name)?.pid
+  }
+
+  /** Of the program that a local chain runs on. */
+  #nodePid(directory: string): number | undefined {
+    const devnet = readDevnet(directory)
+    return devnet && firstNumber(path.join(directory, `${devnet.chain === 'BTC' ? devnet.node : 'anvil'}.pid`))
   }
 
   #devnetDirectory(chain: string): string {
@@ -201,6 +218,13 @@ export class Service {
     const devnet = readDevnet(this.#devnetDirectory(chain))
     if (!devnet) throw new Error(`the local ${chain} chain does not serve now`)
     return devnet.rpc_url.replace('ws', 'http')
+  }
+
+  /** Of the local Bitcoin chain: where its Electrum server is, or was last; before, where nobody answers. */
+  electrumUrl(): string {
+    const devnet = readDevnet(this.#devnetDirectory('BTC'))
+    if (devnet?.chain === 'BTC') this.#electrumUrl = devnet.electrum_url
+    return this.#electrumUrl
   }
 
   #running() {

@@ -1,5 +1,7 @@
 // The merchants' users, made by the API while everything is being killed: a user asked for twice is one user.
+import {isDeepStrictEqual} from 'node:util'
 import {z} from 'zod'
+import {chain as registered} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
 import type {Random} from './random.ts'
 import {type ChainCode, chainCodes} from './service.ts'
@@ -10,9 +12,11 @@ export interface User {
   externalRef: string
   /** Asked for: what arrives elsewhere is unattributed. */
   chains: readonly ChainCode[]
-  /** EIP-55; the same on every chain. */
-  address: string
+  /** By family: chains of one family share their addresses. */
+  addresses: ReadonlyMap<Family, string>
 }
+
+type Family = ReturnType<typeof registered>['family']
 
 const Answer = z.object({
   id: z.string(),
@@ -40,11 +44,30 @@ export class Users {
   async #ask(merchant: Merchant, externalRef: string, chains: readonly ChainCode[]): Promise<User> {
     const body = {external_ref: externalRef, chains}
     const {id, addresses} = Answer.parse(JSON.parse(await merchant.call('POST', '/v1/users', body)))
-    return {merchant, id, externalRef, chains, address: addresses[0]!.address}
+    const byFamily = new Map(addresses.map(({chain, address}) => [registered(chain).family, address]))
+    return {merchant, id, externalRef, chains, addresses: byFamily}
   }
 
-  any(): User {
-    return this.#random.pick(this.all)
+  /** The addresses that users have on a chain, whether they asked for it or for another of its family, and whose they are. */
+  on(chain: ChainCode): Map<string, User> {
+    const {family} = registered(chain)
+    return new Map(
+      this.all.flatMap(user => {
+        const address = user.addresses.get(family)
+        return address === undefined ? [] : [[address, user] as const]
+      }),
+    )
+  }
+
+  /** One of them. */
+  any(chain: ChainCode): string {
+    return this.#random.pick([...this.on(chain).keys()])
+  }
+
+  /** Of a user who is new, if it asked for the chain's family; else of any. */
+  async fresh(chain: ChainCode): Promise<string> {
+    const user = await this.create()
+    return user.addresses.get(registered(chain).family) ?? this.any(chain)
   }
 
   /** Users that are another one, or have another address, when they are asked for again. */
@@ -52,7 +75,7 @@ export class Users {
     const changed = []
     for (const user of this.all) {
       const again = await this.#ask(user.merchant, user.externalRef, user.chains)
-      if (again.id !== user.id || again.address !== user.address) changed.push(user)
+      if (again.id !== user.id || !isDeepStrictEqual(again.addresses, user.addresses)) changed.push(user)
     }
     return changed
   }

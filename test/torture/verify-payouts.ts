@@ -3,20 +3,18 @@
 import {formatUnits} from 'viem'
 import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
-import {USDC_ADDRESS} from '../../devnet/constants.ts'
 import type {Claimant} from './claimant.ts'
 import type {Merchant} from './merchant.ts'
-import type {Payer} from './payer.ts'
 import type {Run} from './run.ts'
-import type {ChainCode} from './service.ts'
-import {held, readTruth, type Truth} from './truth.ts'
+import {chainCodes} from './service.ts'
+import {truthOf} from './truth.ts'
 
 const Payouts = z.object({
   payouts: z.array(
     z.object({
       id: z.string(),
       status: z.string(),
-      chain: z.enum(['ETH', 'POLYGON']),
+      chain: z.enum(chainCodes),
       token: z.string(),
       gross: z.string(),
       net: z.string(),
@@ -77,21 +75,17 @@ async function answersOf({merchant, asked, plain, lost, wrong}: Claimant): Promi
 }
 
 /** Per payout one transfer of exactly net to its address, and no other. */
-export async function treasuryPaidPayouts(run: Run): Promise<string[]> {
+export async function whatLeftWasPaidOut(run: Run): Promise<string[]> {
   const wrong: string[] = []
   const payouts = (await Promise.all(run.merchants.map(payoutsOf))).flat()
   for (const payer of run.payers) {
-    const treasury = await treasuryOf(run, payer.chain)
-    const {left} = await truthOf(payer)
-    const paid = left
-      .filter(({from, to}) => from === treasury && to !== treasury)
-      .map(({txid, to, token, amount}) => `${txid} ${to} ${show(payer.chain, token, amount)}`)
+    const paid = (await truthOf(run, payer)).paid.map(
+      ({txid, to, token, amount}) => `${txid} ${to} ${show(payer.chain, token, amount)}`,
+    )
     const asked = payouts
       .filter(({chain, status}) => chain === payer.chain && status === 'completed')
       .map(({txid, address, net, token}) => `${txid} ${address} ${net} ${token}`)
-    wrong.push(
-      ...without(paid, asked).map(what => `left the treasury of ${payer.chain} and is no completed payout: ${what}`),
-    )
+    wrong.push(...without(paid, asked).map(what => `left us on ${payer.chain} and is no completed payout: ${what}`))
     wrong.push(
       ...without(asked, paid).map(what => `a completed payout of ${payer.chain} that the chain does not have: ${what}`),
     )
@@ -109,62 +103,41 @@ function without(these: string[], those: string[]): string[] {
   })
 }
 
-export async function sweepsReachedTheTreasury(run: Run): Promise<string[]> {
-  const wrong: string[] = []
-  const users = new Set(run.users.all.map(({address}) => address))
-  for (const payer of run.payers) {
-    const treasury = await treasuryOf(run, payer.chain)
-    for (const {txid, from, to, token, amount} of (await truthOf(payer)).left)
-      if (users.has(from) && to !== treasury)
-        wrong.push(`${amount} of ${token} went from ${from} to ${to} by ${txid} of ${payer.chain}`)
-  }
-  return wrong
+/** What each family of chains has its own rules for. */
+export async function rulesOfTheChains(run: Run): Promise<string[]> {
+  const wrong = run.payers.map(async payer => (await truthOf(run, payer)).wrong.map(what => `${payer.chain}: ${what}`))
+  return (await Promise.all(wrong)).flat()
 }
 
-/** What came, less what left, is there; and the ledger says so. */
+/** What each address holds, and what the network took. */
 export async function ledgerIsTheChains(run: Run): Promise<string[]> {
   const wrong: string[] = []
-  const came = await sums(
-    run,
-    `select chain, address, token, sum(amount) as amount from app.deposit where status = 'final' group by 1, 2, 3`,
-  )
   const booked = await sums(
     run,
-    `select chain, address, token, sum(amount) as amount from (
+    `select chain, address || ' ' || token as what, sum(amount) as amount from (
        select chain, address, token, amount from app.holding
        union all select chain, address, token, amount from app.deposit where status = 'final' and not credited and user_id is not null
-       union all select t.chain, a.address, t.token, t.balance from app.treasury t join custody.address a on a.purpose = 'treasury'
-     ) h group by 1, 2, 3`,
+       union all select chain, app.treasury_address(chain), token, balance from app.treasury
+     ) h group by 1, 2`,
+  )
+  const fees = await sums(
+    run,
+    `select chain, 'fees' as what, sum(amount) as amount from app.ledger_entry where account = 'network' group by 1`,
   )
   for (const payer of run.payers) {
-    const client = await payer.client()
-    const treasury = await treasuryOf(run, payer.chain)
-    const {left, fees} = await truthOf(payer)
-    for (const address of new Set([treasury, ...run.users.all.map(user => user.address)])) {
-      for (const token of ['native', 'USDC'] as const) {
-        const key = `${payer.chain} ${address} ${codeOf(payer.chain, token)}`
-        const has = await held(client, token, address)
-        const gone = left.reduce((sum, it) => (it.from === address && it.token === token ? sum + it.amount : sum), 0n)
-        const swept = left.reduce(
-          (sum, it) => (it.to === treasury && it.token === token && it.from !== treasury ? sum + it.amount : sum),
-          0n,
-        )
-        const paidFees = token === 'native' ? (fees.get(address) ?? 0n) : 0n
-        if (address !== treasury && has !== (came.get(key) ?? 0n) - gone - paidFees)
-          wrong.push(`${key}: holds ${has}; ${came.get(key) ?? 0n} came, ${gone} left, and ${paidFees} were fees`)
-        if (address === treasury && has !== swept - gone - paidFees)
-          wrong.push(`the treasury, ${key}: holds ${has}; ${swept} came, ${gone} left, and ${paidFees} were fees`)
-        if (has !== (booked.get(key) ?? 0n))
-          wrong.push(`${key}: holds ${has}, and the ledger says ${booked.get(key) ?? 0n}`)
-      }
+    const truth = await truthOf(run, payer)
+    const compare = (what: string, real: bigint, kept = 0n) => {
+      if (real !== kept) wrong.push(`${payer.chain} ${what}: ${real} on the chain, and in the ledger ${kept}`)
     }
+    for (const [what, amount] of truth.held) compare(what, amount, booked.get(`${payer.chain} ${what}`))
+    compare('fees', truth.fees, fees.get(`${payer.chain} fees`))
   }
   return wrong
 }
 
 async function sums({db}: Run, sql: string): Promise<Map<string, bigint>> {
-  const {rows} = await db.query<{chain: string; address: string; token: string; amount: string}>(sql)
-  return new Map(rows.map(({chain, address, token, amount}) => [`${chain} ${address} ${token}`, BigInt(amount)]))
+  const {rows} = await db.query<{chain: string; what: string; amount: string}>(sql)
+  return new Map(rows.map(({chain, what, amount}) => [`${chain} ${what}`, BigInt(amount)]))
 }
 
 /** The operator's own check of everything, over the finished run. */
@@ -177,30 +150,7 @@ export async function auditIsClean({service}: Run): Promise<string[]> {
   }
 }
 
-// --- what they stand on ---
-
-const truths = new Map<Payer, Promise<Truth>>()
-
-/** The chain does not change what it says any more: nothing of ours waits, and everything of ours is final. */
-async function truthOf(payer: Payer): Promise<Truth> {
-  const known = truths.get(payer) ?? payer.client().then(readTruth)
-  truths.set(payer, known)
-  return await known
-}
-
-async function treasuryOf({db}: Run, chain: ChainCode): Promise<string> {
-  const {rows} = await db.query<{address: string}>('select app.treasury_address($1) as address', [chain])
-  return rows[0]!.address
-}
-
-/** The name that the service has for it. */
-function codeOf(chain: ChainCode, token: 'native' | 'USDC'): string {
-  if (token === 'native') return registered(chain).assets[0].token
-  return registered(chain).assets.some(asset => asset.token === 'USDC') ? 'USDC' : USDC_ADDRESS.toLowerCase()
-}
-
-function show(chain: ChainCode, token: 'native' | 'USDC', amount: bigint): string {
-  const code = codeOf(chain, token)
-  const {decimals} = registered(chain).assets.find(asset => asset.token === code)!
-  return `${formatUnits(amount, decimals)} ${code}`
+function show(chain: string, token: string, amount: bigint): string {
+  const asset = registered(chain).assets.find(asset => asset.token === token)
+  return `${asset ? formatUnits(amount, asset.decimals) : amount} ${token}`
 }

@@ -1,29 +1,32 @@
 // What must hold when everything is calm again, checked against the chains themselves: each function returns what is wrong, in words.
 
-import {formatUnits, numberToHex, parseUnits} from 'viem'
+import {formatUnits, parseUnits} from 'viem'
 import {z} from 'zod'
 import {findChain} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
 import type {Run} from './run.ts'
 import type {ChainCode} from './service.ts'
+import {truthOf} from './truth.ts'
 import {
   answersWereKept,
   auditIsClean,
   ledgerIsTheChains,
   payoutsAreOver,
   payoutsOf,
-  sweepsReachedTheTreasury,
-  treasuryPaidPayouts,
+  rulesOfTheChains,
+  whatLeftWasPaidOut,
 } from './verify-payouts.ts'
 
 export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'every deposit is what the chain has, and the chain has no other': depositsAreTheChains,
-  'blocks are those of the node': blocksAreTheNodes,
+  'blocks are those of the chain': blocksAreTheChains,
+  'no deposit was told to be reorged without a cause': reorgsHadCauses,
   'every payout is completed or failed': payoutsAreOver,
   'the same key gave the same payout and the same answer, and no payout came from nowhere': answersWereKept,
-  'each completed payout left the treasury once, its net to its address, and nothing else did': treasuryPaidPayouts,
-  'what left the addresses of users went to the treasury': sweepsReachedTheTreasury,
-  'addresses and treasury hold what came less what left, and the ledger says the same': ledgerIsTheChains,
+  'each completed payout was paid once, its net to its address, and nothing else left us': whatLeftWasPaidOut,
+  'what left addresses of users is in the treasury or was paid out; what was signed could be; nothing was invented':
+    rulesOfTheChains,
+  'the ledger has what addresses and treasury hold, and what the network took': ledgerIsTheChains,
   'each change of a deposit, and the end of each payout, has exactly one event': eventsAreTheHistory,
   'each event reached the receiver with the bytes that the API has': eventsArrived,
   'sequences follow visibility: who read forward has everything': nothingWasSkipped,
@@ -59,24 +62,17 @@ const show = (rows: Iterable<string>, why: string): string[] => [...rows].map(ro
 /** What stands in the one and not in the other. */
 const missing = (inThese: Set<string>, from: Iterable<string>): string[] => [...from].filter(item => !inThese.has(item))
 
-const Receipt = z.object({blockNumber: z.string(), blockHash: z.string(), status: z.string()}).nullable()
-
 async function depositsAreTheChains(run: Run): Promise<string[]> {
   const truth = new Set<string>()
-  const chainsOf = new Map(run.users.all.map(({address, chains}) => [address, chains]))
   for (const payer of run.payers) {
-    const client = await payer.client()
+    const users = run.users.on(payer.chain)
     const supported = findChain(payer.chain)!.assets.map(({token}) => token)
-    for (const {txid, moves} of payer.sent) {
-      const receipt = Receipt.parse(await client.rpc('eth_getTransactionReceipt', [txid]))
-      if (receipt?.status !== '0x1') continue
-      for (const {outputIndex, token, amount, address} of moves) {
-        const credited = supported.includes(token) && chainsOf.get(address)!.includes(payer.chain)
-        const at = `${Number(receipt.blockNumber)} ${receipt.blockHash}`
-        truth.add(
-          `${payer.chain} ${txid} ${outputIndex} ${address} ${amount} ${token} in ${at}${credited ? ' credited' : ''}`,
-        )
-      }
+    const {deposits, blocks} = await truthOf(run, payer)
+    for (const {txid, outputIndex, address, token, amount, height} of deposits) {
+      const credited = supported.includes(token) && users.get(address)!.chains.includes(payer.chain)
+      truth.add(
+        `${payer.chain} ${txid} ${outputIndex} ${address} ${amount} ${token} in ${height} ${blocks.get(height)}${credited ? ' credited' : ''}`,
+      )
     }
   }
   const rows = await rowsOf(run)
@@ -98,22 +94,29 @@ async function depositsAreTheChains(run: Run): Promise<string[]> {
   ]
 }
 
-const Block = z.object({hash: z.string()}).nullable()
-
-async function blocksAreTheNodes({db, payers}: Run): Promise<string[]> {
+async function blocksAreTheChains(run: Run): Promise<string[]> {
   const wrong: string[] = []
-  for (const payer of payers) {
-    const client = await payer.client()
-    const {rows} = await db.query<{height: number; hash: string}>(
+  for (const payer of run.payers) {
+    const {blocks} = await truthOf(run, payer)
+    const {rows} = await run.db.query<{height: number; hash: string}>(
       'select height, hash from chain.block where chain = $1 and height <= (select final_height from chain.cursor where chain = $1)',
       [payer.chain],
     )
-    for (const {height, hash} of rows) {
-      const block = Block.parse(await client.rpc('eth_getBlockByNumber', [numberToHex(height), false]))
-      if (block?.hash !== hash) wrong.push(`block ${height} of ${payer.chain} is ${block?.hash}, and stored as ${hash}`)
-    }
+    for (const {height, hash} of rows)
+      if (height > 0 && blocks.get(height) !== hash)
+        wrong.push(`block ${height} of ${payer.chain} is ${blocks.get(height)}, and stored as ${hash}`)
   }
   return wrong
+}
+
+/** On Bitcoin, being taken out of a block and mined again in time is none. */
+async function reorgsHadCauses(run: Run): Promise<string[]> {
+  const {rows} = await run.db.query<{chain: string; txid: string}>(
+    `select d.chain, d.txid from app.deposit d join app.event e on e.subject_id = d.id where e.type = 'deposit.reorged' group by 1, 2`,
+  )
+  return rows
+    .filter(({chain, txid}) => !run.payers.find(payer => payer.chain === chain)!.mayBeReorged(txid))
+    .map(({chain, txid}) => `${chain} ${txid} was never lost`)
 }
 
 interface Event {

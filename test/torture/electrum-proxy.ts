@@ -1,0 +1,143 @@
+// Electrum servers as the processes of the service meet them: in front of that of the local chain, and, until they are told to be calm, never
+// long as they should be. To the indexer two lie in turns, each in every way that there is; what the worker is told is wrong call by call, and
+// what its server likes best is to take a transaction and not to say so, or to say so and not to take it.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {Transaction} from 'bitcoinjs-lib'
+import {type Lie, lie} from '../support/electrum-lies.ts'
+import {faults, LyingElectrum} from '../support/lying-electrum.ts'
+import type {Behaviour} from '../support/rpc-proxy.ts'
+import type {GoBetween} from './go-between.ts'
+import type {Random} from './random.ts'
+import type {Service} from './service.ts'
+
+const broadcast = 'blockchain.transaction.broadcast'
+const sending = {
+  passes: 45,
+  'taken, told late': 10,
+  'taken, answer lost': 15,
+  'taken, called refused': 9,
+  'not taken, answer lost': 7,
+  'not taken, refused': 6,
+  'not taken, called taken': 12,
+}
+const reading = {passes: 86, late: 5, 'answer lost': 4, refused: 3, 'fees are high': 6}
+type Mood = keyof typeof sending | keyof typeof reading
+
+/** In coins per 1,000 bytes: 40 sat/vB, of the 200 that are allowed. */
+const highFee = 0.0004
+
+/** To the worker. */
+export class WorkersElectrum implements GoBetween {
+  readonly what = 'the Electrum server of BTC, to the worker'
+  readonly counts: Record<string, number> = {}
+  readonly #service: Service
+  readonly #random: Random
+  #server: LyingElectrum | undefined
+
+  constructor(service: Service, random: Random) {
+    this.#service = service
+    this.#random = random.fork('electrum, to the worker')
+  }
+
+  async open(): Promise<void> {
+    this.#server = await startBefore(this.#service)
+    this.#server.behave = this.#behave
+    this.#service.useNode('jobs', 'BTC_ELECTRUM_URLS', this.#server.url)
+  }
+
+  calm(): void {
+    this.#server!.behave = undefined
+  }
+
+  close(): void {
+    void this.#server?.close()
+  }
+
+  readonly #behave: Behaviour = async (call, pass) => {
+    const {method, params} = call
+    const mood = this.#random.weighted<Mood>((method === broadcast ? sending : reading) as Record<Mood, number>)
+    this.counts[mood] = (this.counts[mood] ?? 0) + 1
+    if (mood === 'not taken, answer lost') faults.drop()
+    if (mood === 'not taken, refused' || mood === 'refused') faults.error('the server is busy')
+    if (mood === 'not taken, called taken') return Transaction.fromHex(String(params[0])).getId()
+    if (mood === 'late') await sleep(this.#random.between(500, 3000))
+    if (mood === 'fees are high' && method === 'blockchain.estimatefee') return highFee
+    const answer = await pass()
+    if (mood === 'taken, told late') await sleep(this.#random.between(500, 8000))
+    if (mood === 'taken, called refused') faults.error('the transaction was rejected by network rules.')
+    if (mood.endsWith('answer lost')) faults.drop()
+    return answer
+  }
+}
+
+/** What is believed for a while, at most as long as the payer allows for (its graceMs). */
+const lies: Record<Lie | 'closes' | 'is silent', number> = {
+  lags: 4,
+  'repeats itself': 3,
+  'answers emptily': 3,
+  fails: 3,
+  hangs: 2,
+  'is of another network': 2,
+  'forges proofs': 2,
+  'forges histories': 2,
+  'forges transactions': 2,
+  closes: 3,
+  'is silent': 3,
+}
+const longestLieMs = 2500
+
+/** To the indexer: one of the two servers that it may choose from. */
+export class IndexersElectrum implements GoBetween {
+  readonly what: string
+  readonly counts: Record<string, number> = {}
+  readonly #service: Service
+  readonly #random: Random
+  readonly #calm = new AbortController()
+  #server: LyingElectrum | undefined
+
+  constructor(name: string, service: Service, random: Random) {
+    this.what = `the ${name} Electrum server of BTC, to the indexer`
+    this.#service = service
+    this.#random = random.fork(this.what)
+  }
+
+  async open(): Promise<void> {
+    this.#server = await startBefore(this.#service)
+    this.#service.useNode('indexers', 'BTC_ELECTRUM_URLS', this.#server.url)
+    void this.#lie(this.#server)
+  }
+
+  calm(): void {
+    this.#calm.abort()
+  }
+
+  close(): void {
+    void this.#server?.close()
+  }
+
+  async #lie(server: LyingElectrum): Promise<void> {
+    const {signal} = this.#calm
+    while (!signal.aborted) {
+      await sleep(this.#random.between(1000, 6000), undefined, {signal}).catch(() => {})
+      if (signal.aborted) return
+      const how = this.#random.weighted(lies)
+      try {
+        if (how === 'closes') server.disconnect()
+        else if (how === 'is silent') server.tells = false
+        else await lie(server, how)
+        this.counts[how] = (this.counts[how] ?? 0) + 1
+        await sleep(this.#random.between(300, longestLieMs), undefined, {signal}).catch(() => {})
+      } catch {} // the chain is down: there is nothing to lie about
+      if (how === 'hangs') server.disconnect() // at last
+      await lie(server)
+    }
+  }
+}
+
+async function startBefore(service: Service): Promise<LyingElectrum> {
+  return await LyingElectrum.start({
+    get url() {
+      return service.electrumUrl()
+    },
+  })
+}

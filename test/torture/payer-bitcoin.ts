@@ -1,0 +1,283 @@
+// Pays on Bitcoin, where a payment can be seen before it is mined, and there is more bad luck: payments are replaced by others that keep or
+// drop our outputs, forgotten by the node, found again much later, or spent twice by blocks that take the place of others. Our own
+// transactions are forgotten, too, and older attempts are mined in the place of newer ones.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {Transaction} from 'bitcoinjs-lib'
+import {type BitcoinClient, connectBitcoin, type Made, type Output} from '../../devnet/bitcoin/client.ts'
+import type {Payer} from './payer.ts'
+import type {Random} from './random.ts'
+import {bitcoinConfirmations, type Service} from './service.ts'
+import {Sightings} from './sightings.ts'
+import type {Ours, Truth} from './truth.ts'
+import {outpointsSpent, readTruth} from './truth-bitcoin.ts'
+import type {Users} from './users.ts'
+
+const deepest = bitcoinConfirmations - 1
+const firstPayments = 12
+const floatOutputs = 12
+const floatEach = 50_000_000n
+/** Absence that the service must not take for the end of a payment is shorter: its 30 s, less what lying servers may hide before and after. */
+const graceMs = 24_000
+
+/** From output to output: several users, the same user twice, much and little. */
+const shapes = {one: 40, several: 25, 'the same twice': 10, many: 5}
+const sizes = {dust: 2, usual: 8, large: 2}
+const tampering = {
+  'replaced, outputs kept': 4,
+  'replaced, outputs dropped': 3,
+  'replaced, others paid': 3,
+  forgotten: 3,
+}
+const reorgs = {
+  dropped: 3,
+  unmined: 3,
+  'same-height': 3,
+  later: 2,
+  'some again': 3,
+  'double spent': 4,
+  'taken away': 2,
+}
+const fates = ['dropped', 'unmined', 'same-height', 'later'] as const
+
+export class BitcoinPayer implements Payer {
+  readonly chain = 'BTC'
+  readonly #service: Service
+  readonly #users: Users
+  readonly #random: Random
+  /** In the order in which they were made. */
+  readonly #made = new Map<string, Made>()
+  readonly #spenders = new Map<string, Set<string>>()
+  readonly #sightings = new Sightings()
+  /** The chain was never higher, as far as is known. */
+  #highest = 0
+  readonly counts: Record<string, number> = {}
+
+  constructor(service: Service, users: Users, random: Random) {
+    this.#service = service
+    this.#users = users
+    this.#random = random.fork('payer BTC')
+  }
+
+  async #client(): Promise<BitcoinClient> {
+    return await connectBitcoin(this.#service.rpcUrl('BTC'))
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+
+  /** The treasury gets enough outputs for several payouts at once: its change cannot be spent before it is final. */
+  async begin(treasury: string): Promise<void> {
+    const client = await this.#client()
+    this.#sightings.noteHead((await client.head()).height)
+    await client.pay(Array.from({length: floatOutputs}, () => ({to: treasury, amount: floatEach})))
+    for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
+    await client.mine(deepest + 2)
+  }
+
+  actors(stopped: AbortSignal): Promise<void>[] {
+    return [
+      this.#sightings.watch(() => this.#client(), stopped),
+      this.#often([50, 500], stopped, async client => {
+        for (let i = this.#random.between(1, 3); i > 0; i--) await this.#payOnce(client)
+      }),
+      this.#often([300, 1200], stopped, client => this.#mine(client)),
+      this.#often([300, 1500], stopped, client => this.#tamper(client)),
+      this.#often([500, 2500], stopped, client => this.#sendAgain(client)),
+      this.#often([1000, 3000], stopped, client => this.#tamperWithOurs(client)),
+      this.#often([2000, 6000], stopped, client => this.#reorganise(client)),
+    ]
+  }
+
+  async #often(
+    [least, most]: [number, number],
+    stopped: AbortSignal,
+    work: (client: BitcoinClient) => Promise<void>,
+  ): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(this.#random.between(least, most))
+      if (stopped.aborted) return
+      try {
+        await work(await this.#client())
+      } catch {
+        this.#count('calls that failed') // the chain is down, or things have moved on
+      }
+    }
+  }
+
+  mayBeReorged(txid: string): boolean {
+    if (!this.#made.has(txid)) return false
+    return this.#hasRival(txid) || this.#sightings.longestAbsenceMs(txid) >= graceMs
+  }
+
+  /** The next blocks take everything that waits. */
+  async lastHeight(): Promise<number | undefined> {
+    const client = await this.#client()
+    return (await client.mempool()).length === 0 ? (await client.head()).height : undefined
+  }
+
+  async truth(ours: Ours): Promise<Truth> {
+    const finalAt = (time: number) => this.#sightings.highestAt(time) - deepest
+    return await readTruth(await this.#client(), {...ours, finalAt, made: new Set(this.#made.keys())})
+  }
+
+  // --- payments ---
+
+  async #payOnce(client: BitcoinClient): Promise<void> {
+    const to = this.#random.chance(0.35) ? await this.#users.fresh('BTC') : this.#users.any('BTC')
+    const {txid} = this.#note(await client.pay(this.#outputs(to)))
+    this.#sightings.expect(txid)
+    this.#count('sent')
+  }
+
+  #note(made: Made): Made {
+    this.#made.set(made.txid, made)
+    for (const outpoint of outpointsSpent(Transaction.fromHex(made.raw)))
+      this.#spenders.set(outpoint, (this.#spenders.get(outpoint) ?? new Set()).add(made.txid))
+    this.#sightings.expect(made.txid)
+    return made
+  }
+
+  /** Whether another transaction was made that spends some of the same. */
+  #hasRival(txid: string): boolean {
+    return outpointsSpent(Transaction.fromHex(this.#made.get(txid)!.raw)).some(
+      outpoint => this.#spenders.get(outpoint)!.size > 1,
+    )
+  }
+
+  #outputs(to = this.#users.any('BTC')): Output[] {
+    const shape = this.#random.weighted(shapes)
+    this.#count(shape)
+    const others = (count: number) => Array.from({length: count}, () => this.#users.any('BTC'))
+    const recipients = {
+      one: () => [to],
+      several: () => [to, ...others(this.#random.between(1, 4))],
+      'the same twice': () => [to, to],
+      many: () => [to, ...others(30)],
+    }[shape]()
+    return recipients.map(to => ({to, amount: this.#amount()}))
+  }
+
+  #amount(): bigint {
+    const [least, most] = {dust: [294, 2000], usual: [10_000, 5_000_000], large: [5_000_000, 200_000_000]}[
+      this.#random.weighted(sizes)
+    ]
+    return BigInt(this.#random.between(least!, most!))
+  }
+
+  // --- bad luck ---
+
+  /** More blocks than the chain makes by itself; now and then they leave out some of what waits. */
+  async #mine(client: BitcoinClient): Promise<void> {
+    const how = this.#random.weighted({all: 6, some: 3, none: 1})
+    const waiting = how === 'some' ? await client.mempool() : []
+    const some = waiting.filter(() => this.#random.chance(0.5))
+    await client.mine(1, how === 'all' ? {} : {only: some})
+  }
+
+  /** Payments that wait do not stay as they are. */
+  async #tamper(client: BitcoinClient): Promise<void> {
+    const waiting = (await client.mempool()).filter(txid => this.#made.has(txid))
+    if (waiting.length === 0) return
+    const txid = this.#random.pick(waiting)
+    const how = this.#random.weighted(tampering)
+    if (how === 'forgotten') await client.forget([txid])
+    else {
+      const outputs = {
+        'replaced, outputs kept': undefined,
+        'replaced, outputs dropped': [],
+        'replaced, others paid': this.#outputs(),
+      }[how]
+      this.#note(await client.replace(txid, outputs && {outputs}))
+    }
+    this.#count(how)
+  }
+
+  /** What is not there any more may come again, at once or after a long time. */
+  async #sendAgain(client: BitcoinClient): Promise<void> {
+    const all = [...this.#made.values()]
+    const {txid, raw} = this.#random.pick(this.#random.chance(0.7) ? all.slice(-25) : all)
+    if ((await client.mempool()).includes(txid)) return
+    await client.submit(raw)
+    this.#count('sent again')
+  }
+
+  async #tamperWithOurs(client: BitcoinClient): Promise<void> {
+    const {txid, raw} = this.#random.pick(await this.#ourAttempts())
+    if (this.#random.chance(0.5)) {
+      await client.forget([txid])
+      this.#count('ours forgotten')
+    } else {
+      await client.mine(1, {include: [raw], only: []})
+      this.#count('any attempt of ours mined')
+    }
+  }
+
+  /** All that the service signed for what is not over yet, replaced or not. */
+  async #ourAttempts(): Promise<Made[]> {
+    const rows = await this.#service.query(
+      `select o.txid, o.raw from app.outbound_tx o join app.spend s on s.id = o.spend_id
+       where s.chain = 'BTC' and s.status <> 'final' order by random() limit 20`,
+    )
+    return rows.map(({txid, raw}) => ({txid: String(txid), raw: String(raw)}))
+  }
+
+  // --- reorganisations ---
+
+  async #reorganise(client: BitcoinClient): Promise<void> {
+    const {height} = await client.head()
+    this.#noteHead(height)
+    const most = height - this.#highest + deepest
+    if (most < 1) return
+    const depth = this.#random.between(1, most)
+    const how = this.#random.weighted(reorgs)
+    const mined = how === 'some again' || how === 'double spent' ? await this.#minedAbove(client, height - depth) : []
+    const rest = this.#random.pick(['dropped', 'unmined'] as const)
+    if (how === 'taken away') await this.#takeAway(client, depth, rest)
+    else if (how === 'some again')
+      await client.reorg(depth, {transactions: 'same-height', only: mined.filter(() => this.#random.chance(0.5)), rest})
+    else if (how === 'double spent')
+      await client.reorg(depth, {transactions: this.#random.pick(fates), include: await this.#rivals(client, mined)})
+    else await client.reorg(depth, {transactions: how})
+    this.#count(`reorg: ${how}`)
+    this.counts['deepest reorg'] = Math.max(this.counts['deepest reorg'] ?? 0, depth)
+  }
+
+  #noteHead(height: number): void {
+    this.#highest = Math.max(this.#highest, height)
+    this.#sightings.noteHead(height)
+  }
+
+  /** Blocks that the chain made by itself since anybody looked were on top of what is known. */
+  async #takeAway(client: BitcoinClient, depth: number, transactions: 'dropped' | 'unmined'): Promise<void> {
+    try {
+      const {height} = await client.invalidate(depth, {transactions})
+      this.#noteHead(height + depth)
+    } catch (error) {
+      this.#highest += 2 // nobody knows whether it was done
+      throw error
+    }
+  }
+
+  async #minedAbove(client: BitcoinClient, height: number): Promise<string[]> {
+    const mined: string[] = []
+    for (let at = height + 1; at <= height + deepest; at++) {
+      const block = await client.block(at).catch(() => undefined)
+      mined.push(...(block?.txids.slice(1) ?? []))
+    }
+    return mined
+  }
+
+  /** Transactions that take the place of some that were mined, of ours by another attempt. */
+  async #rivals(client: BitcoinClient, mined: string[]): Promise<string[]> {
+    const payments = mined.filter(txid => this.#made.has(txid))
+    const rivals: string[] = []
+    if (payments.length) {
+      const outputs = this.#random.chance(0.5) ? this.#outputs() : []
+      rivals.push(this.#note(await client.conflict(this.#random.pick(payments), outputs)).raw)
+    }
+    const [attempt] = await this.#ourAttempts()
+    if (attempt && this.#random.chance(0.5)) rivals.push(attempt.raw)
+    return rivals
+  }
+}

@@ -1,0 +1,255 @@
+// Pays on an EVM chain; its bad luck is reorganisations. What a transaction moves if it succeeds is written down with it; whether it did is
+// asked of the chain at the end.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
+import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/constants.ts'
+import contracts from '../../devnet/contracts.json' with {type: 'json'}
+import {connect, type LocalChainClient} from '../../devnet/evm.ts'
+import type {Payer} from './payer.ts'
+import type {Random} from './random.ts'
+import type {EvmCode, Service} from './service.ts'
+import type {Ours, Truth} from './truth.ts'
+import {readTruth} from './truth-evm.ts'
+import type {Users} from './users.ts'
+
+/** What a transaction moves to an address of ours, if it succeeds. */
+export interface Moved {
+  outputIndex: number
+  token: string
+  amount: bigint
+  address: string
+}
+
+export interface Sent {
+  txid: string
+  raw: Hex
+  nonce: number
+  payer: number
+  moves: Moved[]
+}
+
+interface Planned {
+  to: string
+  value?: bigint
+  data?: Hex
+  moves: Moved[]
+}
+
+const firstInternal = 1_000_000
+const deepest = 7 // the final block is the eighth below the head
+const payers = [1, 2, 3, 4, 5, 6]
+const floatUsdc = '500'
+const usdcEach = 10n ** 12n
+const firstPayments = 30
+
+export class EvmPayer implements Payer {
+  readonly chain: EvmCode
+  readonly #service: Service
+  readonly #users: Users
+  readonly #random: Random
+  readonly #sent: Sent[] = []
+  readonly counts: Record<string, number> = {}
+
+  constructor(chain: EvmCode, service: Service, users: Users, random: Random) {
+    this.chain = chain
+    this.#service = service
+    this.#users = users
+    this.#random = random.fork(`payer ${chain}`)
+  }
+
+  async #client(): Promise<LocalChainClient> {
+    return await connect(this.#service.rpcUrl(this.chain))
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+
+  /** Gives each paying account USDC, and the Multisend contract the right to spend it. */
+  async begin(treasury: string): Promise<void> {
+    const client = await this.#client()
+    const usdc = (functionName: 'transfer' | 'approve', to: string): Hex =>
+      encodeFunctionData({abi: erc20Abi, functionName, args: [to as Hex, usdcEach]})
+    for (const payer of payers) {
+      await client.submit({to: USDC_ADDRESS, data: usdc('transfer', accounts[payer]!.address)})
+      await client.rpc('eth_sendRawTransaction', [
+        await this.#sign(client, payer, {to: USDC_ADDRESS, data: usdc('approve', MULTISEND_ADDRESS)}),
+      ])
+    }
+    await client.mine(1)
+    for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
+    await client.mine(deepest + 2)
+    // What is too little to be swept is advanced from USDC of the operator's own, or a payout that claims it would wait for ever.
+    if (this.chain === 'ETH') await client.send({token: 'USDC', to: treasury, amount: floatUsdc})
+  }
+
+  actors(stopped: AbortSignal): Promise<void>[] {
+    return [this.#pay(stopped), this.#reorganise(stopped), this.#hurry(stopped)]
+  }
+
+  /** Any payment: its block may have been replaced before anybody looked. */
+  mayBeReorged(): boolean {
+    return true
+  }
+
+  async truth(ours: Ours): Promise<Truth> {
+    return await readTruth(await this.#client(), this.#sent, ours)
+  }
+
+  /** Mines more than one block a second, so that a run of a minute sees as much become final as one of three. */
+  async #hurry(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(500)
+      await this.#client()
+        .then(client => client.mine(1))
+        .catch(() => {}) // the chain is down
+    }
+  }
+
+  /** Pays, now and then a few at once, until `stopped`. Never more than one at a time per account, so that nonces are in order. */
+  async #pay(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      try {
+        const client = await this.#client()
+        for (let i = this.#random.between(1, 3); i > 0; i--) await this.#payOnce(client)
+      } catch {
+        this.#count('sends that failed') // the chain is down; the next one tries again
+      }
+      await sleep(this.#random.between(20, 300))
+    }
+  }
+
+  async #payOnce(client: LocalChainClient): Promise<void> {
+    const to = this.#random.chance(0.35) ? await this.#users.fresh(this.chain) : this.#users.any(this.chain)
+    const {moves, ...transaction} = this.#plan(to)
+    const payer = this.#random.pick(payers)
+    const nonce = Number(await client.rpc('eth_getTransactionCount', [accounts[payer]!.address, 'pending']))
+    const raw = await this.#sign(client, payer, transaction, nonce)
+    this.#sent.push({txid: keccak256(raw), raw, nonce, payer, moves})
+    await client.rpc('eth_sendRawTransaction', [raw])
+    this.#count('sent')
+  }
+
+  async #sign(
+    client: LocalChainClient,
+    payer: number,
+    {to, value, data}: {to: string; value?: bigint; data?: Hex},
+    nonce?: number,
+  ): Promise<Hex> {
+    const account = accounts[payer]!
+    return await account.signTransaction({
+      type: 'eip1559',
+      chainId: chainIds[this.chain],
+      nonce: nonce ?? Number(await client.rpc('eth_getTransactionCount', [account.address, 'pending'])),
+      gas: 500_000n,
+      maxFeePerGas: 10n ** 11n,
+      maxPriorityFeePerGas: 10n ** 9n,
+      to: to as Hex,
+      value,
+      data,
+    })
+  }
+
+  #plan(to: string): Planned {
+    const native = this.chain === 'ETH' ? 'ETH' : 'POL'
+    const usdc = this.chain === 'ETH' ? 'USDC' : USDC_ADDRESS.toLowerCase() // not supported on POLYGON
+    const other = this.#users.any(this.chain)
+    const [a, b, c] = [this.#coins(), this.#coins(), this.#coins()]
+    const [u, v] = [this.#amount(), this.#amount()]
+    const multi = (functionName: string, args: unknown[], value: bigint, moves: Moved[]): Planned => {
+      return {to: MULTISEND_ADDRESS, value, data: multisend(functionName, args), moves}
+    }
+    const at = (outputIndex: number, token: string, amount: bigint, address = to): Moved => {
+      return {outputIndex, token, amount, address}
+    }
+    const transfer = (value: bigint): Hex =>
+      encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to as Hex, value]})
+    const plans: Record<keyof typeof weights, () => Planned> = {
+      native: () => ({to: to, value: a, moves: [at(0, native, a)]}),
+      token: () => ({to: USDC_ADDRESS, data: transfer(u), moves: [at(1, usdc, u)]}),
+      many: () =>
+        multi(
+          'pay',
+          [
+            [to, other, to],
+            [a, b, c],
+          ],
+          a + b + c,
+          [at(firstInternal + 1, native, a), at(firstInternal + 2, native, b, other), at(firstInternal + 3, native, c)],
+        ),
+      tokens: () =>
+        multi('payTokens', [USDC_ADDRESS, [to, other], [u, v]], 0n, [at(1, usdc, u), at(2, usdc, v, other)]),
+      selfdestruct: () => multi('payBySelfdestruct', [to], a, [at(firstInternal + 2, native, a)]),
+      undone: () => multi('payAndRevertInside', [to], a, []),
+      failed: () =>
+        multi(
+          'pay',
+          [
+            [to, other],
+            [a, a + b],
+          ],
+          a,
+          [],
+        ),
+      nothing: () => ({to: USDC_ADDRESS, data: transfer(0n), moves: []}),
+    }
+    const kind = this.#random.weighted(weights)
+    this.#count(kind)
+    return plans[kind]()
+  }
+
+  #amount(): bigint {
+    return BigInt(this.#random.between(1, 1_000_000))
+  }
+
+  /** Of the native coin: what is not worth moving, what is, and now and then more than the treasury can advance. */
+  #coins(): bigint {
+    const unit = {dust: 1n, usual: 10n ** 12n, large: 2n * 10n ** 13n}[
+      this.#random.weighted({dust: 2, usual: 6, large: 2})
+    ]
+    return BigInt(this.#random.between(1, 1_000_000)) * unit
+  }
+
+  async lastHeight(): Promise<number | undefined> {
+    const client = await this.#client()
+    const {pending} = (await client.rpc('txpool_status')) as {pending: Hex}
+    return Number(pending) === 0 ? (await client.head()).height : undefined
+  }
+
+  /** Replaces the newest blocks, now and then, until `stopped`; some of what was dropped is sent again. */
+  async #reorganise(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(this.#random.between(2000, 6000))
+      if (stopped.aborted) return
+      const depth = this.#random.between(1, deepest)
+      const keepTransactions = this.#random.chance(0.4)
+      try {
+        const client = await this.#client()
+        await client.reorg(depth, {keepTransactions})
+        this.#count(keepTransactions ? 'reorgs that keep' : 'reorgs that drop')
+        this.counts['deepest reorg'] = Math.max(this.counts['deepest reorg'] ?? 0, depth)
+        if (!keepTransactions) await this.#sendAgain(client)
+      } catch {
+        this.#count('reorgs that failed')
+      }
+    }
+  }
+
+  async #sendAgain(client: LocalChainClient): Promise<void> {
+    await sleep(this.#random.between(0, 2500)) // sometimes before the drop is seen, sometimes after
+    for (const {raw, txid} of this.#sent.slice(-30)) {
+      if (!this.#random.chance(0.7) || (await client.rpc('eth_getTransactionReceipt', [txid]))) continue
+      const accepted = await client.rpc('eth_sendRawTransaction', [raw]).then(
+        () => true,
+        () => false, // its nonce is taken by now
+      )
+      if (accepted) this.#count('sent again')
+    }
+  }
+}
+
+const weights = {native: 30, token: 25, many: 12, tokens: 10, selfdestruct: 6, undone: 5, failed: 6, nothing: 6}
+
+function multisend(functionName: string, args: unknown[]): Hex {
+  return encodeFunctionData({abi: contracts.Multisend.abi as Abi, functionName, args})
+}

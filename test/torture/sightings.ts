@@ -1,0 +1,75 @@
+// What a local Bitcoin chain showed while the run went on: how high it was when, and for how long each payment was not to be seen, neither
+// in a block nor in the mempool.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
+
+const lookEveryMs = 400
+
+export class Sightings {
+  readonly #heads: {at: number; height: number}[] = []
+  /** The chain as it was seen last, from the first block that was looked at. */
+  readonly #blocks: {hash: string; txids: string[]}[] = []
+  #first = 0
+  readonly #payments = new Map<string, {seenAt: number; longestAbsenceMs: number}>()
+
+  /** Looks again and again, until `stopped`. */
+  async watch(connect: () => Promise<BitcoinClient>, stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await connect()
+        .then(client => this.#look(client))
+        .catch(() => {}) // the chain is down
+      await sleep(lookEveryMs)
+    }
+  }
+
+  /** A payment that is about to be sent. */
+  expect(txid: string): void {
+    this.#payments.set(txid, {seenAt: Date.now(), longestAbsenceMs: 0})
+  }
+
+  noteHead(height: number): void {
+    this.#heads.push({at: Date.now(), height})
+  }
+
+  /** The highest that the chain was, at this time or, as far as anybody looked, a moment later. */
+  highestAt(time: number): number {
+    const after = this.#heads.findIndex(({at}) => at >= time)
+    const until = after < 0 ? this.#heads : this.#heads.slice(0, after + 1)
+    return Math.max(...until.map(({height}) => height))
+  }
+
+  /** For how long, at most, a payment was not to be seen without a break. */
+  longestAbsenceMs(txid: string): number {
+    const {seenAt, longestAbsenceMs} = this.#payments.get(txid)!
+    return Math.max(longestAbsenceMs, Date.now() - seenAt)
+  }
+
+  async #look(client: BitcoinClient): Promise<void> {
+    const begunAt = Date.now()
+    const mempool = await client.mempool()
+    await this.#readBlocks(client)
+    const shown = new Set([...mempool, ...this.#blocks.flatMap(({txids}) => txids)])
+    const endedAt = Date.now()
+    for (const [txid, payment] of this.#payments) {
+      if (!shown.has(txid)) continue
+      payment.longestAbsenceMs = Math.max(payment.longestAbsenceMs, endedAt - payment.seenAt)
+      payment.seenAt = begunAt
+    }
+  }
+
+  async #readBlocks(client: BitcoinClient): Promise<void> {
+    const {height} = await client.head()
+    this.noteHead(height)
+    this.#first ||= height
+    this.#blocks.length = Math.min(this.#blocks.length, height - this.#first + 1)
+    const unread: {hash: string; txids: string[]}[] = []
+    for (let at = height; at >= this.#first; at--) {
+      const {hash, txids} = await client.block(at)
+      const known = this.#blocks[at - this.#first]
+      if (known?.hash === hash) break
+      this.#blocks.length = Math.min(this.#blocks.length, at - this.#first)
+      unread.unshift({hash, txids})
+    }
+    this.#blocks.push(...unread)
+  }
+}

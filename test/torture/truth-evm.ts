@@ -1,0 +1,133 @@
+// The truth of a local EVM chain.
+import {encodeFunctionData, erc20Abi, getAddress, type Hex, numberToHex} from 'viem'
+import {z} from 'zod'
+import {chain as registered} from '../../chains/registry.ts'
+import {USDC_ADDRESS} from '../../devnet/constants.ts'
+import type {LocalChainClient} from '../../devnet/evm.ts'
+import type {Moved} from './payer-evm.ts'
+import type {Ours, Truth} from './truth.ts'
+
+const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+
+const quantity = z.string().transform(BigInt)
+const Block = z.object({
+  hash: z.string(),
+  transactions: z.array(z.object({hash: z.string(), from: z.string(), to: z.string().nullable(), value: quantity})),
+})
+const Receipts = z.array(
+  z.object({
+    transactionHash: z.string(),
+    status: z.string(),
+    gasUsed: quantity,
+    effectiveGasPrice: quantity,
+    logs: z.array(z.object({address: z.string(), topics: z.array(z.string()), data: z.string()})),
+  }),
+)
+
+interface Left {
+  txid: string
+  /** As people see them. */
+  from: string
+  to: string
+  token: Coin
+  amount: bigint
+}
+
+type Coin = 'native' | 'USDC'
+
+interface Found {
+  blocks: Map<number, string>
+  /** Transactions that succeeded, and their heights. */
+  succeeded: Map<string, number>
+  /** Every amount that left an address, by its own transaction or by a transfer of USDC. */
+  left: Left[]
+  /** Network fees, by who paid them. */
+  fees: Map<string, bigint>
+}
+
+export async function readTruth(
+  chain: LocalChainClient,
+  sent: {txid: string; moves: Moved[]}[],
+  {treasury, users}: Ours,
+): Promise<Truth> {
+  const {blocks, succeeded, left, fees} = await readBlocks(chain)
+  const deposits = sent.flatMap(({txid, moves}) => {
+    const height = succeeded.get(txid)
+    return height === undefined ? [] : moves.map(move => ({txid, height, ...move}))
+  })
+  const isOurs = (address: string) => address === treasury || users.has(address)
+  const held = new Map<string, bigint>()
+  const wrong: string[] = []
+  for (const address of [treasury, ...users]) {
+    for (const coin of ['native', 'USDC'] as const) {
+      const token = codeOf(chain, coin)
+      const has = await balance(chain, coin, address)
+      const came =
+        address === treasury
+          ? sum(left.filter(it => it.to === treasury && it.from !== treasury && it.token === coin))
+          : sum(deposits.filter(it => it.address === address && it.token === token))
+      const gone = sum(left.filter(it => it.from === address && it.token === coin))
+      const paidFees = coin === 'native' ? (fees.get(address) ?? 0n) : 0n
+      if (has !== came - gone - paidFees)
+        wrong.push(`${address} holds ${has} ${token}; ${came} came, ${gone} left, and ${paidFees} were fees`)
+      held.set(`${address} ${token}`, has)
+    }
+  }
+  const paid = left.filter(({from, to}) => isOurs(from) && to !== treasury)
+  for (const {txid, from, to} of paid) if (from !== treasury) wrong.push(`${txid} went from user ${from} to ${to}`)
+  return {
+    blocks,
+    deposits,
+    paid: paid.map(({txid, to, token, amount}) => ({txid, to, token: codeOf(chain, token), amount})),
+    held,
+    fees: [treasury, ...users].reduce((total, address) => total + (fees.get(address) ?? 0n), 0n),
+    wrong,
+  }
+}
+
+async function readBlocks(chain: LocalChainClient): Promise<Found> {
+  const found: Found = {blocks: new Map(), succeeded: new Map(), left: [], fees: new Map()}
+  const {height: last} = await chain.head()
+  for (let height = 1; height <= last; height++) {
+    const {hash, transactions} = Block.parse(await chain.rpc('eth_getBlockByNumber', [numberToHex(height), true]))
+    found.blocks.set(height, hash)
+    if (transactions.length === 0) continue
+    const receipts = Receipts.parse(await chain.rpc('eth_getBlockReceipts', [numberToHex(height)]))
+    for (const [i, {hash, from, to, value}] of transactions.entries()) {
+      const {transactionHash, status, gasUsed, effectiveGasPrice, logs} = receipts[i]!
+      if (transactionHash !== hash) throw new Error(`receipt ${i} of block ${height} is not of its transaction ${i}`)
+      const sender = getAddress(from)
+      found.fees.set(sender, (found.fees.get(sender) ?? 0n) + gasUsed * effectiveGasPrice)
+      if (status !== '0x1') continue
+      found.succeeded.set(hash, height)
+      if (value > 0n && to)
+        found.left.push({txid: hash, from: sender, to: getAddress(to), token: 'native', amount: value})
+      found.left.push(...logs.flatMap(log => transferOf(hash, log)))
+    }
+  }
+  return found
+}
+
+function transferOf(txid: string, {address, topics, data}: {address: string; topics: string[]; data: string}): Left[] {
+  const [topic, from, to] = topics
+  if (getAddress(address) !== USDC_ADDRESS || topic !== transferTopic) return []
+  const addressOf = (word: string) => getAddress(`0x${word.slice(-40)}`)
+  return [{txid, from: addressOf(from!), to: addressOf(to!), token: 'USDC', amount: BigInt(data)}]
+}
+
+async function balance(chain: LocalChainClient, coin: Coin, address: string): Promise<bigint> {
+  if (coin === 'native') return BigInt((await chain.rpc('eth_getBalance', [address, 'latest'])) as Hex)
+  const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
+  return BigInt((await chain.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
+}
+
+function sum(amounts: {amount: bigint}[]): bigint {
+  return amounts.reduce((total, {amount}) => total + amount, 0n)
+}
+
+/** The name that the service has for it. */
+function codeOf({chain}: LocalChainClient, coin: Coin): string {
+  const {assets} = registered(chain)
+  if (coin === 'native') return assets[0].token
+  return assets.some(({token}) => token === 'USDC') ? 'USDC' : USDC_ADDRESS.toLowerCase()
+}
