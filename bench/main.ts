@@ -6,6 +6,7 @@ import {cpus, totalmem} from 'node:os'
 import {benchApi} from './api.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
+import {benchElectrum} from './electrum.ts'
 import {benchLatency} from './latency.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
@@ -71,6 +72,9 @@ const benches: Record<string, () => Promise<void>> = {
         `A payout of ${deposits.toLocaleString('en')} deposits: the request took ${claimMs.toFixed(0)} ms, stamping the rest ${stampSeconds.toFixed(1)} s; another writer of the same merchant and token waited at most ${writerMs.during.toFixed(0)} ms for a deposit meanwhile, ${writerMs.before.toFixed(0)} ms before.`,
       )
     }
+  },
+  async electrum() {
+    results.push(...(await benchElectrum()))
   },
   async recovery() {
     const {restarted, takenOver} = await benchRecovery()

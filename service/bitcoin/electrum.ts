@@ -9,7 +9,7 @@ import {PermanentError, RetryableError} from '../errors.ts'
 import type {Logger} from '../log.ts'
 import {ElectrumConnection, parseServer, quote, type Server} from './electrum-connection.ts'
 
-const maxInFlight = 256
+export const maxInFlight = 500
 const firstBackoffMs = 250
 const maxBackoffMs = 10_000
 /** A connection that stood for so long was no failure: the backoff begins anew. */

@@ -1,0 +1,152 @@
+// Subscribing to an Electrum server: scripthashes/s of the client, at first and again after the server was away, over a bare socket that
+// writes the same calls, as many at a time, to the same local server and counts the lines of the answers. The scripts are unused, but for
+// one that is paid while the server is away: subscribing again is over when that is noticed, which is asked for last.
+import {createHash, randomBytes} from 'node:crypto'
+import {once} from 'node:events'
+import {mkdtempSync, rmSync} from 'node:fs'
+import {type AddressInfo, connect, createServer, type Socket} from 'node:net'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {pino} from 'pino'
+import {findChain} from '../chains/registry.ts'
+import {type StartedBitcoin, startBitcoinDevnet} from '../devnet/start.ts'
+import {Electrum, maxInFlight} from '../service/bitcoin/electrum.ts'
+import {scripthashOf, scriptOfAddress} from '../service/bitcoin/script.ts'
+import type {Result} from './result.ts'
+
+const address = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
+
+export async function benchElectrum(counts = [10_000, 100_000]): Promise<Result[]> {
+  const dir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
+  const chain = await startBitcoinDevnet({dir})
+  try {
+    const results: Result[] = []
+    for (const count of counts) results.push(...(await subscribe(chain, count)))
+    return results
+  } finally {
+    await chain.stop()
+    rmSync(dir, {recursive: true})
+  }
+}
+
+async function subscribe(chain: StartedBitcoin, count: number): Promise<Result[]> {
+  const {networks} = bitcoin()
+  const paid = scripthashOf(scriptOfAddress(address, networks.regtest))
+  const unused = Array.from({length: count - 1}, () => createHash('sha256').update(randomBytes(32)).digest('hex'))
+  const scripthashes = [...unused, paid]
+  const line = await Line.lay(chain.devnet.electrum_url)
+  const floors = [await bareSocket(line.port, scripthashes), await bareSocket(line.port, scripthashes)]
+  const electrum = new Electrum({
+    urls: [`tcp://127.0.0.1:${line.port}`],
+    genesis: networks.regtest.genesis,
+    log: pino({enabled: false}),
+  })
+  try {
+    await electrum.changed() // connected
+    let began = performance.now()
+    await electrum.subscribeScripthashes(scripthashes)
+    const first = rate(count, began)
+    electrum.takeChanged()
+    await line.cut()
+    await chain.client.pay([{to: address, amount: 10_000n}])
+    await line.mend()
+    await electrum.changed() // connected again
+    began = performance.now()
+    while (!electrum.takeChanged().includes(paid)) await electrum.changed()
+    const again = rate(count, began)
+    floors.push(await bareSocket(line.port, scripthashes))
+    const common = {floor: Math.max(...floors), unit: 'scripthashes/s'}
+    const what = `Electrum, ${count.toLocaleString('en')} scripthashes`
+    return [
+      {what: `${what}: subscribing`, value: first, ...common},
+      {what: `${what}: subscribing again after the server was away, to the difference`, value: again, ...common},
+    ]
+  } finally {
+    electrum.close()
+    await line.cut()
+  }
+}
+
+/** The floor. */
+async function bareSocket(port: number, scripthashes: string[]): Promise<number> {
+  const socket = connect(port, '127.0.0.1').setNoDelay(true)
+  await once(socket, 'connect')
+  const began = performance.now()
+  let sent = 0
+  let answered = 0
+  const send = (count: number) => {
+    const calls = scripthashes.slice(sent, sent + count).map(scripthash => {
+      return `{"jsonrpc":"2.0","id":${++sent},"method":"blockchain.scripthash.subscribe","params":["${scripthash}"]}\n`
+    })
+    if (calls.length > 0) socket.write(calls.join(''))
+  }
+  send(maxInFlight)
+  await new Promise<void>(resolve => {
+    socket.on('data', chunk => {
+      let lines = 0
+      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
+      answered += lines
+      send(lines)
+      if (answered === scripthashes.length) resolve()
+    })
+  })
+  socket.destroy()
+  return rate(scripthashes.length, began)
+}
+
+function rate(count: number, began: number): number {
+  return (count / (performance.now() - began)) * 1000
+}
+
+function bitcoin() {
+  const chain = findChain('BTC')
+  if (chain?.family !== 'bitcoin') throw new Error('BTC is no chain')
+  return chain
+}
+
+/** A line to the server, which can be cut. */
+class Line {
+  readonly #server = createServer(client => this.#connect(client))
+  readonly #sockets = new Set<Socket>()
+  readonly #target: URL
+  port = 0
+
+  private constructor(url: string) {
+    this.#target = new URL(url)
+  }
+
+  static async lay(url: string): Promise<Line> {
+    const line = new Line(url)
+    await line.mend()
+    return line
+  }
+
+  async mend(): Promise<void> {
+    this.#server.listen(this.port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.port = (this.#server.address() as AddressInfo).port
+  }
+
+  async cut(): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  #connect(client: Socket): void {
+    const server = connect(Number(this.#target.port), this.#target.hostname)
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(socket.setNoDelay(true))
+      socket.pipe(other)
+      socket.on('error', () => {}) // its close follows
+      socket.on('close', () => {
+        this.#sockets.delete(socket)
+        other.destroy()
+      })
+    }
+  }
+}
