@@ -1,7 +1,7 @@
 // What custody signs on Bitcoin, and what it refuses; policy.ts has what all families share. Promises: only final outputs of ours are spent, as
 // the indexer saw them; all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
-// serves one subject, until every signature in which it serves is proven dead (its lead was spent by another transaction, finally); money
-// leaves for the destination alone, and the rest, less a network fee within the cap, goes to the treasury.
+// serves one subject, until every signature in which it serves is over (its lead is spent, finally); money leaves for the destination alone,
+// and the rest, less a network fee within the cap, goes to the treasury.
 import type {ChainCode} from '../chains/registry.ts'
 import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
 import {AddressError} from '../service/errors.ts'
@@ -48,8 +48,8 @@ export interface Attempt {
   vsize: number
   txid: string
   raw: string
-  /** Its lead was spent by another transaction, finally. */
-  isDead: boolean
+  /** Its lead is spent, finally: by itself, and its other inputs with it, or by another transaction, and it can never be mined. */
+  isOver: boolean
 }
 
 /** A plan to sign, or the bytes that were signed for it before. */
@@ -125,7 +125,7 @@ async function decide(context: PolicyContext, purpose: Purpose, asked: Asked, at
   if (identical) return {attempt: identical}
   const newest = mine.at(-1)
   if (newest) checkKept(newest, asked)
-  if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isDead))
+  if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isOver))
     throw new Refusal('nonce_taken', 'an output was signed for something else, which can still be mined')
   const outputs = await findOutputs(context, purpose, asked.inputs)
   const plan = build(context, purpose, outputs, fee)
@@ -269,7 +269,7 @@ interface AttemptRow {
   details: {inputs: string[]; network_fee: string; vsize: number}
   txid: string
   raw: string
-  is_dead: boolean
+  is_over: boolean
 }
 
 /** Everything that was signed with any of these outputs, or for this subject, in its order. */
@@ -281,23 +281,27 @@ async function findAttempts(
 ): Promise<Attempt[]> {
   const {rows} = await client.query<AttemptRow>({
     name: 'find_output_attempts',
-    text: `select j.stream, j.kind, j.subject_id, j.token, j.amount::text as amount, j.destination, j.sender as lead, j.details, j.txid, j.raw,
-        exists (select from chain.inclusion i join chain.cursor c using (chain) -- its lead was spent by something else
-          where i.chain = j.stream and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height
-            and i.txid <> j.txid) as is_dead
-      from custody.journal j
-      where (j.stream = $1 and j.details ? 'inputs' and j.details -> 'inputs' ?| $2::text[]) or j.subject_id = $3
+    text: `with known as (
+        select i.stream, i.seq from unnest($2::text[]) o (outpoint) join custody.journal_input i on i.stream = $1 and i.outpoint = o.outpoint
+        union
+        select stream, seq from custody.journal where subject_id = $3
+      )
+      select j.stream, j.kind, j.subject_id, j.token, j.amount::text as amount, j.destination, j.sender as lead, j.details, j.txid, j.raw,
+        exists (select from chain.inclusion i join chain.cursor c using (chain)
+          where i.chain = j.stream and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height) as is_over
+      from known
+      cross join lateral (select * from custody.journal j where j.stream = known.stream and j.seq = known.seq offset 0) j
       order by j.seq`,
     values: [chain, inputs, subjectId],
   })
   checkChain(chain, rows)
-  return rows.map(({subject_id, amount, details, is_dead, ...row}) => ({
+  return rows.map(({subject_id, amount, details, is_over, ...row}) => ({
     ...row,
     subjectId: subject_id,
     amount: BigInt(amount),
     inputs: details.inputs,
     fee: BigInt(details.network_fee),
     vsize: details.vsize,
-    isDead: is_dead,
+    isOver: is_over,
   }))
 }

@@ -4099,12 +4099,22 @@ create table custody.journal (
   constraint journal_seq_check CHECK ((seq > 0))
 );
 CREATE INDEX journal_day ON custody.journal USING btree (stream, token, signed_at) WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text]));
-CREATE INDEX journal_inputs ON custody.journal USING gin (((details -> 'inputs'::text))) WHERE (details ? 'inputs'::text);
 CREATE INDEX journal_nonce ON custody.journal USING btree (stream, sender, nonce) WHERE (nonce IS NOT NULL);
 CREATE INDEX journal_paid ON custody.journal USING btree (merchant_id, stream, token) WHERE (kind = 'pay'::text);
 CREATE INDEX journal_subject ON custody.journal USING btree (subject_id) WHERE (subject_id IS NOT NULL);
 CREATE INDEX journal_txid ON custody.journal USING btree (txid) WHERE (txid IS NOT NULL);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
+CREATE TRIGGER note_inputs AFTER INSERT ON custody.journal FOR EACH ROW WHEN ((new.details ? 'inputs'::text)) EXECUTE FUNCTION custody.note_inputs();
+
+-- The outputs that the entries of the journal spend, on chains that have them.
+create table custody.journal_input (
+  stream text not null, -- Chain code.
+  outpoint text not null, -- The output: <txid>:<vout>.
+  seq bigint not null, -- The entry of the stream.
+  constraint journal_input_pkey PRIMARY KEY (stream, outpoint, seq),
+  constraint journal_input_stream_seq_fkey FOREIGN KEY (stream, seq) REFERENCES custody.journal(stream, seq)
+);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON custody.journal_input FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
 
 -- What custody was asked to sign and did not.
 create table custody.refusal (
@@ -4191,6 +4201,18 @@ AS $function$
   select case e.kind when 'pay' then s.kind = 'payout' and s.payout_id = e.subject_id when 'cancel' then s.status <> 'allocated'
     else s.id = e.subject_id end
 $function$;
+
+CREATE OR REPLACE FUNCTION custody.note_inputs()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into custody.journal_input (stream, outpoint, seq)
+  select new.stream, i, new.seq from jsonb_array_elements_text(new.details -> 'inputs') i;
+  return null;
+end $function$;
 
 -- Enters entries of custody's journal that an older copy of the database lacks, and what follows from them; for sluice custody reconcile.
 CREATE OR REPLACE FUNCTION custody.reconcile(entries jsonb)
@@ -4566,6 +4588,7 @@ grant select on chain.cursor to sluice_custody;
 grant select on chain.inclusion to sluice_custody;
 grant select on chain.transfer to sluice_custody;
 grant select on custody.address to sluice_custody;
+grant select on custody.journal_input to sluice_custody;
 grant select on custody.whitelist to sluice_custody;
 grant update on custody.address (retired_at) to sluice_custody;
 grant usage on schema app to sluice_custody;
