@@ -148,12 +148,12 @@ describe('with a treasury that has enough', () => {
   test('an output that costs more than it brings is left alone, also with sweep_first', async () => {
     await world.kill(worker)
     worker = await world.startWorker({settings: {BTC_MIN_FEE_RATE: '6'}})
-    const shop = await world.openShop([400n, 50_000n])
+    const shop = await world.openShop([400n, 100_000n])
     const id = await world.request(shop, 'BTC', true)
     await world.becomes(id, 'completed')
     await world.kill(worker)
     worker = await world.startWorker()
-    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([50_000n])
+    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([100_000n])
     expect((await world.outputs()).filter(({merchant_id}) => merchant_id === shop.id).at(-1)).toMatchObject({
       amount: 400n,
       spend_id: null,
@@ -221,13 +221,16 @@ describe('with a treasury that has enough', () => {
   })
 
   test('a payment whose block leaves the chain is broadcast again, and completed when another block is final', async () => {
-    const {id, txid} = await payingButNotMined([100_000n])
+    const {shop, id, spend, txid} = await payingButNotMined([100_000n])
     await world.client.mine(1)
     await until(() => world.isMined(txid), {timeoutMs: 15_000, what: 'the payment to be mined'})
     await world.client.reorg(1, {transactions: 'dropped'})
     await until(async () => !(await world.isMined(txid)), {timeoutMs: 15_000, what: 'the reorganisation'})
     world.isMining = true
-    expect(await world.becomes(id, 'completed', 60_000)).toMatchObject({txid})
+    const {txid: paid} = await world.becomes(id, 'completed', 60_000)
+    const attempts = await world.attempts(spend) // blocks went by without it: it may have been replaced
+    expect(attempts.map(attempt => attempt.txid)).toContain(paid)
+    expect(await world.paid(paid!, shop.wallet)).toBe(netOf(100_000n))
   }, 90_000)
 
   test('an operator cancels a payment that is under way: its inputs go to the treasury, and the balance is back and can be paid', async () => {
@@ -282,7 +285,9 @@ describe('with a treasury that has enough', () => {
       expect(await world.client.mempool()).not.toContain(txid)
       const [one, two] = await world.attempts(spend)
       expect(two!.inputs.map(({outpoint}) => outpoint)).toEqual(one!.inputs.map(({outpoint}) => outpoint))
-      expect(two!.fee - one!.fee).toBe(BigInt(Math.ceil(1.02 * two!.vsize)))
+      const more = Number(two!.fee - one!.fee) / two!.vsize
+      expect(more).toBeGreaterThanOrEqual(1.02)
+      expect(more).toBeLessThan(1.05)
       world.isMining = true
       expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
       expect(await world.paid(second, shop.wallet)).toBe(netOf(150_000n))
