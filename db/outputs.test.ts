@@ -152,7 +152,7 @@ class Coins {
   /** Free outputs, as owner and amount. */
   free(): Promise<{owner: string; amount: string}[]> {
     return this.db.rows(`select case when merchant_id is null then 'treasury' else 'merchant' end as owner, amount
-      from app.output where spend_id is null and spent_by is null order by amount`)
+      from app.free_output order by amount`)
   }
 }
 
@@ -276,6 +276,55 @@ describe('a payment from outputs', () => {
     await coins.finalize()
     expect(await coins.status(payout)).toBe('failed')
   })
+
+  test('somebody else spending an output that only a later attempt has excludes no earlier one, which pays', async () => {
+    const merchant = await coins.merchant()
+    const top = await coins.deposit(treasury, 70_000n)
+    const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
+    const payout = await coins.claim(merchant)
+    await coins.work('begin_output_payment', payout, [output], 300)
+    const spend = await coins.spendOf(payout)
+    const first = await coins.attempt(spend, 300n)
+    expect(await coins.work('add_inputs', spend, 2, [top])).toBe(true)
+    await coins.block([], [{txid: coins.name('theft'), sender: top, nonce: 0, input: 0}])
+    await coins.finalize()
+    await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+    await coins.block([])
+    await coins.finalize()
+    expect(await coins.status(payout)).toBe('paying')
+    await coins.mineFinally(first!)
+    expect(await coins.status(payout)).toBe('completed')
+  })
+})
+
+test('a top-up of the treasury that a deep reorganisation took away is no output any more', async () => {
+  const other = await Coins.open()
+  const {height} = other.chain.head
+  await other.deposit(treasury, 50_000n)
+  await other.db.rows(`update chain.cursor set rewind_to = $1 where chain = 'BTC'`, [height])
+  await other.chain.rewind(height)
+  await other.db.rows(`select app.resolve_incident(id, 'reorged') from app.incident where resolved_at is null`)
+  expect(await other.free()).toEqual([])
+  await assertBooks(other.db)
+  await other.close()
+})
+
+test('new coins are in the books when they are final, and free to spend once they have lain for 100 blocks', async () => {
+  const other = await Coins.open()
+  const merchant = await other.merchant()
+  const [address] = merchant.addresses
+  await other.block([{txid: 'mined', token: 'BTC', amount: 100_000n, recipient: address!, sender: 'coinbase'}])
+  await other.finalize()
+  const payout = await other.claim(merchant)
+  const begin = () => other.work<string | null>('begin_output_payment', payout, ['mined:0'], 300)
+  await other.chain.write({add: Array.from({length: 99}, () => [])})
+  expect(await other.free()).toEqual([])
+  expect(await other.db.rows('select app.claimed_outputs($1, 10)', [payout])).toEqual([])
+  expect(await begin()).toMatch('not free')
+  await assertBooks(other.db)
+  await other.block([])
+  expect(await begin()).toBeNull()
+  await other.close()
 })
 
 test('a sweep takes outputs of one merchant to the treasury, for the fee of the operator', async () => {

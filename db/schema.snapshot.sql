@@ -745,7 +745,7 @@ create table app.outbound_tx (
   constraint priced CHECK (((max_fee_per_gas IS NULL) <> (fee IS NULL)))
 );
 
--- Final outputs of ours on chains that have them. Free ones are in no spend and not spent.
+-- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no spend, not spent, and mature.
 create table app.output (
   chain text not null, -- Chain code.
   txid text not null, -- The transaction that made it.
@@ -756,6 +756,7 @@ create table app.output (
   spend_id uuid, -- The spend that has it reserved, or spent it.
   from_attempt integer, -- The attempt of that spend from which on it is an input.
   spent_by text, -- The final transaction that spent it.
+  mature_at integer, -- The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.
   constraint output_pkey PRIMARY KEY (chain, txid, vout),
   constraint output_amount_check CHECK ((amount > (0)::numeric)),
   constraint output_check CHECK (((spend_id IS NULL) = (from_attempt IS NULL))),
@@ -1057,6 +1058,25 @@ UNION ALL
 --   payload json: What it is given.
 --   key text: Its key: there is one job of a key at a time.
 
+-- Outputs that can be spent now: in no spend, not spent, mature.
+create view app.free_output as
+ SELECT chain,
+    txid,
+    vout,
+    address,
+    merchant_id,
+    amount
+   FROM app.output u
+  WHERE spend_id IS NULL AND spent_by IS NULL AND (mature_at IS NULL OR mature_at <= (( SELECT c.head_height
+           FROM chain.cursor c
+          WHERE c.chain = u.chain)));
+--   chain text: Chain code.
+--   txid text: The transaction that made it.
+--   vout integer: Its position there.
+--   address text: Our address.
+--   merchant_id uuid: The merchant whose user's address it is; null for the treasury's.
+--   amount numeric(78,0): Amount in base units.
+
 -- What is kept beside the ledger and differs from it. Always empty; a row is a bug.
 create view app.ledger_audit as
  WITH entry AS (
@@ -1306,7 +1326,8 @@ create view app.spend_inclusion as
     i.txid,
     i.block_height,
     i.success,
-    i.fee
+    i.fee,
+    true AS excludes
    FROM app.spend s
      JOIN chain.inclusion i ON i.chain = s.chain AND i.sender = s.sender AND i.nonce = s.nonce
 UNION ALL
@@ -1315,7 +1336,8 @@ UNION ALL
     i.txid,
     i.block_height,
     i.success,
-    i.fee
+    i.fee,
+    u.from_attempt = 1 AS excludes
    FROM app.output u
      JOIN chain.inclusion i ON i.chain = u.chain AND i.sender = ((u.txid || ':'::text) || u.vout) AND i.nonce = 0
   WHERE u.spend_id IS NOT NULL;
@@ -1325,6 +1347,7 @@ UNION ALL
 --   block_height integer: Its block.
 --   success boolean: Whether it had its effect.
 --   fee numeric(78,0): What it cost.
+--   excludes boolean: Whether it uses what every attempt of the spend uses: if it is none of them, none can be mined.
 
 create sequence app.event_sequence as bigint;
 
@@ -1402,8 +1425,9 @@ CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
 begin
-  insert into app.output (chain, txid, vout, address, merchant_id, amount)
-  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount
+  insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
+  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
+    case when d.sender = 'coinbase' then d.block_height + 100 end
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
   on conflict do nothing;
@@ -1850,8 +1874,8 @@ CREATE OR REPLACE FUNCTION app.claimed_outputs(of_payout uuid, most integer)
  SET search_path TO 'pg_catalog'
 AS $function$
   select u.txid || ':' || u.vout, u.amount
-  from app.deposit d join app.output u on u.chain = d.chain and u.txid = d.txid and u.vout = d.output_index
-  where d.settlement_id = of_payout and u.spend_id is null and u.spent_by is null order by u.amount desc limit most
+  from app.deposit d join app.free_output u on u.chain = d.chain and u.txid = d.txid and u.vout = d.output_index
+  where d.settlement_id = of_payout order by u.amount desc limit most
 $function$;
 
 -- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included); returns the id of the key.
@@ -3075,8 +3099,8 @@ begin
     join app.spend_inclusion i on i.spend_id = x.id
     left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or exists (
-        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept'))
+      and (o.txid is not null or (i.excludes and exists (
+        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept')))
     order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
@@ -3326,10 +3350,10 @@ begin
     jsonb_build_object('account', account, 'token', deposit.token, 'merchant_id', case when deposit.credited then deposit.merchant_id end,
       'amount', deposit.amount)));
   if account = 'operator' then perform app.add_treasury(deposit.chain, deposit.token, -deposit.amount, 0); end if;
+  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
   if not deposit.credited then return; end if;
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
-  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
   if deposit.settlement_id is null then
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
     values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
@@ -3472,8 +3496,8 @@ CREATE OR REPLACE FUNCTION app.weigh_outputs(of_chain text, inputs text[], of_me
 AS $function$
   select count(*), coalesce(sum(u.amount), 0), coalesce(sum(u.amount) filter (where u.merchant_id is not null), 0)
   from (select distinct split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
-  join app.output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
-  where u.spend_id is null and u.spent_by is null and case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
+  join app.free_output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
+  where case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
 $function$;
 
 -- Why no payout of a chain goes on now: a halted chain or an open incident; null if nothing is wrong.
@@ -4672,6 +4696,7 @@ grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
 grant select on app.due_job to sluice_jobs;
 grant select on app.event to sluice_jobs;
+grant select on app.free_output to sluice_jobs;
 grant select on app.holding to sluice_jobs;
 grant select on app.incident to sluice_jobs;
 grant select on app.merchant to sluice_jobs;

@@ -26,13 +26,14 @@ create table app.output (
   spend_id uuid references app.spend,
   from_attempt int,
   spent_by text,
+  mature_at int,
   primary key (chain, txid, vout),
   check ((spend_id is null) = (from_attempt is null))
 );
 create index output_free on app.output (chain, merchant_id, amount desc) where spend_id is null and spent_by is null;
 create index output_spend on app.output (spend_id) where spend_id is not null;
 create index output_unspent on app.output (chain, address) where spent_by is null;
-comment on table app.output is 'Final outputs of ours on chains that have them. Free ones are in no spend and not spent.';
+comment on table app.output is 'Final outputs of ours on chains that have them. Free ones (app.free_output) are in no spend, not spent, and mature.';
 comment on column app.output.chain is 'Chain code.';
 comment on column app.output.txid is 'The transaction that made it.';
 comment on column app.output.vout is 'Its position there.';
@@ -42,6 +43,20 @@ comment on column app.output.amount is 'Amount in base units.';
 comment on column app.output.spend_id is 'The spend that has it reserved, or spent it.';
 comment on column app.output.from_attempt is 'The attempt of that spend from which on it is an input.';
 comment on column app.output.spent_by is 'The final transaction that spent it.';
+comment on column app.output.mature_at is 'The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.';
+
+-- Read without a lock: who reserves one asks again.
+create view app.free_output as
+select u.chain, u.txid, u.vout, u.address, u.merchant_id, u.amount from app.output u
+where u.spend_id is null and u.spent_by is null
+  and (u.mature_at is null or u.mature_at <= (select c.head_height from chain.cursor c where c.chain = u.chain));
+comment on view app.free_output is 'Outputs that can be spent now: in no spend, not spent, mature.';
+comment on column app.free_output.chain is 'Chain code.';
+comment on column app.free_output.txid is 'The transaction that made it.';
+comment on column app.free_output.vout is 'Its position there.';
+comment on column app.free_output.address is 'Our address.';
+comment on column app.free_output.merchant_id is 'The merchant whose user''s address it is; null for the treasury''s.';
+comment on column app.free_output.amount is 'Amount in base units.';
 
 alter table app.spend add column swept_in numeric(78, 0) not null default 0;
 comment on column app.spend.swept_in is 'On chains with outputs: how much of a payout''s gross its payment brings with it from the merchant''s addresses; as long as it is under way, so much less is reserved.';
@@ -59,10 +74,10 @@ comment on column app.outbound_tx.fee is 'On Bitcoin: the fee that it pays, in s
 comment on column app.outbound_tx.vsize is 'On Bitcoin: its size in virtual bytes.';
 
 create view app.spend_inclusion as
-select s.id as spend_id, i.chain, i.txid, i.block_height, i.success, i.fee
+select s.id as spend_id, i.chain, i.txid, i.block_height, i.success, i.fee, true as excludes
 from app.spend s join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce
 union all
-select u.spend_id, i.chain, i.txid, i.block_height, i.success, i.fee
+select u.spend_id, i.chain, i.txid, i.block_height, i.success, i.fee, u.from_attempt = 1
 from app.output u join chain.inclusion i on i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0
 where u.spend_id is not null;
 comment on view app.spend_inclusion is 'Transactions in a block that use what a spend uses: its nonce, or any of its outputs. Some are there more than once.';
@@ -72,6 +87,7 @@ comment on column app.spend_inclusion.txid is 'The transaction.';
 comment on column app.spend_inclusion.block_height is 'Its block.';
 comment on column app.spend_inclusion.success is 'Whether it had its effect.';
 comment on column app.spend_inclusion.fee is 'What it cost.';
+comment on column app.spend_inclusion.excludes is 'Whether it uses what every attempt of the spend uses: if it is none of them, none can be mined.';
 
 -- Outputs become ours to spend ----------------------------------------------------------------------------------------------------------------
 
@@ -79,8 +95,9 @@ comment on column app.spend_inclusion.fee is 'What it cost.';
 create function app.add_outputs(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 begin
-  insert into app.output (chain, txid, vout, address, merchant_id, amount)
-  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount
+  insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
+  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
+    case when d.sender = 'coinbase' then d.block_height + 100 end
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
   on conflict do nothing;
@@ -108,8 +125,8 @@ create function app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid
 language sql stable set search_path = pg_catalog as $$
   select count(*), coalesce(sum(u.amount), 0), coalesce(sum(u.amount) filter (where u.merchant_id is not null), 0)
   from (select distinct split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
-  join app.output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
-  where u.spend_id is null and u.spent_by is null and case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
+  join app.free_output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
+  where case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
 $$;
 
 create function app.reserve_outputs(of_chain text, inputs text[], of_spend uuid, attempt int) returns void
@@ -123,8 +140,8 @@ $$;
 create function app.claimed_outputs(of_payout uuid, most int) returns table (outpoint text, amount numeric)
 language sql stable security definer set search_path = pg_catalog as $$
   select u.txid || ':' || u.vout, u.amount
-  from app.deposit d join app.output u on u.chain = d.chain and u.txid = d.txid and u.vout = d.output_index
-  where d.settlement_id = of_payout and u.spend_id is null and u.spent_by is null order by u.amount desc limit most
+  from app.deposit d join app.free_output u on u.chain = d.chain and u.txid = d.txid and u.vout = d.output_index
+  where d.settlement_id = of_payout order by u.amount desc limit most
 $$;
 comment on function app.claimed_outputs is 'Free outputs of the deposits that a payout claimed, the largest first.';
 
@@ -445,8 +462,8 @@ begin
     join app.spend_inclusion i on i.spend_id = x.id
     left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or exists (
-        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept'))
+      and (o.txid is not null or (i.excludes and exists (
+        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept')))
     order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
@@ -551,10 +568,10 @@ begin
     jsonb_build_object('account', account, 'token', deposit.token, 'merchant_id', case when deposit.credited then deposit.merchant_id end,
       'amount', deposit.amount)));
   if account = 'operator' then perform app.add_treasury(deposit.chain, deposit.token, -deposit.amount, 0); end if;
+  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
   if not deposit.credited then return; end if;
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
-  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
   if deposit.settlement_id is null then
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
     values (deposit.merchant_id, deposit.chain, deposit.token, -deposit.amount, -1);
@@ -718,6 +735,6 @@ begin
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $$;
 
-grant select on app.output, app.spend_inclusion to sluice_jobs;
+grant select on app.output, app.free_output, app.spend_inclusion to sluice_jobs;
 grant select on app.output to sluice_custody;
 grant execute on function app.claimed_outputs, app.begin_output_payment, app.begin_output_sweep, app.add_inputs, app.store_output_attempt to sluice_jobs;

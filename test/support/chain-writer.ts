@@ -10,6 +10,7 @@ export interface TestTransfer {
   token?: string
   amount: bigint
   recipient: string
+  sender?: string
 }
 
 /** A transaction that an address of ours sent. */
@@ -146,10 +147,10 @@ export class ChainWriter {
       'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, now())',
       [`${chain}:${height}`, chain, height, hash, parentHash],
     )
-    for (const {txid, outputIndex = 0, token = 'USDC', amount, recipient} of transfers) {
+    for (const {txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'} of transfers) {
       await this.client.query(
         `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
-         values ($1, $2, $3, $4, $5, $6, now(), $7, $8, '0xSender', $9)`,
+         values ($1, $2, $3, $4, $5, $6, now(), $7, $8, $9, $10)`,
         [
           `${chain}:${txid}:${outputIndex}`,
           chain,
@@ -159,6 +160,7 @@ export class ChainWriter {
           hash,
           token,
           amount.toString(),
+          sender,
           recipient,
         ],
       )

@@ -20,8 +20,8 @@ export async function freeOutputs(
   merchantId: string | null,
 ): Promise<Output[]> {
   const {rows} = await pool.query<Row>(
-    `select ${columns} from app.output u
-     where u.chain = $1 and u.merchant_id is not distinct from $2 and u.spend_id is null and u.spent_by is null
+    `select ${columns} from app.free_output u
+     where u.chain = $1 and u.merchant_id is not distinct from $2
      order by u.amount desc limit ${most}`,
     [chain, merchantId],
   )

@@ -31,8 +31,8 @@ export async function beginSweep(
 
 /** Merchants whose addresses hold enough, all together; what each holds is swept by one transaction, the largest first. */
 const collectable = `
-  select merchant_id as id from app.output
-  where chain = $1 and merchant_id is not null and spend_id is null and spent_by is null
+  select merchant_id as id from app.free_output
+  where chain = $1 and merchant_id is not null
   group by merchant_id having sum(amount) >= $2 limit 20`
 
 export async function collectMerchants(to: Context, {settings, node}: Bitcoin): Promise<void> {
