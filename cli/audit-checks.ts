@@ -81,7 +81,7 @@ export const checks: Check[] = [
       union all
       select s.id, s.status, i.block_height, c.final_height from app.spend s join chain.cursor c using (chain)
       join app.spend_inclusion i on i.spend_id = s.id
-      where (s.status = 'final') <> (i.block_height <= c.final_height) and not ${explained('s.id::text', 'final_payment_vanished')}`,
+      where i.excludes and (s.status = 'final') <> (i.block_height <= c.final_height) and not ${explained('s.id::text', 'final_payment_vanished')}`,
   },
   {
     name: 'payouts add up',
