@@ -1,0 +1,71 @@
+// What custody signed on Bitcoin after an older copy of the database was made, entered again. (Of EVM chains: cli.test.ts.)
+import {randomUUID} from 'node:crypto'
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {BitcoinWorld} from '../test/support/bitcoin-world.ts'
+import {journalFile} from './journal-file.ts'
+import {reconcile} from './reconcile.ts'
+
+let btc: BitcoinWorld
+let owner: pg.Client
+
+beforeAll(async () => {
+  btc = await BitcoinWorld.open()
+  owner = new pg.Client({connectionString: btc.world.db.ownerUrl})
+  await owner.connect()
+})
+afterAll(async () => {
+  await owner.end()
+  await btc.close()
+})
+
+/** As an older copy of the database has it: without these entries, which nobody can take away otherwise. */
+async function forgetEntries(): Promise<void> {
+  await owner.query('set session_replication_role = replica')
+  await owner.query(`delete from custody.journal_input`)
+  await owner.query(`delete from custody.journal where stream = 'BTC'`)
+  await owner.query('reset session_replication_role')
+}
+
+test('every signature is an attempt of a spend with its lead and its outputs again, and custody knows what serves for what', async () => {
+  const merchant = await btc.merchant()
+  const [a, b, c, d] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n, 40_000n, 30_000n])) as [
+    string,
+    string,
+    string,
+    string,
+  ]
+  const payout = await btc.payout(merchant)
+  const pay = {intent: 'pay_outputs', payout_id: payout, inputs: [a], fee: '1000'}
+  const more = {...pay, inputs: [a, b], fee: '3000'}
+  const sweep = {intent: 'sweep_outputs', spend_id: randomUUID(), chain: 'BTC', inputs: [c, d], fee: '1000'}
+  const signed = await btc.world.sign(pay, more, sweep)
+  expect(signed.map(({ok}) => ok)).toEqual([true, true, true])
+
+  await forgetEntries()
+  expect(await btc.world.sign(sweep)).toMatchObject([{ok: false, code: 'journal_ahead'}])
+  const done = await reconcile(owner, journalFile(btc.world.home))
+  expect(done).toEqual({entries: 3, payouts: 1, without_purpose: 0})
+  const attempts = await btc.world.db.rows(
+    `select s.kind, s.sender as lead, s.payout_id, o.attempt, o.txid, o.fee::int as fee
+     from app.outbound_tx o join app.spend s on s.id = o.spend_id order by s.kind, o.attempt`,
+  )
+  const ofPayout = {kind: 'payout', lead: a, payout_id: payout}
+  expect(attempts).toEqual([
+    {...ofPayout, attempt: 1, txid: signed[0].txid, fee: 1000},
+    {...ofPayout, attempt: 2, txid: signed[1].txid, fee: 3000},
+    {kind: 'sweep', lead: c, payout_id: null, attempt: 1, txid: signed[2].txid, fee: 1000},
+  ])
+  const reserved = await btc.world.db.rows<{outpoint: string; kind: string; from_attempt: number}>(
+    `select u.txid || ':' || u.vout as outpoint, s.kind, u.from_attempt from app.output u join app.spend s on s.id = u.spend_id order by u.vout`,
+  )
+  expect(reserved).toEqual([
+    {outpoint: a, kind: 'payout', from_attempt: 1},
+    {outpoint: b, kind: 'payout', from_attempt: 2},
+    {outpoint: c, kind: 'sweep', from_attempt: 1},
+    {outpoint: d, kind: 'sweep', from_attempt: 1},
+  ])
+  expect(await btc.world.sign(sweep)).toMatchObject([{ok: true, txid: signed[2].txid}])
+  expect(await btc.world.sign({...sweep, spend_id: randomUUID(), inputs: [d]})).toMatchObject([{code: 'nonce_taken'}])
+  expect((await reconcile(owner, journalFile(btc.world.home))).entries).toBe(0)
+})
