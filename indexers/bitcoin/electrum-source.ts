@@ -26,7 +26,7 @@ import type {AddressFeed} from './addresses.ts'
 import {HeaderChain} from './headers.ts'
 import {caip2} from './network.ts'
 import {coinbaseSender, type KnownTransaction, readBlock, unknownSender} from './read-block.ts'
-import type {UnminedSource} from './unmined.ts'
+import type {Unmined, UnminedSource} from './unmined.ts'
 
 const Txid = z.string().regex(/^[0-9a-f]{64}$/)
 const Hex = z.string().regex(/^([0-9a-f]{2})*$/i)
@@ -76,6 +76,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   private readonly histories = new Map<string, History>()
   /** Scripthashes whose history is to be asked. */
   private readonly outdated = new Set<string>()
+  private readonly refused = new Set<string>()
   /** What was found late once, so that it is not found again where it leaves no row. */
   private readonly told = new Set<string>()
   private revised = Number.POSITIVE_INFINITY
@@ -154,14 +155,16 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     })
   }
 
-  async unmined(): Promise<KnownTransaction[] | undefined> {
+  async unmined(): Promise<Unmined | undefined> {
     if (this.lookedAt?.generation !== this.options.electrum.generation) return
+    const {hash: head} = this.tip
     const claims = new Map<string, string>()
     for (const [scripthash, history] of this.histories)
-      for (const {tx_hash, height} of history) if (height <= 0) claims.set(tx_hash, scripthash)
+      for (const {tx_hash, height} of history)
+        if (height <= 0 || height > this.tip.height) claims.set(tx_hash, scripthash) // histories may be newer than the head
     const known = await this.fetch([...claims.keys()])
     for (const [txid, scripthash] of claims) if (!known.has(txid)) this.outdated.add(scripthash)
-    if (known.size === claims.size) return [...known.values()]
+    if (known.size === claims.size) return {head, transactions: [...known.values()]}
   }
 
   /** Takes in everything that the server shows now: first what is new of us, then its chain, then what happened to us in it. */
@@ -276,7 +279,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
 
   /** The scripthashes whose history is another one than before, or may be in other blocks. */
   private async lookAtHistories(): Promise<string[]> {
-    const {electrum, log} = this.options
+    const {electrum} = this.options
     for (const scripthash of electrum.takeChanged()) this.outdated.add(scripthash)
     if (!this.outdated.size) return []
     let asked = [...this.outdated]
@@ -289,15 +292,12 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       asked.forEach((scripthash, i) => {
         const history = answers[i]!
         if (history instanceof ElectrumError) {
-          // One that is too long for the server must not hold up all the others.
-          log.error(
-            {error: history.message, scripthash},
-            'the history of an address cannot be had; its deposits are not seen',
-          )
+          this.sayRefused(scripthash, history)
         } else if (statusOf(history) !== statuses.get(scripthash)) doubtful.push(scripthash)
         else {
           this.histories.set(scripthash, history)
           this.outdated.delete(scripthash)
+          this.refused.delete(scripthash)
           changed.push(scripthash)
         }
       })
@@ -306,6 +306,16 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       asked = doubtful
     }
     return changed
+  }
+
+  /** One history that is too long for the server must not hold up all the others. It is asked for again with each look. */
+  private sayRefused(scripthash: string, {message}: ElectrumError): void {
+    if (this.refused.has(scripthash)) return
+    this.refused.add(scripthash)
+    this.options.log.error(
+      {error: message, scripthash},
+      'the server refuses the history of an address; what it is paid is not seen until then',
+    )
   }
 
   /** Of what is in blocks of ours, but has no row there: the lowest is to be written again. */

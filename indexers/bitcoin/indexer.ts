@@ -34,7 +34,7 @@ export function bitcoinReader(settings: BitcoinSettings, {url, db, cursor, log}:
     networkSettings: settings.source === 'node' ? 'BTC_RPC_URL and BTC_NETWORK' : 'BTC_ELECTRUM_URLS and BTC_NETWORK',
     async read() {
       const pollMs = chain.pollIntervalMs
-      void watchUnmined(source, {db, chain: chain.code, format, log, intervalMs: pollMs})
+      void watchUnmined(source, {db, cursor, format, log, intervalMs: pollMs})
       const options = {database: new ChainDatabase(url, chain.code), cursor, source, network, log, pollMs}
       const write = {chain: chain.code, display: (address: string) => address}
       await follow(

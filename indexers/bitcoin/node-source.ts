@@ -11,7 +11,7 @@ import type {ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
 import {caip2} from './network.ts'
 import {candidatesOf, type KnownTransaction, readBlock, senderInWitness, unknownSender} from './read-block.ts'
-import type {UnminedSource} from './unmined.ts'
+import type {Unmined, UnminedSource} from './unmined.ts'
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/)
 const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
@@ -32,6 +32,7 @@ export interface NodeSourceOptions {
 export class NodeSource implements ChainSource, UnminedSource {
   private readonly options: NodeSourceOptions
   readonly confirmations: number
+  private headHeight = 0
   /** Blocks that are being fetched, or were and not handed over yet, by hash. */
   private readonly ahead = new Map<string, Promise<Block>>()
   /** Whom each unmined transaction pays, and the transaction where that is us. */
@@ -49,6 +50,7 @@ export class NodeSource implements ChainSource, UnminedSource {
 
   async head(): Promise<BlockRef> {
     const {blocks: height, bestblockhash: hash} = await this.options.node.call('getblockchaininfo', [], Info)
+    this.headHeight = height
     return {height, hash}
   }
 
@@ -79,7 +81,8 @@ export class NodeSource implements ChainSource, UnminedSource {
   }
 
   async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {
-    const asked = await this.hashesAt(Array.from({length: limit}, (_, i) => height + 1 + i))
+    const count = Math.max(0, Math.min(limit, this.headHeight - height))
+    const asked = await this.hashesAt(Array.from({length: count}, (_, i) => height + 1 + i))
     const end = asked.indexOf(undefined)
     const hashes = (end < 0 ? asked : asked.slice(0, end)) as string[]
     for (const hash of this.ahead.keys()) if (!hashes.includes(hash)) this.ahead.delete(hash)
@@ -114,7 +117,7 @@ export class NodeSource implements ChainSource, UnminedSource {
     throw new RetryableError(`the node answered with another block than ${hash}`)
   }
 
-  async unmined(): Promise<KnownTransaction[]> {
+  async unmined(): Promise<Unmined> {
     const txids = new Set(await this.options.node.call('getrawmempool', [], z.array(Hash)))
     for (const txid of this.mempool.keys()) if (!txids.has(txid)) this.mempool.delete(txid)
     const fresh = await this.fetchUnmined([...txids].filter(txid => !this.mempool.has(txid)))
@@ -124,7 +127,8 @@ export class NodeSource implements ChainSource, UnminedSource {
     }
     await this.match(fresh)
     if (Date.now() - this.matchedAllAt > matchAgainMs) await this.matchAgain()
-    return [...this.mempool.values()].flatMap(({ours}) => ours ?? [])
+    const {hash: head} = await this.head() // after the mempool: what was mined since is in it, or that is another head
+    return {head, transactions: [...this.mempool.values()].flatMap(({ours}) => ours ?? [])}
   }
 
   /** Those that are in the mempool still. */

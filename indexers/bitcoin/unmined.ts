@@ -1,20 +1,26 @@
 // What is on its way to us and in no block yet. Promises: what the database is told is all that the source shows at one moment, or nothing:
-// silence of the source is no absence.
+// silence of the source is no absence, nor is being in a block that was not written yet.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
-import type {ChainCode} from '../../chains/registry.ts'
 import type {AddressFormat} from '../../service/bitcoin/script.ts'
 import type {Logger} from '../../service/log.ts'
+import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction} from './read-block.ts'
 
+export interface Unmined {
+  /** Hash of the newest block: every transaction that may pay to us is in a block up to it, or here, or nowhere. */
+  head: string
+  transactions: KnownTransaction[]
+}
+
 export interface UnminedSource {
-  /** Every unmined transaction that may pay to us, as the source shows them now; undefined while that is not known. */
-  unmined(): Promise<KnownTransaction[] | undefined>
+  /** What the source shows now; undefined while that is not known. */
+  unmined(): Promise<Unmined | undefined>
 }
 
 export interface UnminedOptions {
   db: pg.Pool
-  chain: ChainCode
+  cursor: ChainCursor
   format: AddressFormat
   log: Logger
   intervalMs: number
@@ -32,10 +38,10 @@ export async function watchUnmined(source: UnminedSource, options: UnminedOption
   }
 }
 
-export async function lookOnce(source: UnminedSource, {db, chain, format}: UnminedOptions): Promise<void> {
-  const known = await source.unmined()
-  if (!known) return
-  const seen = known.flatMap(one => {
+export async function lookOnce(source: UnminedSource, {db, cursor, format}: UnminedOptions): Promise<void> {
+  const unmined = await source.unmined()
+  if (!unmined || unmined.head !== (await cursor.read())?.headHash) return
+  const seen = unmined.transactions.flatMap(one => {
     const inputs = one.transaction.inputs.map(({outpoint}) => outpoint)
     return candidatesOf(one, format).map(({txid, outputIndex, token, amount, sender, recipientKey}) => {
       const recipient = recipientKey
@@ -51,5 +57,5 @@ export async function lookOnce(source: UnminedSource, {db, chain, format}: Unmin
       }
     })
   })
-  await db.query('select chain.look_unmined($1, $2)', [chain, JSON.stringify(seen)])
+  await db.query('select chain.look_unmined($1, $2)', [cursor.chain, JSON.stringify(seen)])
 }
