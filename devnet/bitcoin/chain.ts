@@ -357,6 +357,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     } catch (error) {
       if (!(error instanceof Rejected)) throw error
       this.journal.commit(fork, before.blocks, before.pool)
+      await this.#node?.stop() // a bcoin stays where it left its branch for one that turned out to be invalid
       await this.#settle()
       throw new RangeError(error.message)
     }

@@ -163,10 +163,7 @@ export class BitcoinRpcServer {
         return {confirmed: String(confirmed), unconfirmed: String(unconfirmed)}
       }
       case 'devnet_pay': {
-        const options = z
-          .object({feeRate: FeeRate, inputs: z.array(z.string()).optional()})
-          .default({})
-          .parse(second)
+        const options = z.object({feeRate: FeeRate, inputs: z.array(z.string()).optional()}).parse(second ?? {})
         return await chain.pay(Outputs.parse(first), options)
       }
       case 'devnet_replace':
