@@ -1,0 +1,59 @@
+// Looks at what is unmined, on a real database: when they may say that something is gone. (What becomes of it: db/unmined.test.ts.)
+import pg from 'pg'
+import pino from 'pino'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {chain} from '../../chains/registry.ts'
+import {parseTransaction} from '../../service/bitcoin/block.ts'
+import {addressOfScript} from '../../service/bitcoin/script.ts'
+import {ChainWriter} from '../../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import {makeMerchant, watchAddress} from '../../test/support/people.ts'
+import {ChainCursor} from '../cursor.ts'
+import {lookOnce} from './unmined.ts'
+
+const bitcoin = chain('BTC')
+if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
+const format = bitcoin.networks.regtest
+/** Spends an output of somebody's, and pays 1,000 sat to a P2WPKH address. */
+const raw = `0200000001${'11'.repeat(32)}0000000000fdffffff01e803000000000000160014${'22'.repeat(20)}00000000`
+const transaction = parseTransaction(Buffer.from(raw, 'hex'))
+
+let db: TestDatabase
+let indexer: pg.Pool
+let writer: ChainWriter
+beforeAll(async () => {
+  db = await testDatabase()
+  writer = await ChainWriter.open(db, 'BTC')
+  indexer = new pg.Pool({connectionString: db.url('sluice_indexer'), max: 2})
+  const address = addressOfScript(transaction.outputs[0]!.script, format)!
+  const merchant = await makeMerchant(db, ['BTC'])
+  await watchAddress(db, merchant, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
+})
+afterAll(async () => {
+  await Promise.all([indexer.end(), writer.close()])
+  await db.drop()
+})
+
+test('what a source shows no more, because it is in a block that was not written yet, is not given up', async () => {
+  const options = {
+    db: indexer,
+    cursor: new ChainCursor(indexer, 'BTC'),
+    format,
+    log: pino({level: 'silent'}),
+    intervalMs: 1000,
+  }
+  const look = (head: string, ...transactions: {transaction: typeof transaction; sender: string}[]) =>
+    lookOnce({unmined: async () => ({head, transactions})}, options)
+  const missed = () => db.rows<{missed: boolean}>('select missed_since is not null as missed from chain.unmined')
+  await look(writer.head.hash, {transaction, sender: 'unknown'})
+  expect(await missed()).toEqual([{missed: false}])
+  await look('the block that it is in')
+  expect(await missed()).toEqual([{missed: false}])
+  await look(writer.head.hash)
+  expect(await missed()).toEqual([{missed: true}])
+  await db.rows(`update chain.unmined set missed_since = missed_since - interval '31 seconds'`)
+  await look('the block that it is in')
+  expect(await db.rows('select status from app.deposit')).toEqual([{status: 'pending'}])
+  await look(writer.head.hash)
+  expect(await db.rows('select status from app.deposit')).toEqual([{status: 'reorged'}])
+})
