@@ -48,6 +48,7 @@ export class BitcoinPayer implements Payer {
   readonly #made = new Map<string, Made>()
   readonly #spenders = new Map<string, Set<string>>()
   readonly #sightings = new Sightings()
+  readonly #over = new AbortController()
   /** The chain was never higher, as far as is known. */
   #highest = 0
   readonly counts: Record<string, number> = {}
@@ -69,40 +70,38 @@ export class BitcoinPayer implements Payer {
   /** The treasury gets enough outputs for several payouts at once: its change cannot be spent before it is final. */
   async begin(treasury: string): Promise<void> {
     const client = await this.#client()
-    this.#sightings.noteHead((await client.head()).height)
+    void this.#sightings.watch(() => this.#client(), this.#over.signal)
     await client.pay(Array.from({length: floatOutputs}, () => ({to: treasury, amount: floatEach})))
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
     await client.mine(deepest + 2)
   }
 
   actors(stopped: AbortSignal): Promise<void>[] {
-    return [
-      this.#sightings.watch(() => this.#client(), stopped),
-      this.#often([50, 500], stopped, async client => {
-        for (let i = this.#random.between(1, 3); i > 0; i--) await this.#payOnce(client)
-      }),
-      this.#often([300, 1200], stopped, client => this.#mine(client)),
-      this.#often([300, 1500], stopped, client => this.#tamper(client)),
-      this.#often([500, 2500], stopped, client => this.#sendAgain(client)),
-      this.#often([1000, 3000], stopped, client => this.#tamperWithOurs(client)),
-      this.#often([2000, 6000], stopped, client => this.#reorganise(client)),
-    ]
-  }
-
-  async #often(
-    [least, most]: [number, number],
-    stopped: AbortSignal,
-    work: (client: BitcoinClient) => Promise<void>,
-  ): Promise<void> {
-    while (!stopped.aborted) {
-      await sleep(this.#random.between(least, most))
-      if (stopped.aborted) return
-      try {
-        await work(await this.#client())
-      } catch {
-        this.#count('calls that failed') // the chain is down, or things have moved on
+    const often = async (
+      what: string,
+      [least, most]: [number, number],
+      work: (client: BitcoinClient) => Promise<void>,
+    ) => {
+      while (!stopped.aborted) {
+        await sleep(this.#random.between(least, most))
+        if (stopped.aborted) return
+        try {
+          await work(await this.#client())
+        } catch {
+          this.#count(`${what} that failed`) // the chain is down, or things have moved on
+        }
       }
     }
+    return [
+      often('payments', [50, 500], async client => {
+        for (let i = this.#random.between(1, 3); i > 0; i--) await this.#payOnce(client)
+      }),
+      often('blocks', [300, 1200], client => this.#mine(client)),
+      often('changes of payments', [300, 1500], client => this.#tamper(client)),
+      often('payments again', [500, 2500], client => this.#sendAgain(client)),
+      often('changes of ours', [1000, 3000], client => this.#tamperWithOurs(client)),
+      often('reorgs', [2000, 6000], client => this.#reorganise(client)),
+    ]
   }
 
   mayBeReorged(txid: string): boolean {
@@ -117,6 +116,7 @@ export class BitcoinPayer implements Payer {
   }
 
   async truth(ours: Ours): Promise<Truth> {
+    this.#over.abort()
     const finalAt = (time: number) => this.#sightings.highestAt(time) - deepest
     return await readTruth(await this.#client(), {...ours, finalAt, made: new Set(this.#made.keys())})
   }
@@ -125,8 +125,7 @@ export class BitcoinPayer implements Payer {
 
   async #payOnce(client: BitcoinClient): Promise<void> {
     const to = this.#random.chance(0.35) ? await this.#users.fresh('BTC') : this.#users.any('BTC')
-    const {txid} = this.#note(await client.pay(this.#outputs(to)))
-    this.#sightings.expect(txid)
+    this.#note(await client.pay(this.#outputs(to)))
     this.#count('sent')
   }
 
@@ -195,15 +194,16 @@ export class BitcoinPayer implements Payer {
 
   /** What is not there any more may come again, at once or after a long time. */
   async #sendAgain(client: BitcoinClient): Promise<void> {
-    const all = [...this.#made.values()]
-    const {txid, raw} = this.#random.pick(this.#random.chance(0.7) ? all.slice(-25) : all)
-    if ((await client.mempool()).includes(txid)) return
-    await client.submit(raw)
+    const lost = [...this.#made.values()].filter(({txid}) => this.#sightings.isMissing(txid))
+    if (lost.length === 0) return
+    await client.submit(this.#random.pick(this.#random.chance(0.5) ? lost.slice(-10) : lost).raw)
     this.#count('sent again')
   }
 
   async #tamperWithOurs(client: BitcoinClient): Promise<void> {
-    const {txid, raw} = this.#random.pick(await this.#ourAttempts())
+    const attempts = await this.#ourAttempts()
+    if (attempts.length === 0) return
+    const {txid, raw} = this.#random.pick(attempts)
     if (this.#random.chance(0.5)) {
       await client.forget([txid])
       this.#count('ours forgotten')

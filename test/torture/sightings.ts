@@ -10,6 +10,7 @@ export class Sightings {
   /** The chain as it was seen last, from the first block that was looked at. */
   readonly #blocks: {hash: string; txids: string[]}[] = []
   #first = 0
+  #lookedAt = 0
   readonly #payments = new Map<string, {seenAt: number; longestAbsenceMs: number}>()
 
   /** Looks again and again, until `stopped`. */
@@ -44,6 +45,11 @@ export class Sightings {
     return Math.max(longestAbsenceMs, Date.now() - seenAt)
   }
 
+  /** Whether it was not to be seen at the last look. */
+  isMissing(txid: string): boolean {
+    return this.#payments.get(txid)!.seenAt < this.#lookedAt
+  }
+
   async #look(client: BitcoinClient): Promise<void> {
     const begunAt = Date.now()
     const mempool = await client.mempool()
@@ -55,6 +61,7 @@ export class Sightings {
       payment.longestAbsenceMs = Math.max(payment.longestAbsenceMs, endedAt - payment.seenAt)
       payment.seenAt = begunAt
     }
+    this.#lookedAt = begunAt
   }
 
   async #readBlocks(client: BitcoinClient): Promise<void> {
