@@ -12,7 +12,8 @@ import type {Logger} from './log.ts'
 import {commandLine, signal} from './process.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
-const READY_TIMEOUT_MS = 60_000
+/** Where bcoin is the node of a long chain, it is given every block again. */
+const READY_TIMEOUT_MS = 300_000
 const WATCH_INTERVAL_MS = 500
 const LONGEST_WAIT_MS = 30_000
 
@@ -45,7 +46,7 @@ export class LocalChain {
     return this.#now
   }
 
-  /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in 60 s. */
+  /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in time. */
   async start(): Promise<void> {
     const running = await this.#find()
     const adopted = running && (await running.answers())

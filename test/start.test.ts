@@ -13,7 +13,7 @@ import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {until} from './support/until.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const START_TIMEOUT_MS = 40_000
+const START_TIMEOUT_MS = 60_000
 let homes: string[]
 let started: ChildProcess[]
 
@@ -122,10 +122,11 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   expect(await sluice(home, 'status')).toMatchObject({
     service: {pid: one.child.pid, home},
     chains: [
+      {chain: 'BTC', local: true, halted: false},
       {chain: 'ETH', local: true, halted: false},
       {chain: 'POLYGON', local: true, halted: false},
     ],
-    processes: ['custody', 'jobs', 'api', 'indexer-eth', 'indexer-polygon'].map(name => ({
+    processes: ['custody', 'jobs', 'api', 'indexer-eth', 'indexer-polygon', 'indexer-btc'].map(name => ({
       name,
       state: 'running',
       restarts: 0,
@@ -136,8 +137,10 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   // Each treasury gets its first coins, once, and the indexers see them arrive.
   const coins = async () =>
     await database(one.service, `select chain, amount from app.deposit where user_id is null order by chain`)
-  await until(async () => (await coins()).length === 2, {timeoutMs: 20_000, what: 'both treasuries to have coins'})
-  expect(await coins()).toEqual(['ETH', 'POLYGON'].map(chain => ({chain, amount: `100${'0'.repeat(18)}`})))
+  await until(async () => (await coins()).length === 3, {timeoutMs: 20_000, what: 'all treasuries to have coins'})
+  expect(await coins()).toEqual(
+    [8, 18, 18].map((decimals, n) => ({chain: ['BTC', 'ETH', 'POLYGON'][n], amount: `100${'0'.repeat(decimals)}`})),
+  )
 
   const second = spawnService(home)
   expect(await ended(second.child)).toBe(1)
@@ -149,7 +152,7 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
   expect(await isReady(other.service)).toBe(true)
-}, 60_000)
+}, 120_000)
 
 test('whatever is killed comes back, and a killed service leaves nothing that blocks the next start', async () => {
   const home = inHome()
@@ -186,7 +189,7 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
   expect(await ended(again.child)).toBe(0)
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
-}, 120_000)
+}, 180_000)
 
 test('with a node of its own and no seed, it says how a seed is made, and leaves nothing behind', async () => {
   const home = inHome()
