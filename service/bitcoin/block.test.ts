@@ -50,6 +50,21 @@ test('a transaction with a witness: its id covers the rest', () => {
   expect(isCoinbase(transaction)).toBe(false)
 })
 
+test('of a witness of a million items only the first are kept, and its end is found', () => {
+  const count = Buffer.from([0xfe, 0x40, 0x42, 0x0f, 0x00])
+  const body = `01${'07'.repeat(36)}00ffffffff01${'00'.repeat(8)}0151`
+  const long = Buffer.concat([
+    Buffer.from(`020000000001${body}`, 'hex'),
+    count,
+    Buffer.alloc(1_000_000),
+    Buffer.from('00000000', 'hex'),
+  ])
+  const {txid, inputs} = parseTransaction(long)
+  expect(txid).toBe(parseTransaction(Buffer.from(`02000000${body}00000000`, 'hex')).txid)
+  expect(inputs[0]!.witness.map(({length}) => length)).toEqual([0, 0, 0])
+  expect(() => parseTransaction(long.subarray(0, -5))).toThrow('end too early')
+})
+
 test('a header whose hash does not reach its own target is refused', () => {
   const header = bytes(genesis).slice(0, 80)
   header[76]! ^= 1 // the nonce

@@ -21,7 +21,7 @@ export interface TransactionInput {
   /** The output that it spends; that of a coinbase is 32 zero bytes and 4294967295. */
   outpoint: string
   scriptSig: Uint8Array
-  /** Empty where it has none. */
+  /** Empty where it has none; of a long one, the beginning. */
   witness: Uint8Array[]
 }
 
@@ -49,6 +49,8 @@ const headerSize = 80
 const coinbaseOutpoint = `${'00'.repeat(32)}:4294967295`
 /** Inner nodes of the merkle tree have this size: a transaction that has it, too, can pose as one. */
 const nodeSize = 64
+/** What has more than a signature and a key is not looked at; a block may consist of millions of empty items, and each is an object here. */
+const witnessItemsKept = 3
 /** A block of 4 MB has no more than 2^17 transactions. */
 const proofLengthMax = 20
 
@@ -183,7 +185,12 @@ function readTransaction(reader: Reader, into: Transaction[]): Buffer {
   for (let i = reader.varint(); i > 0; i--) outputs.push({value: reader.uint64(), script: reader.take(reader.varint())})
   const bodyEnd = reader.at
   if (isSegwit)
-    for (const {witness} of inputs) for (let i = reader.varint(); i > 0; i--) witness.push(reader.take(reader.varint()))
+    for (const {witness} of inputs)
+      for (let i = reader.varint(); i > 0; i--) {
+        const length = reader.varint()
+        if (witness.length < witnessItemsKept) witness.push(reader.take(length))
+        else reader.skip(length)
+      }
   reader.skip(4)
   if (inputs.length === 0 || outputs.length === 0) throw new MalformedError('a transaction has inputs and outputs')
   const stripped = isSegwit
