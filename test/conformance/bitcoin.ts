@@ -126,7 +126,7 @@ class LocalBitcoin implements LocalChain {
     const waiting = new Set(await client.mempool())
     const early = Object.values(again).flatMap(list => list.map(({txid}) => txid))
     await client.forget(early.filter(txid => waiting.has(txid)))
-    for (let place = 0; place <= depth; place++)
+    for (let place = 0; place < depth; place++)
       head = await client.mine(1, {only: [], include: (again[place] ?? []).map(({raw}) => raw)})
     return head
   }

@@ -54,8 +54,8 @@ export interface LocalChain {
   /** Mines so many blocks. The first takes the whole pool. Resolves to the head. */
   mine(blocks?: number): Promise<BlockRef>
   /**
-   * Replaces the newest `depth` blocks, by at least as many. These hold nothing but `again`: payments by the place of their block, 0 being
-   * the lowest. What is left out is gone, from the pool too, and so is what was signed instead of those in `again`.
+   * Replaces the newest `depth` blocks by as many others. These hold nothing but `again`: payments by the place of their block, 0 being the
+   * lowest. What is left out is gone, from the pool too, and so is what was signed instead of those in `again`.
    */
   reorg(depth: number, again?: Record<number, Payment[]>): Promise<BlockRef>
   head(): Promise<BlockRef>

@@ -10,7 +10,7 @@ const haltTimeoutMs = 60_000
 
 export function conformance(chain: ChainUnderTest): void {
   if (chain.missing) console.log(`${chain.name} is left out: ${chain.missing}`)
-  describe.skipIf(chain.missing)(chain.name, {timeout: 180_000}, () => {
+  describe.skipIf(chain.missing)(chain.name, {timeout: 600_000}, () => {
     describe('a deposit', () => life(chain))
     describe('the indexer', {concurrent: true}, () => adversities(chain))
   })
@@ -201,7 +201,8 @@ function unmined(at: () => World, fates: (...payments: Payment[]) => Promise<unk
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
     await world.forget(payment)
-    await world.chain.source.asked(20)
+    const isMissed = async () => (await world.db.rows('select from chain.unmined where missed_looks > 2')).length
+    await until(isMissed, {timeoutMs: 60_000, what: 'some looks without it'})
     expect(await fates(payment)).toEqual([['pending', 'pending']])
     await world.send(payment)
     await world.settled()
@@ -294,7 +295,7 @@ function adversities(chain: ChainUnderTest): void {
       await world.mine()
       await world.settled()
       const before = await world.everything()
-      const looks = fault === 'hangs' || fault === 'is of another network' ? 1 : 4
+      const looks = fault === 'hangs' || fault === 'is of another network' ? 1 : 3
       await source.behave(fault)
       if (fault === 'is of another network') await indexer.restart() // who is connected need not ask again
       const moves = await world.pay({to: a, amount: 4000n}, {to: b, amount: 8000n})

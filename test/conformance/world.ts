@@ -188,9 +188,10 @@ export class World {
       },
       {timeoutMs: settleTimeoutMs, what: 'the database to say what the chain says', intervalMs: 50},
     ).catch((error: Error) => {
-      throw new Error([error.message, ...differences, `(the indexer ended with ${this.indexer.ends})`].join('\n  '), {
-        cause: error,
-      })
+      const {ends, logs} = this.indexer
+      const said = logs.slice(-10).map(line => JSON.stringify(line))
+      const lines = [error.message, ...differences, `the indexer ended with ${ends}, and said last:`, ...said]
+      throw new Error(lines.join('\n  '), {cause: error})
     })
     for (const [key, events] of truth.seen) this.#told.set(key, events)
     for (const signed of this.#signed.values()) signed.losses = 0

@@ -115,18 +115,6 @@ test('what reaches an address by a payment, a token transfer or a contract is cr
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('an address that is handed out while its first deposit is already under way is credited', async () => {
-  const sent: {address: string; txid: string}[] = []
-  for (let i = 0; i < 10; i++) {
-    const {address} = await newUser() // committed, and at the next moment paid, beside other blocks being read
-    const txid = await anvil.send({to: address, value: 1n})
-    await anvil.mine()
-    sent.push({address, txid})
-  }
-  await mined()
-  for (const {address, txid} of sent) expect(await depositsOf(db, txid)).toMatchObject([{address, credited: true}])
-})
-
 test('what arrives on a chain that was not asked for is written down, and credited to nobody', async () => {
   const {address} = await newUser(['ETH'])
   const txid = await anvil.send({to: address, value: 1n})

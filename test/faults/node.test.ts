@@ -228,33 +228,6 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     expect(indexer.ends).toEqual([])
   })
 
-  test('of another network is refused: nothing is written before the first block, nor later', async ({
-    expect,
-    ...test
-  }) => {
-    const world = await World.create(test)
-    const {indexer, node} = world
-    const other = on(['eth_chainId'], () => '0x1')
-    const refused = () => node.asked(2, 'eth_chainId')
-    node.behave = other
-    indexer.start()
-    await refused()
-    expect(await world.db.rows('select * from chain.cursor')).toEqual([])
-    expect(indexer.logs.some(({error}) => `${error}`.includes('check ETH_RPC_URL and ETH_CHAIN_ID'))).toBe(true)
-    node.behave = undefined
-    await world.mined(3)
-
-    node.behave = other
-    const everything = await world.everything()
-    await indexer.stop()
-    await world.anvil.mine(3)
-    indexer.start()
-    await refused()
-    expect(await world.everything()).toEqual(everything)
-    node.behave = undefined
-    await world.mined()
-  })
-
   test.for([
     ['in lean batches', 'off'],
     ['with call traces', 'debug'],

@@ -1,5 +1,5 @@
-// Reorganisations of a real chain, above the final block: each deposit ends as the new chain has it, with exactly the events that its
-// own history asks for, and a restart of the indexer, at any point, adds none.
+// What a reorganisation of an EVM chain can do besides what it does on every chain (test/conformance): a transaction runs again, and moves
+// something else, or among others.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {Anvil} from '../support/anvil.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
@@ -36,13 +36,6 @@ async function reorg(depth: number, keep?: Record<number, string[]>): Promise<vo
   await indexer.reaches(await anvil.reorg(depth, keep))
 }
 
-/** A deposit of 5 wei, mined and seen. */
-async function deposit(by = 1): Promise<{txid: string; raw: string; height: number}> {
-  const txid = await anvil.send({by, to: user.address, value: 5n})
-  const height = await mined()
-  return {txid, raw: await anvil.raw(txid), height}
-}
-
 const history = async (txid: string) =>
   (await depositsOf(db, txid)).map(({address, amount, status, height, events}) => ({
     to: address === user.address ? 'user' : 'other',
@@ -51,49 +44,6 @@ const history = async (txid: string) =>
     height,
     events,
   }))
-
-test('a dropped deposit is reorged; mined again later, it is pending again under the same id, and then final', async () => {
-  const {txid, raw, height} = await deposit()
-  const id = () => db.rows('select id from app.deposit where txid = $1', [txid])
-  const before = await id()
-  await reorg(1)
-  expect(await history(txid)).toEqual([{to: 'user', amount: '5', status: 'reorged', height, events: 'pending reorged'}])
-  await anvil.resend(raw)
-  const again = await mined()
-  const seen = {to: 'user', amount: '5', status: 'pending', height: again, events: 'pending reorged pending'}
-  expect(await history(txid)).toEqual([seen])
-  await mined(33)
-  await indexer.finalises(again)
-  expect(await history(txid)).toEqual([{...seen, status: 'final', events: 'pending reorged pending confirmed'}])
-  expect(await id()).toEqual(before)
-})
-
-test('a deposit that the new chain has too, at the same height or another, has no event at all', async () => {
-  const same = await deposit()
-  await reorg(1, {0: [same.raw]})
-  const moved = await deposit()
-  await mined(2)
-  await reorg(3, {2: [moved.raw]})
-  const events = {to: 'user', amount: '5', status: 'pending', events: 'pending'}
-  expect(await history(same.txid)).toEqual([{...events, height: same.height}])
-  expect(await history(moved.txid)).toEqual([{...events, height: moved.height + 2}])
-  for (const {txid} of [same, moved]) {
-    const [row] = await depositsOf(db, txid)
-    expect(row!.hash).toBe((await anvil.block(row!.height)).hash)
-  }
-})
-
-test('a transaction that another with its nonce replaces is reorged, and the other is a deposit of its own', async () => {
-  const nonce = Number(await anvil.call('eth_getTransactionCount', [await sender(), 'latest']))
-  const {txid, height} = await deposit()
-  await anvil.reorg(1)
-  const replacement = await anvil.send({to: other.address, value: 6n, nonce})
-  await mined()
-  expect(await history(txid)).toEqual([{to: 'user', amount: '5', status: 'reorged', height, events: 'pending reorged'}])
-  expect(await history(replacement)).toMatchObject([{to: 'other', amount: '6', status: 'pending', events: 'pending'}])
-})
-
-const sender = async () => (await anvil.call<string[]>('eth_accounts'))[1]!
 
 test('a call that runs again in another block and pays less at the same place is reorged and pending, with each amount', async () => {
   const txid = await anvil.sendSwitched({to: user.address, value: 7n}, {to: user.address, value: 3n})
@@ -145,36 +95,6 @@ test('a token transfer keeps its place in its transaction, and so its id, when o
   expect(await depositsOf(db, txid)).toHaveLength(1)
 })
 const approval = `0x095ea7b3${'1'.padStart(64, '0')}${'1'.padStart(64, '0')}` as const
-
-test('a restart of the indexer makes no event: while deposits are pending, after a fork that it did not see, after long absence', async () => {
-  const stays = await deposit()
-  const leaves = await deposit()
-  const goesBack = await deposit(2)
-  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    const before = await db.rows('select * from app.event order by position')
-    await indexer.restart(signal)
-    await mined()
-    expect(await db.rows('select * from app.event order by position')).toEqual(before)
-  }
-
-  await indexer.stop()
-  // Above `stays`: `leaves` is dropped, `goesBack` is mined two blocks higher.
-  const {height} = await anvil.reorg(4, {2: [goesBack.raw]})
-  indexer.start()
-  await indexer.reaches(await anvil.block(height))
-  expect(await history(stays.txid)).toMatchObject([{status: 'pending', events: 'pending'}])
-  expect(await history(leaves.txid)).toMatchObject([{status: 'reorged', events: 'pending reorged'}])
-  expect(await history(goesBack.txid)).toMatchObject([{status: 'pending', events: 'pending', height: height - 1}])
-
-  await indexer.stop()
-  const longAfter = await anvil.mine(200) // every block that the store could undo is final now
-  indexer.start()
-  await indexer.reaches(longAfter)
-  await indexer.finalises(height)
-  expect(await history(stays.txid)).toMatchObject([{status: 'final', events: 'pending confirmed'}])
-  expect(await history(leaves.txid)).toMatchObject([{status: 'reorged', events: 'pending reorged'}])
-  expect(await history(goesBack.txid)).toMatchObject([{status: 'final', events: 'pending confirmed'}])
-})
 
 test('after all that the books agree, nothing needs an operator, and the indexer never ended by itself', async () => {
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
