@@ -102,17 +102,21 @@ describe.each([
   }
 
   async function diesOf(doomed: ChildProcess): Promise<string> {
-    const [, signal] = await once(doomed, 'exit', {signal: AbortSignal.timeout(20_000)})
+    const [, signal] = await once(doomed, 'exit', {signal: AbortSignal.timeout(60_000)})
     return signal
   }
 
-  test.each(ofWorkers)('a worker dies %s', async label => {
-    const doomed = await world.startWorker({crashAt: label})
-    const death = diesOf(doomed)
-    await request(label)
-    expect(await death).toBe('SIGKILL')
-    await assertBooks(world.db)
-  })
+  test.each(ofWorkers)(
+    'a worker dies %s',
+    async label => {
+      const doomed = await world.startWorker({crashAt: label})
+      const death = diesOf(doomed)
+      await request(label)
+      expect(await death).toBe('SIGKILL')
+      await assertBooks(world.db)
+    },
+    90_000,
+  )
 
   describe('while a worker asks it', () => {
     let worker: ChildProcess
@@ -124,31 +128,39 @@ describe.each([
       await world.startCustody()
     })
 
-    test.each(ofCustody)('custody dies %s', async label => {
-      await world.killCustody()
-      const death = diesOf(await world.startCustody({crashAt: label}))
-      await request(label)
-      expect(await death).toBe('SIGKILL')
-      await assertBooks(world.db)
-    })
+    test.each(ofCustody)(
+      'custody dies %s',
+      async label => {
+        await world.killCustody()
+        const death = diesOf(await world.startCustody({crashAt: label}))
+        await request(label)
+        expect(await death).toBe('SIGKILL')
+        await assertBooks(world.db)
+      },
+      90_000,
+    )
   })
 
-  test.runIf(canReplace)(`a worker dies ${replacing}`, async () => {
-    world.isMining = false
-    const doomed = await world.startWorker({crashAt: replacing})
-    const death = diesOf(doomed)
-    await request(replacing)
-    await until(
-      async () => {
-        await field.passOver()
-        return doomed.signalCode
-      },
-      {timeoutMs: 20_000, what: 'the worker to die', intervalMs: 300},
-    )
-    expect(await death).toBe('SIGKILL')
-    await field.goOn()
-    await assertBooks(world.db)
-  })
+  test.runIf(canReplace)(
+    `a worker dies ${replacing}`,
+    async () => {
+      world.isMining = false
+      const doomed = await world.startWorker({crashAt: replacing})
+      const death = diesOf(doomed)
+      await request(replacing)
+      await until(
+        async () => {
+          await field.passOver()
+          return doomed.signalCode
+        },
+        {timeoutMs: 60_000, what: 'the worker to die', intervalMs: 300},
+      )
+      expect(await death).toBe('SIGKILL')
+      await field.goOn()
+      await assertBooks(world.db)
+    },
+    90_000,
+  )
 
   test('each of these payouts arrives once, to the last unit', async () => {
     world.isMining = true

@@ -69,7 +69,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
     const home = newHome()
     const source = {BTC_ELECTRUM_URLS: bitcoin.electrumUrl, BTC_RPC_URL: bitcoin.rpcUrl}
     const network = {BTC_NETWORK: 'regtest', BTC_START_HEIGHT: '1', BTC_FINALITY: String(confirmations)}
-    const all = {...network, ADDRESS_POOL_SIZE: '100', ...settings}
+    const all = {...network, ADDRESS_POOL_SIZE: '40', ...settings}
     const custody = await startCustody(db, home, all)
     const indexer = Indexer.start({db, chain: 'BTC', environment: {...source, ...network, ...settings}})
     const [row] = await db.rows<{address: string}>(
@@ -125,7 +125,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
     const {txid} = await this.send(to, amounts)
     const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
     await until(async () => (await this.db.rows(isFinal, [txid, to.length])).length, {
-      timeoutMs: 20_000,
+      timeoutMs: 40_000,
       what: `${amounts.length} deposits to be final`,
     })
     return txid

@@ -56,7 +56,7 @@ export async function startCustody(
     throw new Error(`custody ended with ${code}:\n${custody.log()}`)
   })
   ended.catch(() => {}) // it ends some day, in every test
-  await Promise.race([once(custody.process, 'message', {signal: AbortSignal.timeout(20_000)}), ended])
+  await Promise.race([once(custody.process, 'message', {signal: AbortSignal.timeout(60_000)}), ended])
   return custody
 }
 

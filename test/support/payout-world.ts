@@ -113,7 +113,7 @@ export class PayoutWorld extends PayoutProcesses {
     const txid = await this.#lastSent
     const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
     await until(async () => (await this.db.rows(isFinal, [txid, to.length])).length, {
-      timeoutMs: 15_000,
+      timeoutMs: 40_000,
       what: `${token} to be final`,
     })
   }
@@ -128,7 +128,7 @@ export class PayoutWorld extends PayoutProcesses {
     const before = await funds()
     await this.anvil.send({to: this.treasury, value: amount})
     await until(async () => (await funds()) >= before + amount, {
-      timeoutMs: 15_000,
+      timeoutMs: 40_000,
       what: 'the treasury to be topped up',
     })
   }
