@@ -81,8 +81,11 @@ class Coins {
   }
 
   /** A payout that is sweeping; resolves to its id. */
-  async claim({id}: {id: string}): Promise<string> {
-    const {rows} = await this.api.query(`select app.create_payout($1, 'BTC', 'BTC', false, null, null) as reply`, [id])
+  async claim({id}: {id: string}, {sweepFirst = false} = {}): Promise<string> {
+    const {rows} = await this.api.query(`select app.create_payout($1, 'BTC', 'BTC', $2, null, null) as reply`, [
+      id,
+      sweepFirst,
+    ])
     const payout = idOf(rows[0].reply)
     await this.work('begin_sweeping', payout)
     return payout
@@ -147,6 +150,13 @@ class Coins {
   async status(payout: string): Promise<string> {
     const [row] = await this.db.rows<{status: string}>('select status from app.payout where id = $1', [payout])
     return row!.status
+  }
+
+  async treasurys(): Promise<string[]> {
+    const rows = await this.db.rows<{outpoint: string}>(
+      `select txid || ':' || vout as outpoint from app.free_output where merchant_id is null`,
+    )
+    return rows.map(({outpoint}) => outpoint)
   }
 
   /** Free outputs, as owner and amount. */
@@ -324,6 +334,31 @@ test('new coins are in the books when they are final, and free to spend once the
   await assertBooks(other.db)
   await other.block([])
   expect(await begin()).toBeNull()
+  await other.close()
+})
+
+test('with sweep_first a payout waits for what has taken an output that it claimed, and for nothing else', async () => {
+  const other = await Coins.open()
+  await other.deposit(treasury, 1_000_000n)
+  const merchant = await other.merchant(2)
+  const outputs = []
+  for (const address of merchant.addresses) outputs.push(await other.deposit(address, 100_000n))
+  const payout = await other.claim(merchant, {sweepFirst: true})
+  await other.db.rows('select app.stamp_all_deposits($1, $2, $3)', [merchant.id, 'BTC', 'BTC'])
+  const later = await other.deposit(merchant.addresses[0]!, 100_000n)
+  for (const output of [outputs[0], later])
+    expect(await other.work('begin_output_sweep', null, 'BTC', merchant.id, [output], 200)).toBeNull()
+  await other.work('await_sweeps', payout)
+  const waitsFor = await other.db.rows<{id: string; sender: string}>(
+    'select s.id, s.sender from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1',
+    [payout],
+  )
+  expect(waitsFor.map(({sender}) => sender)).toEqual([outputs[0]])
+  await other.work('begin_output_payment', payout, [outputs[1]!, ...(await other.treasurys())], 300)
+  expect(await other.status(payout)).toBe('sweeping')
+  await other.mineFinally((await other.attempt(waitsFor[0]!.id, 200n))!)
+  await other.work('begin_output_payment', payout, [outputs[1]!, ...(await other.treasurys())], 300)
+  expect(await other.status(payout)).toBe('swept')
   await other.close()
 })
 

@@ -1528,9 +1528,13 @@ CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
 AS $function$
   insert into app.payout_sweep (payout_id, spend_id)
   select p.id, s.id from app.payout p
-  join app.spend s on s.kind = 'sweep' and s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
-  where p.id = of_payout and p.status = 'sweeping'
-    and (not p.sweep_first or exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source))
+  join app.spend s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  where p.id = of_payout and p.status = 'sweeping' and case
+    when not p.sweep_first then s.kind = 'sweep'
+    when app.uses_outputs(p.chain) then exists (
+      select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
+      where u.spend_id = s.id and d.settlement_id = p.id)
+    else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $function$;
 

@@ -275,6 +275,21 @@ begin
 end $$;
 comment on function app.begin_output_withdrawal is 'Reserves outputs of the treasury for a withdrawal of the operator''s own money; returns the id of the spend.';
 
+-- As in 012_spends.sql, but for sweep_first where there are outputs: whatever has taken an output that the payout claimed is waited for.
+create or replace function app.await_sweeps(of_payout uuid) returns void
+language sql security definer set search_path = pg_catalog as $$
+  insert into app.payout_sweep (payout_id, spend_id)
+  select p.id, s.id from app.payout p
+  join app.spend s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  where p.id = of_payout and p.status = 'sweeping' and case
+    when not p.sweep_first then s.kind = 'sweep'
+    when app.uses_outputs(p.chain) then exists (
+      select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
+      where u.spend_id = s.id and d.settlement_id = p.id)
+    else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
+  on conflict do nothing
+$$;
+
 -- More inputs for the next attempt of a spend, whose higher fee the change cannot pay. False if it is too late, or one of them is not free.
 create function app.add_inputs(of_spend uuid, number int, inputs text[]) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
