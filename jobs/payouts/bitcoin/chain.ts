@@ -83,8 +83,8 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
 }
 
 /** No node passes such an output on, and no later moment changes that. */
-function belowDust({amount, recipient}: Payout, least: bigint): Wait {
-  const detail = `${amount} sat to ${recipient} would be dust: no node takes a payment of less than ${least} sat to it`
+function belowDust({amount}: Payout, least: bigint): Wait {
+  const detail = `${amount} sat would be dust: no node takes a payment of less than ${least} sat to such an address`
   return {reason: 'below_dust', detail, ms: retryMs.soon, failsAs: 'broadcast_rejected', failsAfterMs: 0}
 }
 
