@@ -69,3 +69,69 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
   expect(await btc.world.sign({...sweep, spend_id: randomUUID(), inputs: [d]})).toMatchObject([{code: 'nonce_taken'}])
   expect((await reconcile(owner, journalFile(btc.world.home))).entries).toBe(0)
 })
+
+test('what an older copy began with such outputs is given up, and a payout that it began otherwise goes on as it was signed', async () => {
+  const {db} = btc.world
+  await btc.output(btc.treasury, 1_000_000n)
+  const merchant = await btc.merchant()
+  const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
+  const [{payout}] = (await db.rows(
+    `select (app.create_payout($1, 'BTC', 'BTC', false, null, null)::json ->> 'id')::text as payout`,
+    [merchant.id],
+  )) as [{payout: string}]
+  const [{id}] = (await db.rows(`select id from app.payout where app.public_id('pay', id) = $1`, [payout])) as [
+    {id: string},
+  ]
+  await db.rows('select app.begin_sweeping($1)', [id])
+
+  // Signed when the database was newer, and forgotten with it.
+  const inStatus = async (status: string) => {
+    await owner.query('set session_replication_role = replica')
+    await owner.query('update app.payout set status = $2 where id = $1', [id, status])
+    await owner.query('reset session_replication_role')
+  }
+  await inStatus('swept')
+  const [pay, sweep] = await btc.world.sign(
+    {intent: 'pay_outputs', payout_id: id, inputs: [a, b, c], fee: '2000'},
+    {
+      intent: 'sweep_outputs',
+      spend_id: randomUUID(),
+      chain: 'BTC',
+      inputs: await btc.outputs(merchant.bitcoin, [60_000n]),
+      fee: '1000',
+    },
+  )
+  expect([pay.ok, sweep.ok]).toEqual([true, true])
+  await forgetEntries()
+  await inStatus('sweeping')
+  const swept = (
+    await db.rows<{outpoint: string}>(`select txid || ':' || vout as outpoint from app.output where amount = 60000`)
+  )[0]!.outpoint
+  const other = await btc.output(merchant.bitcoin, 500_000n)
+  expect(await db.rows(`select app.begin_output_payment($1, $2, 1500) as short`, [id, [other]])).toEqual([
+    {short: null},
+  ])
+  const again = await btc.output(merchant.bitcoin, 70_000n)
+  expect(
+    await db.rows(`select app.begin_output_sweep(null, 'BTC', $1, $2, 1500) as short`, [merchant.id, [again, swept]]),
+  ).toEqual([{short: null}])
+
+  expect(await reconcile(owner, journalFile(btc.world.home))).toMatchObject({payouts: 2}) // with the one of the test before
+  expect(
+    await db.rows(
+      `select s.kind, s.sender as lead, s.status, array_agg(u.amount::int order by u.amount) as inputs
+       from app.spend s join app.output u on u.spend_id = s.id where s.merchant_id = $1 group by s.id order by s.kind`,
+      [merchant.id],
+    ),
+  ).toEqual([
+    {kind: 'payout', lead: a, status: 'live', inputs: [100_000, 100_000, 100_000]},
+    {kind: 'sweep', lead: swept, status: 'live', inputs: [60_000]},
+  ])
+  const free = await db.rows<{amount: number}>(
+    'select amount::int as amount from app.free_output where merchant_id = $1 order by 1',
+    [merchant.id],
+  )
+  expect(free.map(({amount}) => amount)).toEqual([70_000, 500_000])
+  expect(await db.rows('select * from app.ledger_audit where merchant_id = $1', [merchant.id])).toEqual([])
+  expect(await db.rows('select status from app.payout where id = $1', [id])).toEqual([{status: 'paying'}])
+})

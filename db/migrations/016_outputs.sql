@@ -681,12 +681,43 @@ comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, t
 
 -- An older copy of the database -------------------------------------------------------------------------------------------------------------------
 
-create index journal_inputs on custody.journal using gin ((details -> 'inputs')) where details ? 'inputs';
+-- What the copy began with outputs that were signed for something else, or began otherwise than it was signed. Nothing was signed for it, as the
+-- journal says, so nothing of it can be mined: it is given up, or goes on with the outputs of the journal.
+create function custody.free_outputs(entries custody.journal[]) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare
+  s app.spend;
+  e custody.journal;
+begin
+  foreach e in array coalesce(entries, '{}') loop
+    continue when not app.uses_outputs(e.stream);
+    for s in
+      select * from app.spend x
+      where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
+        or exists (select from app.output u where u.spend_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
+    loop
+      update app.output u set spend_id = null, from_attempt = null where u.spend_id = s.id;
+      if custody.is_purpose(s, e) then
+        update app.spend x set sender = e.sender where x.id = s.id;
+        continue;
+      end if;
+      if s.kind = 'payout' then
+        perform app.fail_payout(s.payout_id, 'cancelled', 'an older copy of the database had chosen outputs for it that were spent since');
+      elsif s.kind = 'withdrawal' then
+        perform app.reserve(s.chain, s.token, -s.amount);
+      end if;
+      perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
+      delete from app.payout_sweep l where l.spend_id = s.id;
+      delete from app.spend x where x.id = s.id;
+    end loop;
+  end loop;
+end $$;
 
 -- As in 014_reconcile.sql, but for outputs, which are no nonces.
 create or replace function custody.free_nonces(entries custody.journal[]) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
+  perform custody.free_outputs(entries);
   insert into app.sender as s (chain, address, next_nonce)
   select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where not app.uses_outputs(e.stream) group by e.stream, e.sender
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);

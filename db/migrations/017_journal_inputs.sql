@@ -4,8 +4,6 @@
 -- Writers: the journal itself, by a trigger. Readers: custody.
 -- Invariants: as custody.journal, which alone can be written, and only added to.
 
-drop index custody.journal_inputs;
-
 create table custody.journal_input (
   stream text not null,
   outpoint text not null,
