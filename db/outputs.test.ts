@@ -362,6 +362,28 @@ test('with sweep_first a payout waits for what has taken an output that it claim
   await other.close()
 })
 
+test('what an older copy began is given up before another purpose gets its lead', async () => {
+  const other = await Coins.open()
+  const merchants = [await other.merchant(), await other.merchant()]
+  const outputs: string[] = []
+  const payouts: string[] = []
+  for (const merchant of merchants) {
+    outputs.push(await other.deposit(merchant.addresses[0]!, 100_000n))
+    payouts.push(await other.claim(merchant))
+  }
+  for (const [i, payout] of payouts.entries()) await other.work('begin_output_payment', payout, [outputs[i]], 300)
+  await other.db.rows(
+    `select custody.free_outputs(array[jsonb_populate_record(null::custody.journal, jsonb_build_object('stream', 'BTC', 'kind', 'pay',
+       'subject_id', $1::text, 'sender', $2::text, 'nonce', 0, 'details', jsonb_build_object('inputs', jsonb_build_array($2::text))))])`,
+    [payouts[0], outputs[1]],
+  )
+  expect(await other.db.rows('select payout_id, sender from app.spend')).toEqual([
+    {payout_id: payouts[0], sender: outputs[1]},
+  ])
+  expect(await other.status(payouts[1]!)).toBe('failed')
+  await other.close()
+})
+
 test('a sweep takes outputs of one merchant to the treasury, for the fee of the operator', async () => {
   const merchant = await coins.merchant(3)
   const outputs = []
