@@ -15,8 +15,7 @@ const pairs = [
   {chain: 'ETH', token: 'ETH'},
   {chain: 'ETH', token: 'USDC'},
   {chain: 'POLYGON', token: 'POL'},
-  {chain: 'BTC', token: 'BTC'},
-  {chain: 'BTC', token: 'BTC'},
+  ...Array.from({length: 3}, () => ({chain: 'BTC', token: 'BTC'}) as const),
 ] as const
 
 export interface Asked {

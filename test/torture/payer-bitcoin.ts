@@ -213,11 +213,13 @@ export class BitcoinPayer implements Payer {
     }
   }
 
-  /** All that the service signed for what is not over yet, replaced or not. */
+  /** What the service signed for what is not over yet, replaced or not, and as far as it knows in no block. */
   async #ourAttempts(): Promise<Made[]> {
     const rows = await this.#service.query(
       `select o.txid, o.raw from app.outbound_tx o join app.spend s on s.id = o.spend_id
-       where s.chain = 'BTC' and s.status <> 'final' order by random() limit 20`,
+       where s.chain = 'BTC' and s.status <> 'final'
+         and not exists (select from chain.inclusion i where i.chain = o.chain and i.txid = o.txid)
+       order by random() limit 20`,
     )
     return rows.map(({txid, raw}) => ({txid: String(txid), raw: String(raw)}))
   }
@@ -277,7 +279,7 @@ export class BitcoinPayer implements Payer {
       rivals.push(this.#note(await client.conflict(this.#random.pick(payments), outputs)).raw)
     }
     const [attempt] = await this.#ourAttempts()
-    if (attempt && this.#random.chance(0.5)) rivals.push(attempt.raw)
+    if (attempt && this.#random.chance(0.5) && !mined.includes(attempt.txid)) rivals.push(attempt.raw)
     return rivals
   }
 }
