@@ -148,12 +148,12 @@ describe('with a treasury that has enough', () => {
   test('an output that costs more than it brings is left alone, also with sweep_first', async () => {
     await world.kill(worker)
     worker = await world.startWorker({settings: {BTC_MIN_FEE_RATE: '6'}})
-    const shop = await world.openShop([400n, 100_000n])
+    const shop = await world.openShop([400n, 200_000n])
     const id = await world.request(shop, 'BTC', true)
     await world.becomes(id, 'completed')
     await world.kill(worker)
     worker = await world.startWorker()
-    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([100_000n])
+    expect((await spentFor(id)).map(({amount}) => amount)).toEqual([200_000n])
     expect((await world.outputs()).filter(({merchant_id}) => merchant_id === shop.id).at(-1)).toMatchObject({
       amount: 400n,
       spend_id: null,
