@@ -54,7 +54,7 @@ export async function benchBlockScan(): Promise<Result> {
     ],
     {stdio: 'ignore'},
   )
-  const node = new Bitcoind(`http://bench:bench@127.0.0.1:${port}`)
+  const node = new Bitcoind(`http://bench:bench@127.0.0.1:${port}`, {timeoutMs: 300_000})
   try {
     while (
       await node.call('getblockcount', [], z.number()).then(

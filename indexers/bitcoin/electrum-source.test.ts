@@ -1,0 +1,209 @@
+// What an Electrum server can do wrong, and late, against the source and the loop, on a real chain and a real database.
+import type pg from 'pg'
+import pino from 'pino'
+import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
+import {chain} from '../../chains/registry.ts'
+import {openPool} from '../../db/pool.ts'
+import {Electrum} from '../../service/bitcoin/electrum.ts'
+import {addressOfScript} from '../../service/bitcoin/script.ts'
+import {startBitcoin, type TestBitcoin} from '../../test/support/bitcoin.ts'
+import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import {LyingElectrum} from '../../test/support/lying-electrum.ts'
+import {makeMerchant, watchAddress} from '../../test/support/people.ts'
+import {until} from '../../test/support/until.ts'
+import {ChainCursor} from '../cursor.ts'
+import {advanceFinality} from '../finality.ts'
+import {Follower} from '../follow.ts'
+import {writeBlocks} from '../match.ts'
+import {ChainDatabase} from '../store.ts'
+import {AddressFeed} from './addresses.ts'
+import {ElectrumSource} from './electrum-source.ts'
+
+const bitcoin = chain('BTC')
+if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
+const format = bitcoin.networks.regtest
+const log = pino({level: 'silent'})
+
+let node: TestBitcoin
+let db: TestDatabase
+let merchant: string
+let lying: LyingElectrum
+let source: ElectrumSource
+let electrum: Electrum
+let follower: Follower
+let cursor: ChainCursor
+let addresses: AddressFeed
+let pool: pg.Pool
+
+beforeAll(async () => {
+  node = await startBitcoin()
+  db = await testDatabase()
+  merchant = await makeMerchant(db, ['BTC'])
+  lying = await LyingElectrum.start(node.electrumUrl)
+  pool = openPool(db.url('sluice_indexer'), {name: 'test', max: 3})
+  cursor = new ChainCursor(pool, 'BTC')
+})
+afterAll(async () => {
+  await Promise.all([pool.end(), lying.close(), node.stop()])
+  await db.drop()
+})
+
+/** A new process, as it were: its own connections, and nothing in memory. */
+beforeEach(async () => {
+  lying.behave = undefined
+  const url = db.url('sluice_indexer')
+  electrum = new Electrum({urls: [lying.url], genesis: format.genesis, log, timeoutMs: 5000})
+  addresses = new AddressFeed(pool, url, 'BTC')
+  source = new ElectrumSource({electrum, cursor, db: pool, addresses, format, confirmations: 2, log})
+  const {height} = await node.client.head()
+  const network = await source.network()
+  const anchor = await source.blockAt(height)
+  await cursor.anchor(network, height, anchor!.hash, anchor!.time)
+  const write = {chain: 'BTC', display: (address: string) => address}
+  follower = new Follower({
+    database: new ChainDatabase(url, 'BTC'),
+    cursor,
+    source,
+    network,
+    log,
+    pollMs: 1,
+    horizon: 3,
+    write: (store, blocks) => writeBlocks(store, blocks, write),
+  })
+  await settle()
+})
+afterEach(async () => {
+  await Promise.all([follower.forget(), addresses.close()])
+  electrum.close()
+})
+
+let program = 0
+function newAddress(): string {
+  const script = Buffer.concat([Uint8Array.of(0, 20), Buffer.from(`${++program}`.padStart(20, 'x'))])
+  return addressOfScript(script, format)!
+}
+
+const watch = (address: string) =>
+  watchAddress(db, merchant, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
+
+/** Rounds until the loop has the head, and nothing is left to do. */
+async function settle(): Promise<void> {
+  const rest = async () => {
+    try {
+      while (await follower.round());
+    } catch (error) {
+      await follower.forget()
+      throw error
+    }
+    await advanceFinality(source, cursor)
+    return follower.tip?.hash === (await node.client.head()).hash
+  }
+  await until(rest, {timeoutMs: 20_000, what: 'the loop at the head'})
+}
+
+async function rowOf(txid: string) {
+  const [row] = await db.rows<{status: string; events: string; hash: string}>(
+    `select status, block_hash as hash, (select string_agg(substr(type, 9), ' ' order by position) from app.event where subject_id = d.id) as events
+     from app.deposit d where chain = 'BTC' and txid = $1`,
+    [txid],
+  )
+  return row
+}
+
+/** What one call is answered with instead, a number of times. */
+function lie(method: string, change: (right: unknown) => unknown, times = Number.POSITIVE_INFINITY): {told: number} {
+  const count = {told: 0}
+  lying.behave = async (call, right) => {
+    if (call.method !== method || count.told >= times) return right()
+    count.told++
+    return change(await right())
+  }
+  return count
+}
+
+test.each<[string, string, (right: never) => unknown]>([
+  ['another position', 'blockchain.transaction.get_merkle', (proof: {pos: number}) => ({...proof, pos: proof.pos + 2})],
+  ['other siblings', 'blockchain.transaction.get_merkle', (proof: object) => ({...proof, merkle: ['11'.repeat(32)]})],
+  ['no siblings', 'blockchain.transaction.get_merkle', (proof: object) => ({...proof, merkle: []})],
+  ['another transaction', 'blockchain.transaction.get', (raw: string) => raw.replace(/.{8}$/, 'ffffffff')],
+  ['a history without it', 'blockchain.scripthash.get_history', () => []],
+  [
+    'a history with one more',
+    'blockchain.scripthash.get_history',
+    (all: object[]) => [...all, {tx_hash: '22'.repeat(32), height: 1}],
+  ],
+])(
+  'a server that answers with %s is dropped, and nothing is written until one tells the truth',
+  async (_, method, change) => {
+    const address = newAddress()
+    await watch(address)
+    await settle()
+    const {txid} = await node.client.pay([{to: address, amount: 5000n}])
+    const {generation} = electrum
+    const told = lie(method, change as (right: unknown) => unknown)
+    await node.client.mine()
+    await until(
+      async () => {
+        await follower.round().catch(() => follower.forget())
+        return told.told > 0 && electrum.generation !== generation
+      },
+      {timeoutMs: 20_000, what: 'the liar to be dropped'},
+    )
+    expect(await rowOf(txid)).toBeUndefined()
+    lying.behave = undefined
+    await settle()
+    expect(await rowOf(txid)).toMatchObject({status: 'pending', events: 'pending'})
+  },
+)
+
+test('what was paid to an address before it was asked for is found, in blocks that can be undone, are final, or cannot be undone any more', async () => {
+  const addresses = Array.from({length: 8}, newAddress)
+  const paid: string[] = []
+  for (const to of addresses) {
+    paid.push((await node.client.pay([{to, amount: 5000n}])).txid)
+    await node.client.mine()
+    await settle()
+  }
+  for (const txid of paid) expect(await rowOf(txid)).toBeUndefined()
+  const {n: blocks} = (await db.rows('select count(*) as n from chain.block where chain = $1', ['BTC']))[0]!
+  for (const address of addresses) await watch(address)
+  await settle()
+  for (const txid of paid.slice(0, -1))
+    expect(await rowOf(txid)).toMatchObject({status: 'final', events: 'pending confirmed'})
+  expect(await rowOf(paid.at(-1)!)).toMatchObject({status: 'pending', events: 'pending'})
+  expect((await db.rows('select count(*) as n from chain.block where chain = $1', ['BTC']))[0]!.n).toBe(blocks)
+  expect((await cursor.read())!.halted).toBe(false)
+})
+
+test('a transaction that is mined again at the same height, of which the server says nothing, is found in its new block', async () => {
+  const address = newAddress()
+  await watch(address)
+  const {txid} = await node.client.pay([{to: address, amount: 5000n}])
+  await node.client.mine()
+  await settle()
+  const before = await rowOf(txid)
+  lying.tells = false
+  await node.client.reorg(1, {transactions: 'same-height'})
+  await settle()
+  lying.tells = true
+  const after = await rowOf(txid)
+  expect(after).toMatchObject({status: 'final', events: 'pending confirmed'}) // the new branch is one block longer
+  expect(after!.hash).not.toBe(before!.hash)
+})
+
+test('headers without work, or that do not link, are not believed', async () => {
+  const {headHeight} = (await cursor.read())!
+  const told = lie('blockchain.block.headers', right => {
+    const {hex, ...rest} = right as {hex: string}
+    return {...rest, hex: `${'f'.repeat(8)}${hex.slice(8, 144)}01000003${hex.slice(152)}`}
+  })
+  await node.client.mine()
+  await until(
+    async () => {
+      await follower.round().catch(() => follower.forget())
+      return told.told > 0
+    },
+    {timeoutMs: 20_000, what: 'headers to be asked for'},
+  )
+  expect((await cursor.read())!.headHeight).toBe(headHeight)
+})
