@@ -50,6 +50,8 @@ export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
 export interface BitcoinNetworkData {
   /** Hash of the first block. */
   genesis: string
+  /** The highest target that a block may have, in compact form: no header takes less work. */
+  easiestBits: number
   /** Human-readable part of its segwit addresses (BIP-173). */
   hrp: string
   /** Version bytes of its base58 addresses. */
@@ -98,16 +100,19 @@ export const chains: Chain[] = [
     networks: {
       testnet4: {
         genesis: '00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043',
+        easiestBits: 0x1d00ffff,
         ...testAddresses,
         confirmations: 6,
       },
       signet: {
         genesis: '00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6',
+        easiestBits: 0x1e0377ae,
         ...testAddresses,
         confirmations: 2,
       },
       regtest: {
         genesis: '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206',
+        easiestBits: 0x207fffff,
         ...testAddresses,
         hrp: 'bcrt',
         confirmations: 2,

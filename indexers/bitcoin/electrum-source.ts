@@ -6,6 +6,7 @@
 import {createHash} from 'node:crypto'
 import type pg from 'pg'
 import {z} from 'zod'
+import type {BitcoinNetworkData} from '../../chains/registry.ts'
 import {
   assertInBlock,
   type BlockHeader,
@@ -58,7 +59,7 @@ export interface ElectrumSourceOptions {
   cursor: ChainCursor
   db: pg.Pool
   addresses: AddressFeed
-  format: AddressFormat
+  format: BitcoinNetworkData
   confirmations: number
   log: Logger
 }
@@ -211,8 +212,8 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   // Headers -------------------------------------------------------------------------------------------------------------------------------
 
   private async lookAtHeaders(): Promise<void> {
-    const {cursor} = this.options
-    this.headers ??= new HeaderChain((await cursor.blocksFrom(0)).at(-1)!)
+    const {cursor, format} = this.options
+    this.headers ??= new HeaderChain((await cursor.blocksFrom(0)).at(-1)!, format.easiestBits)
     const {ref: tip} = await this.askTip()
     const {headers} = this
     if (headers.hashAt(tip.height) !== tip.hash && tip.height >= headers.base.height) {

@@ -1,15 +1,17 @@
-// The chain of headers that one source shows, held in memory. Promises: every header has the proof of work that it claims, and links to the
-// one below it, down to a block that is in the database.
-import {type BlockHeader, MalformedError} from '../../service/bitcoin/block.ts'
+// The chain of headers that one source shows, held in memory. Promises: every header has the proof of work that it claims, which is at least
+// what its network asks of the easiest one, and links to the one below it, down to a block that is in the database.
+import {assertWork, type BlockHeader, MalformedError} from '../../service/bitcoin/block.ts'
 import type {BlockRef} from '../cursor.ts'
 
 export class HeaderChain {
   /** The block below the lowest header. */
   readonly base: BlockRef
   private readonly headers: BlockHeader[] = []
+  private readonly easiestBits: number
 
-  constructor(base: BlockRef) {
+  constructor(base: BlockRef, easiestBits: number) {
     this.base = base
+    this.easiestBits = easiestBits
   }
 
   get top(): BlockRef {
@@ -25,12 +27,13 @@ export class HeaderChain {
     return height === this.base.height ? this.base.hash : this.at(height)?.hash
   }
 
-  /** Headers that follow on the top one. Throws MalformedError where they do not link to each other; false if the first does not link. */
+  /** Headers that follow on the top one. Throws MalformedError where they do not link to each other, or are too easy; false if the first does not link. */
   extend(headers: BlockHeader[]): boolean {
     if (headers[0]?.parentHash !== this.top.hash) return false
     for (let i = 1; i < headers.length; i++) {
       if (headers[i]!.parentHash !== headers[i - 1]!.hash) throw new MalformedError('headers do not link to each other')
     }
+    for (const header of headers) assertWork(header, this.easiestBits)
     this.headers.push(...headers)
     return true
   }

@@ -75,6 +75,12 @@ export function parseHeader(bytes: Uint8Array): BlockHeader {
   }
 }
 
+/** Throws MalformedError if a header takes less work than its network asks for at least: anybody could make as many as they like. */
+export function assertWork({hash, bits}: BlockHeader, easiestBits: number): void {
+  if (targetOf(bits) > targetOf(easiestBits))
+    throw new MalformedError(`block ${hash} is easier than any of its network`)
+}
+
 /** A whole block. Throws MalformedError unless its transactions are exactly those that its header commits to. */
 export function parseBlock(bytes: Uint8Array): Block {
   const reader = new Reader(asBuffer(bytes))

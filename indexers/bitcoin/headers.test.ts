@@ -1,0 +1,39 @@
+// Headers that a source shows, one after the other, made with the little work that regtest asks for.
+import {expect, test} from 'vitest'
+import {chain} from '../../chains/registry.ts'
+import {type BlockHeader, parseHeader} from '../../service/bitcoin/block.ts'
+import {HeaderChain} from './headers.ts'
+
+const bitcoin = chain('BTC')
+if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
+const {regtest, signet, testnet4} = bitcoin.networks
+const base = {height: 0, hash: regtest.genesis}
+
+function headerOn(parentHash: string, bits = regtest.easiestBits): BlockHeader {
+  const bytes = Buffer.alloc(80)
+  Buffer.from(parentHash, 'hex').reverse().copy(bytes, 4)
+  bytes.writeUInt32LE(bits, 72)
+  for (let nonce = 0; ; nonce++) {
+    bytes.writeUInt32LE(nonce, 76)
+    try {
+      return parseHeader(bytes)
+    } catch {} // not enough work
+  }
+}
+
+test('headers that link are taken, others are not', () => {
+  const headers = new HeaderChain(base, regtest.easiestBits)
+  const first = headerOn(base.hash)
+  expect(headers.extend([first, headerOn(first.hash)])).toBe(true)
+  expect(headers.top.height).toBe(2)
+  expect(headers.extend([first])).toBe(false)
+  const {hash} = headers.top
+  expect(() => headers.extend([headerOn(hash), headerOn(hash)])).toThrow('do not link')
+  expect(headers.top).toEqual({height: 2, hash})
+})
+
+test.each([signet, testnet4])('a header that takes less work than any of its network is refused', ({easiestBits}) => {
+  const headers = new HeaderChain(base, easiestBits)
+  expect(() => headers.extend([headerOn(base.hash)])).toThrow('is easier than any of its network')
+  expect(headers.top).toEqual(base)
+})
