@@ -4644,7 +4644,6 @@ grant insert, select on custody.journal to sluice_custody;
 grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
 grant select on app.chain to sluice_custody;
-grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
 grant select on app.spend to sluice_custody;
 grant select on chain.cursor to sluice_custody;

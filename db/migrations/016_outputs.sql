@@ -783,5 +783,4 @@ begin
 end $$;
 
 grant select on app.output, app.free_output, app.spend_inclusion to sluice_jobs;
-grant select on app.output to sluice_custody;
 grant execute on function app.claimed_outputs, app.begin_output_payment, app.begin_output_sweep, app.add_inputs, app.store_output_attempt to sluice_jobs;
