@@ -192,6 +192,7 @@ function addressOf(script: Uint8Array): string {
 
 class ElectrumSource implements BitcoinSource {
   readonly #server: LyingElectrum
+  #fault: Fault | undefined
 
   private constructor(server: LyingElectrum) {
     this.#server = server
@@ -205,8 +206,10 @@ class ElectrumSource implements BitcoinSource {
     return {BITCOIN_SOURCE: 'electrum', BTC_ELECTRUM_URLS: this.#server.url}
   }
 
-  behave(fault?: Fault): Promise<void> {
-    return lie(this.#server, fault)
+  async behave(fault?: Fault): Promise<void> {
+    await lie(this.#server, fault)
+    if (this.#fault === 'hangs') this.#server.disconnect()
+    this.#fault = fault
   }
 
   asked(times: number): Promise<void> {
@@ -221,6 +224,7 @@ class ElectrumSource implements BitcoinSource {
 class NodeSource implements BitcoinSource {
   readonly #bitcoin: TestBitcoin
   readonly #proxy: RpcProxy
+  #fault: Fault | undefined
 
   private constructor(bitcoin: TestBitcoin, proxy: RpcProxy) {
     this.#bitcoin = bitcoin
@@ -239,6 +243,8 @@ class NodeSource implements BitcoinSource {
 
   async behave(fault?: Fault): Promise<void> {
     this.#proxy.behave = fault && (await lies[fault](this.#bitcoin))
+    if (this.#fault === 'hangs') this.#proxy.disconnect()
+    this.#fault = fault
   }
 
   asked(times: number): Promise<void> {

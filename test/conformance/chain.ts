@@ -79,7 +79,7 @@ export type Fault = (typeof faults)[number]
  *   is of another network: names another one.
  */
 export interface Source {
-  /** From now on it does wrong in this way, or, where none is named, right. */
+  /** From now on it does wrong in this way, or, where none is named, right; one that hung ends its connections then. */
   behave(fault?: Fault): Promise<void>
   /** Resolves when it was asked so many questions more. */
   asked(times: number): Promise<void>

@@ -142,6 +142,7 @@ class LocalEthereum implements LocalChain {
 class EthereumSource implements Source {
   readonly #anvil: Anvil
   readonly #proxy: RpcProxy
+  #fault: Fault | undefined
 
   constructor(anvil: Anvil, proxy: RpcProxy) {
     this.#anvil = anvil
@@ -152,6 +153,8 @@ class EthereumSource implements Source {
     const behave = fault && (await behaviours[fault](this.#anvil))
     this.#proxy.tellsHeads = fault !== 'lags'
     this.#proxy.behave = behave
+    if (this.#fault === 'hangs') this.#proxy.disconnect()
+    this.#fault = fault
   }
 
   asked(times: number): Promise<void> {

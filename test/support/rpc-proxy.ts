@@ -125,12 +125,12 @@ export class RpcProxy {
     this.#heads?.close()
     this.disconnect()
     this.#http.close()
-    this.#http.closeAllConnections()
   }
 
-  /** Ends every websocket connection. */
+  /** Ends every connection. */
   disconnect(): void {
     for (const socket of this.#sockets.clients) socket.terminate()
+    this.#http.closeAllConnections()
   }
 
   /** Waits until calls (of this method, and with this first parameter, if they are given) came in so many times from now on. */
