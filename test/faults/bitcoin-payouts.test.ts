@@ -85,6 +85,68 @@ const balanceOf = async ({id}: Shop) =>
     )[0]!.amount,
   )
 
+/** An operator's withdrawal, by the command line, up to an audit that finds everything right, and one that finds what is made wrong. */
+async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
+  const commandLine = new CommandLine(world.db, {
+    BTC: {
+      rpc_url: world.bitcoin.electrumUrl,
+      local: true,
+      tokens: {},
+      bitcoin: {
+        network: 'regtest',
+        source,
+        electrum_urls: [world.bitcoin.electrumUrl],
+        node_url: world.bitcoin.rpcUrl,
+      },
+    },
+  })
+  try {
+    const to = someAddress()
+    await world.db.rows(`insert into custody.whitelist (chain, address) values ('BTC', $1)`, [to])
+    const withdraw = (amount: string) => [
+      'treasury',
+      'withdraw',
+      '--chain',
+      'BTC',
+      '--token',
+      'BTC',
+      '--amount',
+      amount,
+      '--to',
+      to,
+    ]
+    expect(await commandLine.failure(...withdraw('0.000001'))).toContain('would be dust')
+    expect(await commandLine.failure(...withdraw('3'))).toContain('are not enough')
+    const {id} = await commandLine.json<{id: string}>(...withdraw('1.4'))
+    await until(
+      async () => (await world.db.rows(`select from app.spend where id = $1 and outcome = 'done'`, [id])).length,
+      {
+        timeoutMs: 20_000,
+        what: 'the withdrawal to be final',
+      },
+    )
+    const [attempt] = await world.attempts(id)
+    expect(attempt!.outputs.map(({script, value}) => [addressOfScript(script, regtest), value])).toContainEqual([
+      to,
+      140_000_000n,
+    ])
+    const audit = async () => (await commandLine.run(['audit', '--json'])).stdout as string
+    const {right, checks} = JSON.parse(await audit()) as {right: boolean; checks: {right: boolean; name: string}[]}
+    expect(checks.filter(check => !check.right)).toEqual([])
+    expect(right).toBe(true)
+    expect(checks.map(({name}) => name)).toContain('BTC on chain')
+
+    await world.db.rows(`update app.output set amount = amount + 1 where spent_by is null and merchant_id is null`)
+    const broken = JSON.parse(await audit()) as {checks: {right: boolean; name: string}[]}
+    expect(broken.checks.filter(check => !check.right).map(({name}) => name)).toEqual(
+      expect.arrayContaining(['outputs', 'BTC on chain']),
+    )
+    await world.db.rows(`update app.output set amount = amount - 1 where spent_by is null and merchant_id is null`)
+  } finally {
+    commandLine.close()
+  }
+}
+
 describe('with a treasury that has enough', () => {
   beforeAll(() => open([BTC, BTC, 50_000n, 20_000n]))
   afterAll(close)
@@ -319,66 +381,11 @@ describe('with a treasury that has enough', () => {
     })
   })
 
-  test('the operator withdraws by the command line, which audits everything', async () => {
-    const commandLine = new CommandLine(world.db, {
-      BTC: {
-        rpc_url: world.bitcoin.electrumUrl,
-        local: true,
-        tokens: {},
-        bitcoin: {
-          network: 'regtest',
-          source: 'electrum',
-          electrum_urls: [world.bitcoin.electrumUrl],
-          node_url: world.bitcoin.rpcUrl,
-        },
-      },
-    })
-    try {
-      const to = someAddress()
-      await world.db.rows(`insert into custody.whitelist (chain, address) values ('BTC', $1)`, [to])
-      const withdraw = (amount: string) => [
-        'treasury',
-        'withdraw',
-        '--chain',
-        'BTC',
-        '--token',
-        'BTC',
-        '--amount',
-        amount,
-        '--to',
-        to,
-      ]
-      expect(await commandLine.failure(...withdraw('0.000001'))).toContain('would be dust')
-      expect(await commandLine.failure(...withdraw('3'))).toContain('are not enough')
-      const {id} = await commandLine.json<{id: string}>(...withdraw('1.4'))
-      await until(
-        async () => (await world.db.rows(`select from app.spend where id = $1 and outcome = 'done'`, [id])).length,
-        {
-          timeoutMs: 20_000,
-          what: 'the withdrawal to be final',
-        },
-      )
-      const [attempt] = await world.attempts(id)
-      expect(attempt!.outputs.map(({script, value}) => [addressOfScript(script, regtest), value])).toContainEqual([
-        to,
-        140_000_000n,
-      ])
-      const audit = async () => (await commandLine.run(['audit', '--json'])).stdout as string
-      const {right, checks} = JSON.parse(await audit()) as {right: boolean; checks: {right: boolean; name: string}[]}
-      expect(checks.filter(check => !check.right)).toEqual([])
-      expect(right).toBe(true)
-      expect(checks.map(({name}) => name)).toContain('BTC on chain')
-
-      await world.db.rows(`update app.output set amount = amount + 1 where spent_by is null and merchant_id is null`)
-      const broken = JSON.parse(await audit()) as {checks: {right: boolean; name: string}[]}
-      expect(broken.checks.filter(check => !check.right).map(({name}) => name)).toEqual(
-        expect.arrayContaining(['outputs', 'BTC on chain']),
-      )
-      await world.db.rows(`update app.output set amount = amount - 1 where spent_by is null and merchant_id is null`)
-    } finally {
-      commandLine.close()
-    }
-  }, 60_000)
+  test(
+    'the operator withdraws by the command line, which audits everything',
+    () => withdrawAndAudit('electrum'),
+    60_000,
+  )
 })
 
 describe('with a treasury that has nothing', () => {
@@ -421,4 +428,16 @@ describe('with a treasury that has nothing', () => {
     const {txid} = await world.becomes(id, 'completed')
     expect(await world.paid(txid!, shop.wallet)).toBe(netOf(1_100_000n))
   })
+})
+
+describe.skipIf(!hasBitcoind)('with a bitcoind as the only source', () => {
+  beforeAll(() => open([2n * BTC], {BITCOIN_SOURCE: 'node'}))
+  afterAll(close)
+
+  test('a payout is paid, and the operator withdraws and audits', async () => {
+    const shop = await world.openShop([40_000_000n, 10_000_000n])
+    await world.becomes(await world.request(shop, 'BTC'), 'completed')
+    await withdrawAndAudit('node')
+    await assertBooks(world.db)
+  }, 90_000)
 })
