@@ -24,7 +24,11 @@ export async function beginWithdrawal(
   const rate = await rateOf(settings)
   const price = {rate, cap: settings.maxFeeRate}
   const found = selectPayment({amount, scriptLength: script.length}, [], await freeOutputs(db, chain, null), price)
-  if (!('inputs' in found) || found.inputs.length > mostInputs)
+  if ('inputs' in found && found.inputs.length > mostInputs)
+    throw new PermanentError(
+      `${amount} sat lie in ${found.inputs.length} outputs of the treasury, and one transaction spends at most ${mostInputs}; withdraw less at once`,
+    )
+  if (!('inputs' in found))
     throw new PermanentError(
       `the treasury's free outputs are not enough for ${amount} sat and the network fee now; what is on its way is free again once it is final`,
     )

@@ -83,7 +83,8 @@ export async function whyHalted({pool}: Context, chain: string): Promise<string 
 }
 
 export function noNode(code: string): string {
-  const setting = chain(code).family === 'bitcoin' ? `${code}_ELECTRUM_URLS` : `${code}_RPC_URL`
+  const isBitcoin = chain(code).family === 'bitcoin'
+  const setting = isBitcoin ? `${code}_ELECTRUM_URLS (with BITCOIN_SOURCE=node: ${code}_RPC_URL)` : `${code}_RPC_URL`
   return `no node is named for ${code}; set ${setting} for the jobs worker`
 }
 
