@@ -52,6 +52,9 @@ async function torture(home: string): Promise<string[]> {
   const cast = assemble(home, new Random(seed))
   const {service, merchants, proxies} = cast
   for (const proxy of proxies) await proxy.open()
+  const source = cast.random.fork('source').weighted({electrum: 3, node: 1})
+  service.useSource(source)
+  console.log(`Bitcoin is read from ${source === 'node' ? 'a node' : 'Electrum servers'}`)
   await service.start()
   await prepare(cast)
   await suffer(cast)
@@ -90,7 +93,7 @@ function assemble(home: string, random: Random): Cast {
       chain === 'BTC' ? new BitcoinPayer(service, users, random) : new EvmPayer(chain, service, users, random),
     ),
     proxies: [
-      ...chainCodes.filter(chain => chain !== 'BTC').map(chain => new NodeProxy(chain, service, random)),
+      ...chainCodes.map(chain => new NodeProxy(chain, service, random)),
       new WorkersElectrum(service, random),
       ...['first', 'second'].map(name => new IndexersElectrum(name, service, random)),
     ],

@@ -1,11 +1,11 @@
-// A node of an EVM chain as the worker meets it: in front of a local chain, and, until it is told to be calm, now and then late, cut off, or
+// A node as the worker meets it: in front of a local chain, and, until it is told to be calm, now and then late, cut off, or
 // lying. What it likes best is to take a transaction and not to say so.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {GoBetween} from './go-between.ts'
 import type {Random} from './random.ts'
-import type {EvmCode, Service} from './service.ts'
+import type {ChainCode, Service} from './service.ts'
 
 const sending = {
   passes: 45,
@@ -19,14 +19,14 @@ const reading = {passes: 86, late: 5, 'answer lost': 6, refused: 3}
 type Mood = keyof typeof sending | keyof typeof reading
 
 export class NodeProxy implements GoBetween {
-  readonly chain: EvmCode
+  readonly chain: ChainCode
   readonly #service: Service
   readonly #random: Random
   readonly #server: Server
   #calm = false
   readonly counts: Record<string, number> = {}
 
-  constructor(chain: EvmCode, service: Service, random: Random) {
+  constructor(chain: ChainCode, service: Service, random: Random) {
     this.chain = chain
     this.#service = service
     this.#random = random.fork(`node ${chain}`)
@@ -65,7 +65,7 @@ export class NodeProxy implements GoBetween {
 
   #mood(body: string): Mood {
     if (this.#calm) return 'passes'
-    const isSending = body.includes('eth_sendRawTransaction')
+    const isSending = /sendrawtransaction/i.test(body)
     const mood: Mood = this.#random.weighted<Mood>((isSending ? sending : reading) as Record<Mood, number>)
     this.counts[mood] = (this.counts[mood] ?? 0) + 1
     return mood

@@ -42,7 +42,7 @@ export class Service {
   readonly #seed: number
   #child: ChildProcess | undefined
   #worker: ChildProcess | undefined
-  /** Where the processes find their nodes: TORTURE_<process>_<setting>. */
+  /** Where the processes find their nodes: TORTURE_<process>_<setting>; and what Bitcoin is read from. */
   readonly #nodes: Record<string, string> = {}
   #electrumUrl = 'tcp://127.0.0.1:1'
 
@@ -60,6 +60,11 @@ export class Service {
   useNode(processes: 'jobs' | 'indexers', setting: string, url: string): void {
     const name = `TORTURE_${processes}_${setting}`
     this.#nodes[name] = this.#nodes[name] ? `${this.#nodes[name]},${url}` : url
+  }
+
+  /** Whether Bitcoin is read from Electrum servers or from a node. To be called before the start. */
+  useSource(source: 'electrum' | 'node'): void {
+    this.#nodes.BITCOIN_SOURCE = source
   }
 
   // --- the supervisor ---

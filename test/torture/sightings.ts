@@ -42,7 +42,7 @@ export class Sightings {
   /** For how long, at most, a payment was not to be seen without a break. */
   longestAbsenceMs(txid: string): number {
     const {seenAt, longestAbsenceMs} = this.#payments.get(txid)!
-    return Math.max(longestAbsenceMs, Date.now() - seenAt)
+    return Math.max(longestAbsenceMs, this.#lookedAt - seenAt)
   }
 
   /** Whether it was not to be seen at the last look. */
