@@ -50,7 +50,8 @@ function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinSetting
 }
 
 const Estimate = z.object({feerate: Rate.optional()})
-const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate})
+/** bcoin says less. */
+const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate.optional()})
 
 function openBitcoind(url: string): Node {
   const node = new Bitcoind(url, {timeoutMs})
