@@ -29,6 +29,8 @@ export interface Deposit {
 
 interface Signed {
   payment: Payment
+  /** The same for those that exclude each other. */
+  source: string
   place: Place
   /** How often it went away since everything was settled. */
   losses: number
@@ -89,7 +91,8 @@ export class World {
 
   async sign(outputs: Output[], insteadOf?: Payment): Promise<Payment> {
     const payment = await this.chain.sign(outputs, insteadOf)
-    this.#signed.set(payment.txid, {payment, place: undefined, losses: 0})
+    const source = insteadOf ? this.#signed.get(insteadOf.txid)!.source : payment.txid
+    this.#signed.set(payment.txid, {payment, source, place: undefined, losses: 0})
     return payment
   }
 
@@ -197,10 +200,12 @@ export class World {
     for (const signed of this.#signed.values()) signed.losses = 0
   }
 
-  /** Lets the time pass after which an unmined deposit that nobody sees any more counts as gone. */
+  /** Lets the time pass after which an unmined deposit that nobody sees any more counts as gone. What a double spend excludes has no need of it. */
   async #moveClock(): Promise<void> {
     if (!this.under.showsUnmined) return
-    const gone = [...this.#signed.values()].filter(({place}) => !place).map(({payment}) => payment.txid)
+    const all = [...this.#signed.values()]
+    const spent = new Set(all.filter(({place}) => typeof place === 'object').map(({source}) => source))
+    const gone = all.filter(({place, source}) => !place && !spent.has(source)).map(({payment}) => payment.txid)
     await this.db.rows(
       `update chain.unmined set missed_since = missed_since - $3 * interval '1 ms'
        where chain = $1 and txid = any($2) and missed_since > now() - $3 * interval '1 ms'`,
