@@ -5,6 +5,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseArgs} from 'node:util'
 import pg from 'pg'
+import {findBitcoind} from '../../devnet/bitcoin/node.ts'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
 import {Claimant} from './claimant.ts'
@@ -52,7 +53,7 @@ async function torture(home: string): Promise<string[]> {
   const cast = assemble(home, new Random(seed))
   const {service, merchants, proxies} = cast
   for (const proxy of proxies) await proxy.open()
-  const source = cast.random.fork('source').weighted({electrum: 3, node: 1})
+  const source = cast.random.fork('source').weighted({electrum: 3, node: findBitcoind() ? 1 : 0})
   service.useSource(source)
   console.log(`Bitcoin is read from ${source === 'node' ? 'a node' : 'Electrum servers'}`)
   await service.start()
