@@ -49,6 +49,8 @@ export class BitcoinPayer implements Payer {
   readonly #spenders = new Map<string, Set<string>>()
   readonly #sightings = new Sightings()
   readonly #over = new AbortController()
+  /** Blocks whose coinbase was taken, from the first on. */
+  #coinbases = 0
   /** The chain was never higher, as far as is known. */
   #highest = 0
   readonly counts: Record<string, number> = {}
@@ -105,7 +107,7 @@ export class BitcoinPayer implements Payer {
   }
 
   mayBeReorged(txid: string): boolean {
-    if (!this.#made.has(txid)) return false
+    if (!this.#made.has(txid)) return true // the chain was killed after it had made it, and before it told
     return this.#hasRival(txid) || this.#sightings.longestAbsenceMs(txid) >= graceMs
   }
 
@@ -118,15 +120,32 @@ export class BitcoinPayer implements Payer {
   async truth(ours: Ours): Promise<Truth> {
     this.#over.abort()
     const finalAt = (time: number) => this.#sightings.highestAt(time) - deepest
-    return await readTruth(await this.#client(), {...ours, finalAt, made: new Set(this.#made.keys())})
+    return await readTruth(await this.#client(), {
+      ...ours,
+      finalAt,
+      made: new Set([...this.#made.keys(), ...this.#sightings.shown]),
+    })
   }
 
   // --- payments ---
 
   async #payOnce(client: BitcoinClient): Promise<void> {
     const to = this.#random.chance(0.35) ? await this.#users.fresh('BTC') : this.#users.any('BTC')
-    this.#note(await client.pay(this.#outputs(to)))
+    const outputs = this.#outputs(to)
+    this.#note(await (this.#random.chance(0.8) ? this.#payAlone(client, outputs) : client.pay(outputs)))
     this.#count('sent')
+  }
+
+  /** From an output of the faucet that no other payment takes: if it is lost, it can be sent again, unless it is spent twice on purpose. */
+  async #payAlone(client: BitcoinClient, outputs: Output[]): Promise<Made> {
+    for (;;) {
+      const {txids} = await client.block(++this.#coinbases)
+      try {
+        return await client.pay(outputs, {inputs: [`${txids[0]}:0`]})
+      } catch (error) {
+        if (!/no unspent output|insufficient fee/.test(String(error))) throw error // else the treasury was given it
+      }
+    }
   }
 
   #note(made: Made): Made {
@@ -180,8 +199,10 @@ export class BitcoinPayer implements Payer {
     if (waiting.length === 0) return
     const txid = this.#random.pick(waiting)
     const how = this.#random.weighted(tampering)
-    if (how === 'forgotten') await client.forget([txid])
-    else {
+    if (how === 'forgotten') {
+      await client.forget([txid])
+      await this.#bringBack(client, [txid])
+    } else {
       const outputs = {
         'replaced, outputs kept': undefined,
         'replaced, outputs dropped': [],
@@ -197,7 +218,19 @@ export class BitcoinPayer implements Payer {
     const lost = [...this.#made.values()].filter(({txid}) => this.#sightings.isMissing(txid))
     if (lost.length === 0) return
     await client.submit(this.#random.pick(this.#random.chance(0.5) ? lost.slice(-10) : lost).raw)
-    this.#count('sent again')
+    this.#count('found again')
+  }
+
+  /** Most of what is lost is sent again soon: too soon to be given up. */
+  async #bringBack(client: BitcoinClient, txids: string[]): Promise<void> {
+    await sleep(this.#random.between(0, 4000))
+    for (const txid of txids) {
+      if (!this.#random.chance(0.7)) continue
+      await client.submit(this.#made.get(txid)!.raw).then(
+        () => this.#count('sent again'),
+        () => {}, // what it spends is spent
+      )
+    }
   }
 
   async #tamperWithOurs(client: BitcoinClient): Promise<void> {
@@ -233,7 +266,7 @@ export class BitcoinPayer implements Payer {
     if (most < 1) return
     const depth = this.#random.between(1, most)
     const how = this.#random.weighted(reorgs)
-    const mined = how === 'some again' || how === 'double spent' ? await this.#minedAbove(client, height - depth) : []
+    const mined = await this.#minedAbove(client, height - depth)
     const rest = this.#random.pick(['dropped', 'unmined'] as const)
     if (how === 'taken away') await this.#takeAway(client, depth, rest)
     else if (how === 'some again')
@@ -243,6 +276,11 @@ export class BitcoinPayer implements Payer {
     else await client.reorg(depth, {transactions: how})
     this.#count(`reorg: ${how}`)
     this.counts['deepest reorg'] = Math.max(this.counts['deepest reorg'] ?? 0, depth)
+    if (how === 'dropped')
+      await this.#bringBack(
+        client,
+        mined.filter(txid => this.#made.has(txid)),
+      )
   }
 
   #noteHead(height: number): void {

@@ -11,6 +11,8 @@ export class Sightings {
   readonly #blocks: {hash: string; txids: string[]}[] = []
   #first = 0
   #lookedAt = 0
+  /** Every transaction that ever waited there or was mined. */
+  readonly shown = new Set<string>()
   readonly #payments = new Map<string, {seenAt: number; longestAbsenceMs: number}>()
 
   /** Looks again and again, until `stopped`. */
@@ -55,6 +57,7 @@ export class Sightings {
     const mempool = await client.mempool()
     await this.#readBlocks(client)
     const shown = new Set([...mempool, ...this.#blocks.flatMap(({txids}) => txids)])
+    for (const txid of shown) this.shown.add(txid)
     const endedAt = Date.now()
     for (const [txid, payment] of this.#payments) {
       if (!shown.has(txid)) continue

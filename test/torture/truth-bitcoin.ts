@@ -14,7 +14,7 @@ const token = 'BTC'
 interface AskedOf extends Ours {
   /** The height that was final at a time, or higher. */
   finalAt(time: number): number
-  /** All payments of the payer, mined or not. */
+  /** All payments of the payer, and whatever else was ever seen in a block or waiting for one. */
   made: Set<string>
 }
 
