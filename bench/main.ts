@@ -4,6 +4,7 @@ import {execFileSync} from 'node:child_process'
 import {writeFileSync} from 'node:fs'
 import {cpus, totalmem} from 'node:os'
 import {benchApi} from './api.ts'
+import {benchBlockScan} from './block-scan.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
 import {benchElectrum} from './electrum.ts'
@@ -35,6 +36,9 @@ const benches: Record<string, () => Promise<void>> = {
     facts.push(
       `Peak memory of the indexer with 1,000,000 provisioned addresses: ${small.memoryMb.toFixed(0)} MB with blocks of 5 transactions, ${large.memoryMb.toFixed(0)} MB with blocks of 150 (addresses are matched in SQL; none are held in memory).`,
     )
+  },
+  async 'block-scan'() {
+    results.push(await benchBlockScan())
   },
   async settle() {
     results.push(...(await benchSettle()))
