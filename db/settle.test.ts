@@ -123,7 +123,7 @@ test('after every commit deposits, events and balances are what the chain implie
     }),
     {numRuns: 25, endOnFailure: true},
   )
-})
+}, 120_000)
 
 test('an operator who takes a vanished final deposit back makes it reorged, with one event and a balance without it', async () => {
   await writer.write({add: [[{txid: 'lost', amount: 5n, recipient: user.address}], []]})
