@@ -387,6 +387,8 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       params: [txid, height],
     }))
     await this.trusting(async () => {
+      const hidden = claims.find(one => !known.has(one.txid) && !unproven.includes(one))
+      if (hidden) throw new MalformedError(`it has no ${hidden.txid}, which is in block ${hidden.height}`)
       const answers = await this.options.electrum.batch(calls, Merkle)
       for (const [i, {height, header, txid}] of unproven.entries()) {
         try {
