@@ -163,6 +163,8 @@ export const checks: Check[] = [
       union all
       select s.chain, s.id::text, 'does not have its lead' from app.spend s
       where app.uses_outputs(s.chain) and s.outcome is distinct from 'displaced' and not s.recovered
+        and not exists (select from app.bump b where b.spend_id = s.id and s.status <> 'final' -- the parent is not final
+          and not exists (select from app.output u where u.chain = s.chain and u.txid = b.txid))
         and not exists (select from app.output u where u.spend_id = s.id and u.txid || ':' || u.vout = s.sender and u.from_attempt = 1)
       union all
       select chain, coalesce(address, 'treasury'), 'has ' || kept || ' in outputs, and ' || posted || ' in the books'

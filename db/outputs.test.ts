@@ -19,6 +19,24 @@ interface Transaction {
   fee: bigint
 }
 
+/** Somebody's transaction that spends a coin of theirs to addresses of ours. */
+interface Parent {
+  txid: string
+  coin: string
+  to: [recipient: string, amount: bigint][]
+}
+
+const shown = ({txid, coin, to}: Parent) =>
+  to.map(([recipient, amount], output_index) => ({
+    txid,
+    output_index,
+    token: 'BTC',
+    amount: String(amount),
+    sender: 'bcrt1qsomebody',
+    recipient,
+    inputs: [coin],
+  }))
+
 class Coins {
   readonly db: TestDatabase
   readonly chain: ChainWriter
@@ -76,6 +94,39 @@ class Coins {
     await this.chain.write({add: [{transfers, inclusions}]})
   }
 
+  /** What the source shows of unmined payments to us, of several outputs each. */
+  async look(...parents: Parent[]): Promise<void> {
+    await this.chain.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(parents.flatMap(shown))])
+  }
+
+  /** A payment of somebody else in a block, with what it spends, and what follows it there. */
+  async mineParent(
+    {txid, coin, to}: Parent,
+    inclusions: TestInclusion[] = [],
+    also: TestTransfer[] = [],
+  ): Promise<void> {
+    const transfers = to.map(([recipient, amount], outputIndex) => ({
+      txid,
+      outputIndex,
+      token: 'BTC',
+      amount,
+      recipient,
+    }))
+    const kept = JSON.stringify(shown({txid, coin, to}))
+    await this.chain.write({
+      add: [{transfers: [...transfers, ...also], inclusions}],
+      also: () => this.chain.query(`select chain.note_mined('BTC', $1, $2, $3)`, [kept, [txid], [coin]]),
+    })
+  }
+
+  async bump(inputs: string[], fee: number): Promise<string> {
+    const [row] = await this.db.rows<{id: string}>(`select app.begin_output_bump('BTC', $1, $2, 150) as id`, [
+      inputs,
+      fee,
+    ])
+    return row!.id
+  }
+
   async finalize(): Promise<void> {
     await this.chain.finalize(this.chain.head.height)
   }
@@ -118,7 +169,9 @@ class Coins {
     }>(
       `select s.kind, s.amount, s.recipient, (select count(*)::int + 1 from app.outbound_tx o where o.spend_id = s.id) as next,
          array_agg(u.txid || ':' || u.vout order by u.txid || ':' || u.vout <> s.sender, u.txid) as inputs, sum(u.amount) as sum
-       from app.spend s join app.output u on u.spend_id = s.id where s.id = $1 group by s.id`,
+       from app.spend s join (select spend_id, txid, vout, amount from app.output
+         union all select spend_id, txid, vout, amount from app.bump_output) u on u.spend_id = s.id
+       where s.id = $1 group by s.id`,
       [spend],
     )
     const isPaid = kind === 'effect' && s!.kind !== 'sweep'
@@ -398,6 +451,199 @@ test('a sweep takes outputs of one merchant to the treasury, for the fee of the 
     await coins.db.rows('select amount from app.holding where address = any($1) and amount <> 0', [merchant.addresses]),
   ).toEqual([])
   expect(await coins.free()).toContainEqual({owner: 'treasury', amount: '29100'})
+})
+
+describe('a bump', () => {
+  let coins: Coins
+  beforeAll(async () => {
+    coins = await Coins.open()
+  })
+  afterAll(() => coins.close())
+
+  /** A payment that no block takes. */
+  async function stuck(...to: [recipient: string, amount: bigint][]): Promise<Parent> {
+    const txid = coins.name('stuck')
+    const parent = {txid, coin: `${txid}-coin:0`, to}
+    await coins.look(parent)
+    return parent
+  }
+  const inclusionsOf = (child: string) => {
+    const {inputs, fee} = coins.transactions.get(child)!
+    return inputs.map((sender, input) => ({txid: child, sender, nonce: 0, input, fee}))
+  }
+  const madeBy = (child: string): TestTransfer[] =>
+    coins.transactions.get(child)!.outputs.map(output => ({...output, txid: child, token: 'BTC'}))
+  const outcome = async (spend: string) =>
+    (
+      await coins.db.rows<{status: string; outcome: string | null}>(
+        'select status, outcome from app.spend where id = $1',
+        [spend],
+      )
+    )[0]
+  const reserved = async () =>
+    (await coins.db.rows<{reserved: string}>(`select reserved from app.treasury where chain = 'BTC'`))[0]!.reserved
+  const events = async (txid: string) =>
+    (
+      await coins.db.rows<{type: string}>(
+        'select e.type from app.event e join app.deposit d on d.id = e.subject_id where d.txid = $1 order by d.output_index, e.version',
+        [txid],
+      )
+    ).map(({type}) => type)
+  const holdings = (addresses: string[]) =>
+    coins.db.rows('select amount from app.holding where address = any($1) and amount <> 0', [addresses])
+
+  test.each([['in one block'], ['in two blocks, both final at once'], ['in two blocks, final one after the other']])(
+    'is settled when parent and child are mined %s: credited once, swept once, and the merchant can be paid',
+    async how => {
+      await coins.deposit(treasury, 50_000n)
+      const merchant = await coins.merchant(2)
+      const before = await reserved()
+      const parent = await stuck([merchant.addresses[0]!, 60_000n], [merchant.addresses[1]!, 40_000n])
+      const inputs = [`${parent.txid}:0`, `${parent.txid}:1`]
+      const spend = await coins.bump(inputs, 3000)
+      expect(BigInt(await reserved()) - BigInt(before)).toBe(3000n)
+      await assertBooks(coins.db)
+      const child = (await coins.attempt(spend, 3000n))!
+      await assertBooks(coins.db)
+      if (how === 'in one block') await coins.mineParent(parent, inclusionsOf(child), madeBy(child))
+      else {
+        await coins.mineParent(parent)
+        if (how.endsWith('other')) {
+          await coins.finalize()
+          await assertBooks(coins.db)
+          expect(await coins.db.rows('select spend_id from app.output where txid = $1', [parent.txid])).toEqual([
+            {spend_id: spend},
+            {spend_id: spend},
+          ])
+        }
+        await coins.block(madeBy(child), inclusionsOf(child))
+      }
+      expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
+      await coins.finalize()
+      await assertBooks(coins.db)
+      expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
+      expect(await events(parent.txid)).toEqual(Array(2).fill(['deposit.pending', 'deposit.confirmed']).flat())
+      expect(await holdings(merchant.addresses)).toEqual([])
+      expect(await reserved()).toBe(before)
+      expect(await coins.db.rows('select from app.deposit where txid = $1', [child])).toEqual([])
+      const payout = await coins.claim(merchant)
+      const others = (await coins.treasurys()).filter(output => output !== `${child}:0`)
+      expect(await coins.work('begin_output_payment', payout, [`${child}:0`, ...others.slice(0, 1)], 300)).toBeNull()
+      await coins.mineFinally((await coins.attempt(await coins.spendOf(payout), 300n))!)
+      expect(await coins.status(payout)).toBe('completed')
+      await assertBooks(coins.db)
+    },
+  )
+
+  test('of a top-up of the treasury costs the fee, and the rest is there to spend', async () => {
+    await coins.deposit(treasury, 50_000n)
+    const parent = await stuck([treasury, 70_000n])
+    const child = (await coins.attempt(await coins.bump([`${parent.txid}:0`], 2000), 2000n))!
+    await coins.mineParent(parent, inclusionsOf(child), madeBy(child))
+    await coins.finalize()
+    await assertBooks(coins.db)
+    expect(await coins.treasurys()).toContain(`${child}:0`)
+    expect(await coins.treasurys()).not.toContain(`${parent.txid}:0`)
+  })
+
+  test('that was not signed before its parent is final is an ordinary sweep of what is reserved for it', async () => {
+    await coins.deposit(treasury, 50_000n)
+    const merchant = await coins.merchant()
+    const parent = await stuck([merchant.addresses[0]!, 60_000n])
+    const spend = await coins.bump([`${parent.txid}:0`], 3000)
+    await coins.mineParent(parent)
+    await coins.finalize()
+    await assertBooks(coins.db)
+    const payout = await coins.claim(merchant)
+    expect(await coins.work('begin_output_payment', payout, [`${parent.txid}:0`], 300)).toMatch('not free')
+    expect(await coins.db.rows('select from app.bump_output where spend_id = $1', [spend])).toEqual([])
+    await coins.mineFinally((await coins.attempt(spend, 3000n))!)
+    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
+    await assertBooks(coins.db)
+  })
+
+  test('keeps waiting when its parent is gone, and goes on when that is back', async () => {
+    await coins.deposit(treasury, 50_000n)
+    const merchant = await coins.merchant()
+    const parent = await stuck([merchant.addresses[0]!, 60_000n])
+    const spend = await coins.bump([`${parent.txid}:0`], 3000)
+    const child = (await coins.attempt(spend, 3000n))!
+    await coins.look()
+    await coins.db.rows(`update chain.unmined set missed_since = missed_since - interval '30 seconds'`)
+    await coins.look()
+    await coins.block([])
+    await coins.finalize()
+    expect(await events(parent.txid)).toEqual(['deposit.pending', 'deposit.reorged'])
+    expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
+    await assertBooks(coins.db)
+    await coins.mineParent(parent, inclusionsOf(child), madeBy(child))
+    await coins.finalize()
+    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
+    await assertBooks(coins.db)
+  })
+
+  test('is over, and its fee is free again, when another payment to us that excludes its parent is final, and not before', async () => {
+    await coins.deposit(treasury, 50_000n)
+    const merchant = await coins.merchant()
+    const before = await reserved()
+    const parent = await stuck([merchant.addresses[0]!, 60_000n])
+    const spend = await coins.bump([`${parent.txid}:0`], 3000)
+    await coins.attempt(spend, 3000n)
+    const replacement = {...parent, txid: coins.name('replacement')}
+    await coins.mineParent(replacement)
+    expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
+    await coins.finalize()
+    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'displaced'})
+    expect(await reserved()).toBe(before)
+    await assertBooks(coins.db)
+    expect(await coins.db.rows('select spend_id from app.output where txid = $1', [replacement.txid])).toEqual([
+      {spend_id: null},
+    ])
+  })
+
+  test('is refused for anything but unmined outputs of one transaction and one owner that no other spend has, worth more than the fee', async () => {
+    await coins.deposit(treasury, 50_000n)
+    const [one, other] = [await coins.merchant(), await coins.merchant()]
+    const [a, b] = [one.addresses[0]!, other.addresses[0]!]
+    const parent = await stuck([a, 60_000n], [b, 60_000n], [a, 5000n], [treasury, 5000n])
+    const second = await stuck([a, 60_000n])
+    await coins.look(parent, second)
+    const out = (n: number, {txid} = parent) => `${txid}:${n}`
+    const final = await coins.deposit(a, 60_000n)
+    const mined = await stuck([a, 60_000n])
+    await coins.look(parent, second, mined)
+    await coins.mineParent(mined)
+    const none = 'not unmined outputs of one transaction'
+    for (const inputs of [
+      [],
+      [final],
+      [out(0, mined)],
+      [out(0), out(1)],
+      [out(0), out(3)],
+      [out(0), out(0, second)],
+      [out(0), out(0)],
+      [out(9)],
+    ])
+      await expect(coins.bump(inputs, 1000)).rejects.toThrow(none)
+    await expect(coins.bump([out(2)], 5000)).rejects.toThrow('no more than the network fee')
+    await expect(coins.bump([out(0)], 59_999_999)).rejects.toThrow('no more than the network fee')
+    const spend = await coins.bump([out(0), out(2)], 1000)
+    for (const inputs of [[out(0)], [out(2)], [out(2), out(0)]])
+      await expect(coins.bump(inputs, 1000)).rejects.toThrow('by a child of ours already')
+    expect(await coins.bump([out(1)], 1000)).not.toBe(spend)
+    await assertBooks(coins.db)
+  })
+
+  test("is refused where the operator's own money does not pay it", async () => {
+    const other = await Coins.open()
+    const merchant = await other.merchant()
+    await other.deposit(treasury, 1000n)
+    await other.look({txid: 'poor', coin: 'coin:0', to: [[merchant.addresses[0]!, 60_000n]]})
+    await expect(other.bump(['poor:0'], 1001)).rejects.toThrow('BTC short by 1 base units')
+    await other.bump(['poor:0'], 1000)
+    await assertBooks(other.db)
+    await other.close()
+  })
 })
 
 test('whatever is deposited, paid, replaced, cancelled and mined, in whatever order, the books balance after every step', async () => {

@@ -516,6 +516,18 @@ create table app.balance_delta (
 );
 CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, chain, token);
 
+-- Sweeps of outputs that are not final: children that pay for a parent of somebody else.
+create table app.bump (
+  spend_id uuid not null, -- The sweep.
+  txid text not null, -- The parent: an unmined transaction of somebody else that pays us.
+  outputs text[] not null, -- Its outputs that are spent (txid:vout).
+  parent_inputs text[] not null, -- What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.
+  parent_vsize integer not null, -- Size of the parent in virtual bytes, which the child pays for, too.
+  constraint bump_pkey PRIMARY KEY (spend_id),
+  constraint bump_parent_vsize_check CHECK (((parent_vsize >= 1) AND (parent_vsize <= 100000))),
+  constraint bump_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id) ON DELETE CASCADE
+);
+
 -- The chains that Sluice can run. Kept equal to chains/registry.ts by every migration run.
 create table app.chain (
   chain text not null, -- Chain code.
@@ -1010,6 +1022,30 @@ create view app.balance_now with (security_barrier=true) as
 --   amount numeric: Gross balance in base units.
 --   deposit_count bigint: Number of deposits in it.
 
+-- Outputs of bumps that are under way, as long as they are not final.
+create view app.bump_output as
+ SELECT b.spend_id,
+    u.chain,
+    u.txid,
+    u.output_index AS vout,
+    s.merchant_id,
+    u.amount,
+    b.parent_vsize
+   FROM app.bump b
+     JOIN app.spend s ON s.id = b.spend_id
+     CROSS JOIN LATERAL unnest(b.outputs) i(outpoint)
+     JOIN chain.unmined u ON u.id = ((s.chain || ':'::text) || i.outpoint)
+  WHERE s.status <> 'final'::text AND NOT (EXISTS ( SELECT
+           FROM app.output o
+          WHERE o.chain = u.chain AND o.txid = u.txid AND o.vout = u.output_index));
+--   spend_id uuid: The sweep.
+--   chain text: Chain code.
+--   txid text: The parent.
+--   vout integer: The position of the output there.
+--   merchant_id uuid: The merchant whose user's address it is; null for the treasury's.
+--   amount numeric(78,0): Amount in base units.
+--   parent_vsize integer: Size of the parent in virtual bytes.
+
 -- Where each chain that Sluice can run stands now.
 create view app.chain_state with (security_barrier=true) as
  SELECT c.chain,
@@ -1424,6 +1460,8 @@ CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
+declare
+  has_bumps boolean := exists (select from app.bump b join app.spend s on s.id = b.spend_id where s.chain = of_chain and s.status <> 'final');
 begin
   insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
   select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
@@ -1431,6 +1469,7 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
   on conflict do nothing;
+  if has_bumps then perform app.settle_bumps(of_chain, final_height); end if;
   delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
@@ -1537,6 +1576,55 @@ AS $function$
     else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $function$;
+
+-- Begins a child that spends unmined outputs of ours and pays for their transaction, too; returns the id of the spend.
+CREATE OR REPLACE FUNCTION app.begin_output_bump(of_chain text, inputs text[], network_fee numeric, parent_vsize integer)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  token text := app.native_token(of_chain);
+  found_outputs record;
+  funds numeric;
+  spend uuid;
+  lead text := inputs[1];
+begin
+  perform from chain.cursor c where c.chain = of_chain for update; -- what is unmined stays so
+  perform app.lock_treasury(of_chain);
+  select count(*) as count, count(distinct u.txid) as parents, count(distinct coalesce(d.merchant_id::text, 'treasury')) as owners,
+    sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
+  into found_outputs
+  from (select distinct of_chain || ':' || i as id from unnest(inputs) i) k
+  join chain.unmined u on u.id = k.id and u.token = app.native_token(of_chain)
+  join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
+    and d.status = 'pending' and d.block_height is null and (d.credited or d.user_id is null);
+  if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
+    raise exception 'these are not unmined outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
+  end if;
+  if exists (select from app.spend s where s.chain = of_chain and s.sender = any(inputs)) or exists (
+    select from app.bump b join app.spend s on s.id = b.spend_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
+    raise exception 'these outputs are spent by a child of ours already, which pays more by itself as time goes by' using errcode = 'SL422';
+  end if;
+  if found_outputs.total <= network_fee then
+    raise exception 'these outputs hold no more than the network fee' using errcode = 'SL422';
+  end if;
+  funds := app.operator_funds(of_chain, token);
+  if funds < network_fee then
+    raise exception 'the operator''s own money is not enough: % short by % base units', token, network_fee - funds using errcode = 'SL422';
+  end if;
+  perform app.reserve(of_chain, token, network_fee);
+  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
+  values ('sweep', of_chain, token, found_outputs.total - network_fee, lead, app.treasury_address(of_chain), lead, 0, found_outputs.merchant_id,
+    network_fee)
+  returning s.id into spend;
+  insert into app.bump (spend_id, txid, outputs, parent_inputs, parent_vsize)
+  select spend, u.txid, begin_output_bump.inputs, u.inputs, begin_output_bump.parent_vsize
+  from chain.unmined u where u.id = of_chain || ':' || lead;
+  perform app.wake_spends(of_chain);
+  return spend;
+end $function$;
 
 -- Reserves the outputs that a payout is paid from, and takes it from sweeping to swept; returns what is short, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric)
@@ -3034,6 +3122,34 @@ begin
   update app.spend x set swept_in = brought where x.id = s.id;
   perform app.reserve(s.chain, s.token, s.swept_in - brought);
   perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.settle_bumps(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  displaced record;
+  s app.spend;
+begin
+  update app.output u set spend_id = b.spend_id, from_attempt = 1
+  from app.bump b join app.spend x on x.id = b.spend_id
+  where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
+    and u.spend_id is null and u.spent_by is null;
+  for displaced in
+    select distinct on (b.spend_id) b.spend_id, u.txid from app.bump b join app.spend x on x.id = b.spend_id
+    join chain.unmined u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
+    join chain.transfer t on t.id = u.id and t.block_height <= final_height
+    where x.chain = of_chain and x.status <> 'final'
+  loop
+    perform app.lock_treasury(of_chain);
+    update app.spend x set status = 'final', txid = displaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
+      next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
+    where x.id = displaced.spend_id returning * into s;
+    perform app.post_network_fee(s, 0);
+  end loop;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.settle_outputs(s app.spend)
@@ -4643,12 +4759,14 @@ grant insert on custody.address (address, family, derivation_index, purpose, ret
 grant insert, select on custody.journal to sluice_custody;
 grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
+grant select on app.bump to sluice_custody;
 grant select on app.chain to sluice_custody;
 grant select on app.payout to sluice_custody;
 grant select on app.spend to sluice_custody;
 grant select on chain.cursor to sluice_custody;
 grant select on chain.inclusion to sluice_custody;
 grant select on chain.transfer to sluice_custody;
+grant select on chain.unmined to sluice_custody;
 grant select on custody.address to sluice_custody;
 grant select on custody.journal_input to sluice_custody;
 grant select on custody.whitelist to sluice_custody;
@@ -4728,6 +4846,7 @@ grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
 grant select on app.adjustment to sluice_jobs;
 grant select on app.asset to sluice_jobs;
+grant select on app.bump_output to sluice_jobs;
 grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
 grant select on app.delivery to sluice_jobs;

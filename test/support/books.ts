@@ -53,6 +53,8 @@ const rules: Record<string, string> = {
   'a spend that is final has its transaction in a block, unless a rewind took it away': `
     select s.id, s.txid from app.spend s
     where s.status = 'final' and not exists (select from chain.inclusion i where i.chain = s.chain and i.txid = s.txid)
+      and not (s.outcome = 'displaced' -- what excludes the parent of a bump pays us, and spends nothing of ours
+        and exists (select from app.bump b where b.spend_id = s.id) and exists (select from chain.transfer t where t.chain = s.chain and t.txid = s.txid))
       and not exists (select from app.incident k where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null)`,
   'nothing is reserved below zero': `
     select chain, token, reserved from app.treasury where reserved < 0
