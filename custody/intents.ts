@@ -60,6 +60,12 @@ const SweepOutputs = z.strictObject({
   chain: chainOf('bitcoin'),
   ...inputsAndFee,
 })
+const BumpOutputs = z.strictObject({
+  intent: z.literal('bump_outputs'),
+  spend_id: id,
+  chain: chainOf('bitcoin'),
+  ...inputsAndFee,
+})
 const WithdrawOutputs = z.strictObject({intent: z.literal('withdraw_outputs'), spend_id: id, ...inputsAndFee})
 const CancelOutputs = z.strictObject({
   intent: z.literal('cancel_outputs'),
@@ -69,7 +75,13 @@ const CancelOutputs = z.strictObject({
 })
 
 const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])
-const BitcoinIntent = z.discriminatedUnion('intent', [PayOutputs, SweepOutputs, WithdrawOutputs, CancelOutputs])
+const BitcoinIntent = z.discriminatedUnion('intent', [
+  PayOutputs,
+  SweepOutputs,
+  BumpOutputs,
+  WithdrawOutputs,
+  CancelOutputs,
+])
 const Intent = z.discriminatedUnion('intent', [EvmIntent, BitcoinIntent])
 export type Pay = z.infer<typeof Pay>
 export type Sweep = z.infer<typeof Sweep>
@@ -77,6 +89,7 @@ export type Withdraw = z.infer<typeof Withdraw>
 export type Cancel = z.infer<typeof Cancel>
 export type PayOutputs = z.infer<typeof PayOutputs>
 export type SweepOutputs = z.infer<typeof SweepOutputs>
+export type BumpOutputs = z.infer<typeof BumpOutputs>
 export type WithdrawOutputs = z.infer<typeof WithdrawOutputs>
 export type CancelOutputs = z.infer<typeof CancelOutputs>
 export type EvmIntent = z.infer<typeof EvmIntent>

@@ -25,6 +25,14 @@ const sweep = (inputs: string[], fee = 1000, spend_id: string = randomUUID()) =>
   inputs,
   fee: String(fee),
 })
+const bump = (spend_id: string, inputs: string[], fee = 1000, more: object = {}) => ({
+  intent: 'bump_outputs',
+  spend_id,
+  chain: 'BTC',
+  inputs,
+  fee: String(fee),
+  ...more,
+})
 const withdraw = (spend_id: string, inputs: string[], fee = 1000) => ({
   intent: 'withdraw_outputs',
   spend_id,
@@ -357,6 +365,115 @@ describe('a sweep', () => {
     const small = await btc.output(one.bitcoin, 1200n)
     await refused(sweep([small], 1000), 'dust')
     await refused(sweep([small], 1201), 'insufficient_inputs')
+  })
+})
+
+describe('a bump', () => {
+  test('takes unmined outputs of one transaction to the treasury, as they were begun with, and is written down as a sweep', async () => {
+    const merchant = await btc.merchant()
+    const [a, b, c] = (await btc.unmined([70_000n, 30_000n, 20_000n].map(value => [merchant.bitcoin, value]))) as [
+      string,
+      string,
+      string,
+    ]
+    const id = await btc.bump([a, b], 200)
+    for (const inputs of [[b, a], [a], [a, b, c], [a, c], [c]]) await refused(bump(id, inputs), 'settlement_changed')
+    const {raw, amount, txid, vsize} = await signed(bump(id, [a, b]))
+    expect(btc.read(raw)).toMatchObject({inputs: [a, b], outputs: [[btc.treasury, 99_000n]], fee: 1000n})
+    expect(amount).toBe('99000')
+    expect(await lastEntry()).toMatchObject({
+      kind: 'sweep',
+      subject_id: id,
+      merchant_id: merchant.id,
+      amount: '99000',
+      destination: btc.treasury,
+      sender: a,
+      txid,
+      details: {inputs: [a, b], network_fee: '1000', vsize, change: '0'},
+    })
+    expect(await signed(bump(id, [a, b]))).toMatchObject({txid})
+  })
+
+  test('is of the treasury, too', async () => {
+    const inputs = await btc.unmined([[btc.treasury, 70_000n]])
+    const {raw} = await signed(bump(await btc.bump(inputs, 200), inputs))
+    expect(btc.read(raw).outputs).toEqual([[btc.treasury, 69_000n]])
+  })
+
+  test('that nobody began, or that is over, or of another chain, is refused', async () => {
+    const merchant = await btc.merchant()
+    const inputs = await btc.unmined([[merchant.bitcoin, 70_000n]])
+    await refused(bump(randomUUID(), inputs), 'unknown_settlement')
+    const id = await btc.bump(inputs, 200)
+    await btc.world.db.rows(`update app.spend set status = 'final' where id = $1`, [id])
+    await refused(bump(id, inputs), 'unknown_settlement')
+    const other = await btc.unmined([[merchant.bitcoin, 70_000n]])
+    await refused(bump(await btc.bump(other, 200, 'ETH'), other), 'unknown_settlement')
+  })
+
+  test('of outputs of others, of two owners, of two transactions, of another token, or of what the source does not show is refused', async () => {
+    const [one, other] = [await btc.merchant(), await btc.merchant()]
+    const refusedWith = async (inputs: string[]) => await refused(bump(await btc.bump(inputs, 200), inputs), 'not_ours')
+    await refusedWith([`${newTxid()}:0`])
+    await refusedWith(
+      await btc.unmined([
+        [one.bitcoin, 50_000n],
+        [other.bitcoin, 50_000n],
+      ]),
+    )
+    await refusedWith(
+      await btc.unmined([
+        [one.bitcoin, 50_000n],
+        [btc.treasury, 50_000n],
+      ]),
+    )
+    await refusedWith([
+      ...(await btc.unmined([[one.bitcoin, 50_000n]])),
+      ...(await btc.unmined([[one.bitcoin, 50_000n]])),
+    ])
+    await refusedWith(await btc.unmined([[one.bitcoin, 50_000n]], {token: 'TOKEN'}))
+  })
+
+  test('pays for parent and child, up to the cap for both together', async () => {
+    const merchant = await btc.merchant()
+    const inputs = await btc.unmined([[merchant.bitcoin, 100_000n]])
+    const id = await btc.bump(inputs, 1000)
+    const cap = 50 * (110 + 1000) // for one input and one output, and the parent
+    await refused(bump(id, inputs, cap + 1), 'fee_above_cap')
+    await signed(bump(id, inputs, cap - 1000))
+    await refused(bump(id, inputs, cap + 1), 'fee_above_cap')
+    await signed(bump(id, inputs, cap))
+    const small = await btc.unmined([[merchant.bitcoin, 1293n]])
+    await refused(bump(await btc.bump(small, 1000), small), 'dust')
+  })
+
+  test('serves no other purpose, and opens no other way to what is unmined', async () => {
+    const merchant = await btc.merchant()
+    const inputs = await btc.unmined([[merchant.bitcoin, 100_000n]])
+    const id = await btc.bump(inputs, 200)
+    await refused(sweep(inputs, 1000, id), 'not_ours')
+    await refused(cancel(inputs, 1000, id), 'not_ours')
+    await btc.output(merchant.bitcoin, 100_000n)
+    await refused(pay(await btc.payout(merchant), inputs), 'not_ours')
+    await signed(bump(id, inputs))
+    await btc.mine(inputs)
+    await refused(pay(await btc.payout(merchant), inputs, 3000), 'nonce_taken')
+  })
+
+  test('is an ordinary sweep of the same outputs once they are final: the child is replaced, and never signed beside it', async () => {
+    const merchant = await btc.merchant()
+    const inputs = await btc.unmined([[merchant.bitcoin, 100_000n]])
+    const id = await btc.bump(inputs, 1000)
+    await signed(bump(id, inputs))
+    await btc.mine(inputs, {final: false})
+    const {fee} = await signed(bump(id, inputs, 2000))
+    expect(fee).toBe('2000')
+    await btc.finalize()
+    await refused(bump(id, inputs, 3000), 'not_ours')
+    await refused(sweep(inputs, 3000), 'nonce_taken')
+    const {raw} = await signed(sweep(inputs, 3000, id))
+    expect(btc.read(raw)).toMatchObject({inputs, outputs: [[btc.treasury, 97_000n]]})
+    await refused(sweep(inputs, 50 * 110 + 1, id), 'fee_above_cap')
   })
 })
 

@@ -1,12 +1,12 @@
 // What custody signs on Bitcoin, and what it refuses; policy.ts has what all families share. Promises: only final outputs of ours are spent, as
-// the indexer saw them; all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
+// the indexer saw them (and unmined ones for a bump alone, which an operator began); all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
 // serves one subject, until every signature in which it serves is over (its lead is spent, finally); money leaves for the destination alone,
 // and the rest, less a network fee within the cap, goes to the treasury.
 import type {ChainCode} from '../chains/registry.ts'
 import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
 import {AddressError} from '../service/errors.ts'
 import {bitcoinSettings} from '../service/settings.ts'
-import type {BitcoinIntent, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
+import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
 import {
   checkChain,
   checkJournal,
@@ -63,6 +63,7 @@ interface Asked {
 export async function judge(context: PolicyContext, intent: BitcoinIntent): Promise<Decision> {
   if (intent.intent === 'pay_outputs') return await judgePay(context, intent)
   if (intent.intent === 'sweep_outputs') return await judgeSweep(context, intent)
+  if (intent.intent === 'bump_outputs') return await judgeBump(context, intent)
   if (intent.intent === 'withdraw_outputs') return await judgeWithdraw(context, intent)
   return await judgeCancel(context, intent)
 }
@@ -75,13 +76,34 @@ async function judgePay(context: PolicyContext, intent: PayOutputs): Promise<Dec
   return await decide(context, purposeOfPayout(payout), intent, attempts)
 }
 
-async function judgeSweep(context: PolicyContext, intent: SweepOutputs): Promise<Decision> {
+async function judgeSweep(
+  context: PolicyContext,
+  intent: SweepOutputs | BumpOutputs,
+  find = findOutputs,
+): Promise<Decision> {
   const {chain, spend_id} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, intent.inputs, spend_id)
   if (attempts.some(({kind, subjectId}) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'))
     throw new Refusal('settlement_changed', 'it was signed for as something else than a sweep')
-  return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), intent, attempts)
+  return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), intent, attempts, find)
+}
+
+/** A sweep of outputs that are not final, which pays for the transaction that made them, too. The row can be made by the owner of the database alone. */
+async function judgeBump(context: PolicyContext, intent: BumpOutputs): Promise<Decision> {
+  const {chain, spend_id, inputs} = intent
+  const {rows} = await context.client.query<{lead: string; outputs: string[]; vsize: number}>({
+    name: 'find_bump',
+    text: `select s.sender as lead, b.outputs, b.parent_vsize as vsize from app.bump b join app.spend s on s.id = b.spend_id
+      where b.spend_id = $1 and s.chain = $2 and s.status <> 'final'`,
+    values: [spend_id, chain],
+  })
+  const [bump] = rows
+  if (!bump) throw new Refusal('unknown_settlement', `no bump ${spend_id} is under way`)
+  const known = new Set(bump.outputs)
+  if (bump.lead !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))
+    throw new Refusal('settlement_changed', 'a bump spends the outputs that it was begun with, the same one first')
+  return await judgeSweep(context, intent, async (...of) => ({...(await findUnmined(...of)), parentVsize: bump.vsize}))
 }
 
 async function judgeWithdraw(context: PolicyContext, intent: WithdrawOutputs): Promise<Decision> {
@@ -116,7 +138,13 @@ function purposeOfTreasury(
 }
 
 /** Among what was signed for this subject, and with these outputs: the same is repeated, or replaced for more; another subject refuses. */
-async function decide(context: PolicyContext, purpose: Purpose, asked: Asked, attempts: Attempt[]): Promise<Decision> {
+async function decide(
+  context: PolicyContext,
+  purpose: Purpose,
+  asked: Asked,
+  attempts: Attempt[],
+  find = findOutputs,
+): Promise<Decision> {
   const {kind, subjectId} = purpose
   const fee = BigInt(asked.fee)
   const mine = attempts.filter(attempt => attempt.subjectId === subjectId)
@@ -127,18 +155,18 @@ async function decide(context: PolicyContext, purpose: Purpose, asked: Asked, at
   if (newest) checkKept(newest, asked)
   if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isOver))
     throw new Refusal('nonce_taken', 'an output was signed for something else, which can still be mined')
-  const outputs = await findOutputs(context, purpose, asked.inputs)
+  const {outputs, parentVsize} = await find(context, purpose, asked.inputs)
   const plan = build(context, purpose, outputs, fee)
   const vsize = largestVsize(
     plan.inputs.length,
     plan.outputs.map(({script}) => script),
   )
   const {maxFeeRate} = bitcoinSettings(context.chains.get(purpose.chain))
-  const cap = BigInt(maxFeeRate) * BigInt(vsize)
+  const cap = BigInt(maxFeeRate) * BigInt(vsize + parentVsize)
   if (fee > cap)
     throw new Refusal(
       'fee_above_cap',
-      `${fee} sat for ${vsize} vB are more than ${purpose.chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB: ${cap})`,
+      `${fee} sat for ${vsize + parentVsize} vB are more than ${purpose.chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB: ${cap})`,
     )
   const needed = newest ? leastFee(newest, vsize) : 0n
   if (fee >= needed) return {plan}
@@ -214,13 +242,19 @@ interface OwnOutput {
   own: Own
 }
 
+interface Found {
+  outputs: OwnOutput[]
+  /** Virtual bytes that the fee is for besides the transaction's own. */
+  parentVsize: number
+}
+
 /** The outputs, in their order. Refuses those that are not ours and final, are spent already, or may not serve this purpose. */
 async function findOutputs(
   {client}: PolicyContext,
   {kind, chain, token, merchantId}: Purpose,
   outpoints: string[],
-): Promise<OwnOutput[]> {
-  const {rows} = await client.query<OwnRow & {outpoint: string; value: string; is_spent: boolean}>({
+): Promise<Found> {
+  const {rows} = await client.query<OutputRow & {is_spent: boolean}>({
     name: 'find_outputs',
     text: `select i.outpoint, t.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id,
         exists (select from chain.inclusion s
@@ -232,15 +266,50 @@ async function findOutputs(
       order by i.place`,
     values: [chain, outpoints, token],
   })
-  if (rows.length !== outpoints.length) {
-    const known = new Set(rows.map(({outpoint}) => outpoint))
-    throw new Refusal('not_ours', `${outpoints.find(one => !known.has(one))} is no final output of an address of ours`)
-  }
+  checkFound(outpoints, rows, 'is no final output of an address of ours')
   const spent = rows.find(({is_spent}) => is_spent)
   if (spent) throw new Refusal('wrong_state', `${spent.outpoint} is spent: its transaction is final`)
-  const outputs = rows.map(row => ({outpoint: row.outpoint, value: BigInt(row.value), own: ownOf('bitcoin', row)}))
+  const outputs = rows.map(ownOutput)
   checkOwners(kind, merchantId, outputs)
-  return outputs
+  return {outputs, parentVsize: 0}
+}
+
+/** As findOutputs, of one transaction that is not final yet. Once it is, they are outputs like any others. */
+async function findUnmined({client}: PolicyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
+  const {rows} = await client.query<OutputRow & {txid: string}>({
+    name: 'find_unmined',
+    text: `select i.outpoint, u.txid, u.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id
+      from unnest($2::text[]) with ordinality i (outpoint, place)
+      join chain.cursor c on c.chain = $1
+      join chain.unmined u on u.id = $1 || ':' || i.outpoint and u.chain = $1 and u.token = $3
+      join custody.address a on a.address = u.recipient and a.family = 'bitcoin'
+      where not exists (select from chain.transfer t where t.id = u.id and t.block_height <= c.final_height)
+      order by i.place`,
+    values: [chain, outpoints, token],
+  })
+  checkFound(outpoints, rows, 'is no unmined output of an address of ours')
+  const [first] = rows
+  if (rows.some(({txid, merchant_id}) => txid !== first!.txid || merchant_id !== first!.merchant_id))
+    throw new Refusal(
+      'not_ours',
+      'a bump spends outputs of one transaction, to addresses of one merchant or the treasury',
+    )
+  return {outputs: rows.map(ownOutput), parentVsize: 0}
+}
+
+interface OutputRow extends OwnRow {
+  outpoint: string
+  value: string
+}
+
+function ownOutput(row: OutputRow): OwnOutput {
+  return {outpoint: row.outpoint, value: BigInt(row.value), own: ownOf('bitcoin', row)}
+}
+
+function checkFound(outpoints: string[], rows: OutputRow[], isNone: string): void {
+  if (rows.length === outpoints.length) return
+  const known = new Set(rows.map(({outpoint}) => outpoint))
+  throw new Refusal('not_ours', `${outpoints.find(one => !known.has(one))} ${isNone}`)
 }
 
 /** Nobody's money pays for another merchant: a transaction spends outputs of one merchant, and of the treasury. */

@@ -42,6 +42,7 @@ export class BitcoinWorld {
   readonly chain: ChainWriter
   readonly treasury: string
   readonly #outputs = new Map<string, TestOutput>()
+  readonly #unmined: object[] = []
 
   private constructor(world: CustodyWorld, chain: ChainWriter, treasury: string) {
     this.world = world
@@ -85,6 +86,52 @@ export class BitcoinWorld {
 
   async output(to: string, value: bigint, options?: {final?: boolean; token?: string}): Promise<string> {
     return (await this.outputs(to, [value], options))[0]!
+  }
+
+  /** Unmined outputs of one transaction of somebody else. */
+  async unmined(to: [address: string, value: bigint][], {token = 'BTC'} = {}): Promise<string[]> {
+    const txid = newTxid()
+    const rows = to.map(([recipient, value], output_index) => {
+      const outpoint = `${txid}:${output_index}`
+      this.#outputs.set(outpoint, {outpoint, address: recipient, value})
+      return {
+        txid,
+        output_index,
+        token,
+        amount: String(value),
+        sender: 'unknown',
+        recipient,
+        inputs: [`${newTxid()}:0`],
+      }
+    })
+    this.#unmined.push(...rows)
+    await this.chain.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(this.#unmined)])
+    return rows.map(({output_index}) => `${txid}:${output_index}`)
+  }
+
+  /** Their transaction in a block, which is final unless told. */
+  async mine(outpoints: string[], {final = true} = {}): Promise<void> {
+    const transfers = outpoints.map(outpoint => {
+      const {address: recipient, value: amount} = this.#outputs.get(outpoint)!
+      const [txid, vout] = outpoint.split(':') as [string, string]
+      return {txid, outputIndex: Number(vout), token: 'BTC', amount, recipient}
+    })
+    await this.chain.write({add: [transfers]})
+    if (final) await this.finalize()
+  }
+
+  /** As the operator's command begins it, but for what that checks. Resolves to the id of the spend. */
+  async bump(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
+    const [row] = await this.world.db.rows<{id: string}>(
+      `with s as (
+         insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+         values ('sweep', $1, 'BTC', 1, $2, $3, $2, 0, 0) returning id
+       )
+       insert into app.bump (spend_id, txid, outputs, parent_inputs, parent_vsize)
+       select id, split_part($2, ':', 1), $4, '{}', $5 from s returning spend_id as id`,
+      [chain, outputs[0], this.treasury, outputs, parentVsize],
+    )
+    return row!.id
   }
 
   async finalize(): Promise<void> {
