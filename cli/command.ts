@@ -135,6 +135,20 @@ export function wholeNumber(text: string): number {
   return Number(text)
 }
 
+/** In sat/vB. */
+export function feeRate(text: string): number {
+  const rate = /^\d{1,6}(\.\d{1,3})?$/.test(text) ? Number(text) : 0
+  if (!rate) throw new InvalidArgumentError('it must be a number above zero, in sat/vB, such as 12 or 2.5.')
+  return rate
+}
+
+/** In the form that block explorers show. */
+export function transactionId(text: string): string {
+  if (!/^[0-9a-f]{64}$/i.test(text))
+    throw new InvalidArgumentError('it must be the id of a transaction: 64 hex digits.')
+  return text.toLowerCase()
+}
+
 export function time(text: string): Date {
   const at = new Date(text)
   if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('it must be a time, such as 2026-11-20T10:00:00Z.')

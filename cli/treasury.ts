@@ -1,10 +1,20 @@
-// sluice treasury: what the treasuries hold and whose it is, and withdrawals of the operator's own money.
+// sluice treasury: what the treasuries hold and whose it is, withdrawals of the operator's own money, and bumps.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
 import type {EvmSettings} from '../service/settings.ts'
-import {action, baseUnits, chainCode, foreignAddress, leaf, requireAsset, settingsOf} from './command.ts'
+import {
+  action,
+  baseUnits,
+  chainCode,
+  feeRate,
+  foreignAddress,
+  leaf,
+  requireAsset,
+  settingsOf,
+  transactionId,
+} from './command.ts'
 import {moment, table} from './output.ts'
 
 /** More than a transfer of any asset needs; what the transaction does not use is never paid. */
@@ -22,6 +32,7 @@ export interface Treasury {
 
 interface Withdrawal {
   id: string
+  kind: 'withdrawal' | 'bump'
   chain: string
   token: string
   amount: string
@@ -63,9 +74,10 @@ export function addTreasuryCommands(program: Command): void {
         'There is no treasury yet: custody makes it at its first start.',
       )
       const underWay = table(
-        ['withdrawal', 'chain', 'amount', 'to', 'state', 'since'],
+        ['withdrawal', 'kind', 'chain', 'amount', 'to', 'state', 'since'],
         withdrawals.map(row => [
           row.id,
+          row.kind,
           row.chain,
           `${row.amount} ${row.token}`,
           row.to,
@@ -112,6 +124,37 @@ export function addTreasuryCommands(program: Command): void {
           }
         },
       ),
+    )
+
+  leaf(
+    treasury,
+    'bump',
+    [
+      'Has an unmined payment of somebody else to addresses of ours mined sooner, on Bitcoin: a child of it pays for both.',
+      '',
+      'The child spends what the transaction pays to us (to one merchant, or to the treasury) to the treasury; its fee brings both together to',
+      'the fee rate, out of your own money. The deposit counts when it is final, as without it. A transaction of ours needs no bump: it is',
+      'replaced by itself.',
+    ].join('\n'),
+    'sluice treasury bump --chain BTC --txid 4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b --fee-rate 12',
+  )
+    .requiredOption('--chain <code>', 'the chain', chainCode)
+    .requiredOption('--txid <txid>', 'the transaction that waits', transactionId)
+    .requiredOption('--fee-rate <rate>', 'sat for each virtual byte of both', feeRate)
+    .action(
+      action<{chain: ChainCode; txid: string; feeRate: number}>(async ({db, service}, {chain, txid, feeRate}) => {
+        const settings = settingsOf(service, chain)
+        if (settings.family !== 'bitcoin') throw new PermanentError(`there is nothing to bump on ${chain}`)
+        const {id, fee, amount} = await (await import('./bump-outputs.ts')).beginBump(db, settings, {
+          chain,
+          txid,
+          feeRate,
+        })
+        return {
+          json: {id, chain, txid, fee: fee.toString(), amount: amount.toString()},
+          text: `A child of ${txid} pays ${fee} sat for both; sluice treasury show lists it until it is final.`,
+        }
+      }),
     )
 
   leaf(
@@ -168,14 +211,20 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
     `select app.cancel_spend(id) from app.spend where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
     [id],
   )
+  const bump = `select from app.bump where spend_id::text = $1`
+  if (!rowCount && (await db.query(bump, [id])).rowCount)
+    throw new PermanentError(
+      `${id} is a bump: what it spends goes to the treasury in any case; it is over by itself once it, or what takes the place of its parent, is final`,
+    )
   if (!rowCount) throw new PermanentError(`no withdrawal ${id} is under way; sluice treasury show lists those that are`)
 }
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
   const {rows} = await db.query<Withdrawal>(
-    `select s.id, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
+    `select s.id, case when b.spend_id is null then 'withdrawal' else 'bump' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
        (select o.txid from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) as txid, app.iso(s.created_at) as created_at
-     from app.spend s join app.asset a using (chain, token) where s.kind = 'withdrawal' and s.status <> 'final' order by s.created_at`,
+     from app.spend s join app.asset a using (chain, token) left join app.bump b on b.spend_id = s.id
+     where (s.kind = 'withdrawal' or b.spend_id is not null) and s.status <> 'final' order by s.created_at`,
   )
   return rows
 }

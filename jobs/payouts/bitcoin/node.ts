@@ -1,6 +1,7 @@
 // What payouts ask a Bitcoin network, through an Electrum server or a bitcoind: what a place in a block costs, and to pass transactions on.
 // Never what became of a transaction: that is the indexer's. Promises: a question has an answer, or a RetryableError, within its timeout.
 import {z} from 'zod'
+import {parseTransaction} from '../../../service/bitcoin/block.ts'
 import {Electrum, ElectrumError} from '../../../service/bitcoin/electrum.ts'
 import {Bitcoind, RpcError} from '../../../service/bitcoin/rpc.ts'
 import type {Logger} from '../../../service/log.ts'
@@ -14,8 +15,17 @@ export interface FeeRates {
   floor: number
 }
 
+/** A transaction that waits for a block. */
+export interface Waiting {
+  vsize: number
+  /** In sat; 0 where it cannot be told. */
+  fee: bigint
+}
+
 export interface Node {
   feeRates(): Promise<FeeRates>
+  /** Undefined where it has no such transaction. */
+  waiting(txid: string): Promise<Waiting | undefined>
   /** What is said of each transaction, undefined where it was taken or is there already, proves nothing. */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
   close(): void
@@ -27,6 +37,7 @@ const targetBlocks = 3
 /** From coins per 1,000 virtual bytes. Below zero stands for nothing. */
 const Rate = z.number().transform(rate => (rate < 0 ? undefined : rate * 1e5))
 const Txid = z.string()
+const Raw = z.string().regex(/^([0-9a-f]{2})+$/)
 
 export function openNode(settings: BitcoinSettings, log: Logger): Node {
   return settings.source === 'electrum' ? openElectrum(settings, log) : openBitcoind(settings.rpcUrl!)
@@ -43,13 +54,36 @@ function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinSetting
       ])
       return {estimate, floor: floor ?? 0}
     },
+    waiting: txid => waitingAt(server, txid),
     broadcast: async raws =>
       said(await server.batch(calls('blockchain.transaction.broadcast', raws), Txid), ElectrumError),
     close: () => server.close(),
   }
 }
 
+/** Its fee is what its inputs hold, as the transactions say that made them, less what it pays. */
+async function waitingAt(server: Electrum, txid: string): Promise<Waiting | undefined> {
+  const get = async (txids: string[]) => {
+    const calls = txids.map(id => ({method: 'blockchain.transaction.get', params: [id]}))
+    const raws = (await server.batch(calls, Raw)).filter(raw => typeof raw === 'string')
+    return raws.map(raw => ({size: raw.length / 2, ...parseTransaction(Buffer.from(raw, 'hex'))}))
+  }
+  const [found] = await get([txid])
+  if (found?.txid !== txid) return
+  const made = new Map<string, bigint>()
+  for (const parent of await get([...new Set(found.inputs.map(({outpoint}) => outpoint.slice(0, 64)))]))
+    for (const [vout, {value}] of parent.outputs.entries()) made.set(`${parent.txid}:${vout}`, value)
+  const values = found.inputs.map(({outpoint}) => made.get(outpoint))
+  const paid = found.outputs.reduce((sum, {value}) => sum + value, 0n)
+  const fee = values.reduce<bigint>((sum, value) => sum + (value ?? 0n), -paid)
+  return {vsize: Math.ceil((3 * found.strippedSize + found.size) / 4), fee: values.includes(undefined) ? 0n : fee}
+}
+
 const Estimate = z.object({feerate: Rate.optional()})
+const Entry = z.object({
+  vsize: z.int(),
+  fees: z.object({base: z.number().transform(coins => BigInt(Math.round(coins * 1e8)))}),
+})
 /** bcoin says less. */
 const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate.optional()})
 
@@ -62,6 +96,10 @@ function openBitcoind(url: string): Node {
         node.call('getmempoolinfo', [], Mempool),
       ])
       return {estimate: feerate, floor: Math.max(mempoolminfee, minrelaytxfee)}
+    },
+    waiting: async txid => {
+      const [entry] = await node.batch([{method: 'getmempoolentry', params: [txid]}], Entry)
+      return entry && !(entry instanceof RpcError) ? {vsize: entry.vsize, fee: entry.fees.base} : undefined
     },
     broadcast: async raws => said(await node.batch(calls('sendrawtransaction', raws), Txid), RpcError),
     close: () => void node.close(),

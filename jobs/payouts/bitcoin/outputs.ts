@@ -1,4 +1,4 @@
-// The outputs of ours that can be spent, as the worker reads them. All are final: app.output has no others.
+// The outputs of ours that can be spent, as the worker reads them. All are final, but for those of bumps: app.output has no others.
 import type pg from 'pg'
 import type {Output} from './select.ts'
 
@@ -37,16 +37,30 @@ export async function claimedOutputs(pool: pg.Pool, payoutId: string): Promise<O
   return rows.map(output)
 }
 
+/** What a spend spends. */
+export interface Reserved {
+  inputs: Output[]
+  /** Of a bump whose parent is not final: the virtual bytes that its fee is for, too; else 0. */
+  parentVsize: number
+}
+
 /** What each spend has reserved, by its id, in the order of the inputs: its lead, and the others by txid and vout. */
-export async function reservedOutputs(pool: pg.Pool, spendIds: string[]): Promise<Map<string, Output[]>> {
-  const {rows} = await pool.query<Row & {spend_id: string}>(
-    `select ${columns}, u.spend_id from app.output u join app.spend s on s.id = u.spend_id
-     where u.spend_id = any($1)
+export async function reservedOutputs(pool: pg.Pool, spendIds: string[]): Promise<Map<string, Reserved>> {
+  const {rows} = await pool.query<Row & {spend_id: string; parent_vsize: number}>(
+    `select ${columns}, u.spend_id, u.parent_vsize from (
+       select spend_id, txid, vout, merchant_id, amount, 0 as parent_vsize from app.output where spend_id = any($1)
+       union all
+       select spend_id, txid, vout, merchant_id, amount, parent_vsize from app.bump_output where spend_id = any($1)
+     ) u join app.spend s on s.id = u.spend_id
      order by u.spend_id, u.txid || ':' || u.vout <> s.sender, u.txid, u.vout`,
     [spendIds],
   )
-  const bySpend = new Map<string, Output[]>(spendIds.map(id => [id, []]))
-  for (const row of rows) bySpend.get(row.spend_id)!.push(output(row))
+  const bySpend = new Map<string, Reserved>(spendIds.map(id => [id, {inputs: [], parentVsize: 0}]))
+  for (const row of rows) {
+    const reserved = bySpend.get(row.spend_id)!
+    reserved.inputs.push(output(row))
+    reserved.parentVsize = row.parent_vsize
+  }
   return bySpend
 }
 

@@ -9,7 +9,16 @@ import {type Spend, waitSpend} from '../spends.ts'
 import type {Node} from './node.ts'
 import {freeOutputs, reservedOutputs} from './outputs.ts'
 import {ratesOf} from './rates.ts'
-import {type Failure, mostInputs, type Output, type Price, type Selection, selectAll, selectPayment} from './select.ts'
+import {
+  type Failure,
+  mostInputs,
+  type Output,
+  type Price,
+  type Selection,
+  selectAll,
+  selectPayment,
+  sweepCap,
+} from './select.ts'
 
 /** A chain of the family, and its node. */
 export interface Bitcoin {
@@ -21,13 +30,15 @@ export interface BitcoinPlan extends Plan {
   /** The lead first. */
   inputs: Output[]
   fee: bigint
+  /** Virtual bytes of an unmined parent that it pays for; 0 for none. */
+  parentVsize: number
   chain: Bitcoin
   price: Price
 }
 
 const retryMs = 5000
-/** Of a spend that was entered again from custody's journal. */
-const beforeIndexer = 'the outputs that it spends are not known yet: the indexer has to come to them'
+/** Of a spend that was entered again from custody's journal, or of a bump whose parent the source does not show, or which is to be cancelled. */
+const unknownOutputs = 'the outputs that it spends are not known, or not final: the indexer has to come to them'
 const lateRetryMs = 1000
 
 /** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
@@ -39,19 +50,19 @@ export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promis
   )
   const plans: BitcoinPlan[] = []
   for (const spend of spends) {
-    const inputs = reserved.get(spend.id)!
+    const {inputs, parentVsize} = reserved.get(spend.id)!
     const kind = spend.cancelling ? 'cancel' : 'effect'
-    if (inputs[0]?.outpoint !== spend.sender) {
-      await waitSpend(to, spend.id, {reason: 'unknown_outputs', detail: beforeIndexer, ms: retryMs})
+    if (inputs[0]?.outpoint !== spend.sender || (spend.cancelling && parentVsize)) {
+      await waitSpend(to, spend.id, {reason: 'unknown_outputs', detail: unknownOutputs, ms: retryMs})
       continue
     }
-    const price = rates && {rate: rates.replacing, cap: chain.settings.maxFeeRate}
+    const price = rates && {rate: rates.replacing, cap: sweepCap(inputs.length, parentVsize, chain.settings.maxFeeRate)}
     if (!price) await waits(to, spend, {aboveCap: true}, chain)
     else if (spend.newest || spend.cancelling) {
       const replaces = spend.newest ? {replaces: spend.maxFee} : {}
-      const item = await priced(to, {spend, kind, inputs, fee: 0n, chain, price: {...price, ...replaces}})
+      const item = await priced(to, {spend, kind, inputs, parentVsize, fee: 0n, chain, price: {...price, ...replaces}})
       if (item) plans.push(item)
-    } else plans.push({spend, kind, inputs, fee: spend.maxFee, chain, price})
+    } else plans.push({spend, kind, inputs, parentVsize, fee: spend.maxFee, chain, price})
   }
   return plans
 }

@@ -134,11 +134,21 @@ function settle(payment: Payment, total: bigint, count: number, price: Price): O
 
 /** All of it to the treasury: a sweep, or a cancel. */
 export function selectAll(inputs: Output[], price: Price): Selection | Failure {
-  const size = virtualSize(inputs.length, [change.scriptLength])
+  const size = sweepSize(inputs.length)
   const fee = leastFee(size, price)
   if (fee === undefined) return {aboveCap: true}
   const left = sum(inputs) - fee
   return left >= change.dust ? {inputs, fee, change: left} : {short: change.dust - left}
+}
+
+/** The cap of a sweep whose fee is for a parent of so many virtual bytes, too: per virtual byte of its own. */
+export function sweepCap(inputs: number, parentVsize: number, maxFeeRate: number): number {
+  return parentVsize ? (maxFeeRate * (sweepSize(inputs) + parentVsize)) / sweepSize(inputs) : maxFeeRate
+}
+
+/** Virtual bytes of a transaction that takes all to the treasury. */
+export function sweepSize(inputs: number): number {
+  return virtualSize(inputs, [change.scriptLength])
 }
 
 export function sum(outputs: Output[]): bigint {

@@ -18,13 +18,13 @@ const Needed = z.object({fee: units})
 export const signing: Signing<BitcoinPlan, z.infer<typeof Signed>, z.infer<typeof Needed>> = {
   answers: answers(Signed, Needed),
 
-  intentOf({spend, kind, inputs, fee}) {
+  intentOf({spend, kind, inputs, parentVsize, fee}) {
     const offered = {inputs: inputs.map(({outpoint}) => outpoint), fee: String(fee)}
     const {id, chain} = spend
     if (kind === 'cancel') return {intent: 'cancel_outputs', spend_id: id, chain, ...offered}
     if (spend.kind === 'payout') return {intent: 'pay_outputs', payout_id: spend.payoutId, ...offered}
     if (spend.kind === 'withdrawal') return {intent: 'withdraw_outputs', spend_id: id, ...offered}
-    return {intent: 'sweep_outputs', spend_id: id, chain, ...offered}
+    return {intent: parentVsize ? 'bump_outputs' : 'sweep_outputs', spend_id: id, chain, ...offered}
   },
 
   dearer: (to, plan, {fee}) => priced(to, {...plan, price: {...plan.price, least: BigInt(fee)}}),

@@ -1,0 +1,92 @@
+// A child that pays for its parent: spends what an unmined transaction of somebody else pays to one of ours, with a fee that makes both worth
+// taking.
+import type pg from 'pg'
+import {pino} from 'pino'
+import type {ChainCode} from '../chains/registry.ts'
+import {openNode, type Waiting} from '../jobs/payouts/bitcoin/node.ts'
+import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from '../jobs/payouts/bitcoin/select.ts'
+import {PermanentError} from '../service/errors.ts'
+import type {BitcoinSettings} from '../service/settings.ts'
+
+export interface Bump {
+  id: string
+  fee: bigint
+  amount: bigint
+}
+
+/** Begun. Custody reads again whose the outputs are, and that they are not final. */
+export async function beginBump(
+  db: pg.Client,
+  settings: BitcoinSettings,
+  {chain, txid, feeRate}: {chain: ChainCode; txid: string; feeRate: number},
+): Promise<Bump> {
+  const {maxFeeRate} = settings
+  if (feeRate > maxFeeRate)
+    throw new PermanentError(`${feeRate} sat/vB are more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`)
+  await requireForeign(db, chain, txid)
+  const inputs = await ofOneOwner(db, chain, txid)
+  const parent = await parentOf(settings, txid)
+  if (Number(parent.fee) >= feeRate * parent.vsize)
+    throw new PermanentError(
+      `there is nothing to bump: ${txid} pays ${(Number(parent.fee) / parent.vsize).toFixed(2)} sat/vB by itself`,
+    )
+  const both = sweepSize(inputs.length) + parent.vsize
+  const least = BigInt(Math.ceil(feeRate * both - 1e-9)) - parent.fee
+  const found = selectAll(inputs, {rate: feeRate, cap: sweepCap(inputs.length, parent.vsize, maxFeeRate), least})
+  if (!('inputs' in found))
+    throw new PermanentError(
+      'short' in found
+        ? `what ${txid} pays us is too little: ${found.short} sat more would have to be left after a fee of ${least} sat`
+        : `a fee of ${least} sat is more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`,
+    )
+  const {rows} = await db.query<{id: string}>('select app.begin_output_bump($1, $2, $3, $4) as id', [
+    chain,
+    inputs.map(({outpoint}) => outpoint),
+    found.fee.toString(),
+    parent.vsize,
+  ])
+  return {id: rows[0]!.id, fee: found.fee, amount: found.change}
+}
+
+async function requireForeign(db: pg.Client, chain: string, txid: string): Promise<void> {
+  const {rows} = await db.query<{is_own: boolean; height: number | null}>(
+    `select exists (select from app.outbound_tx o where o.chain = $1 and o.txid = $2) as is_own,
+       (select min(t.block_height) from chain.transfer t where t.chain = $1 and t.txid = $2) as height`,
+    [chain, txid],
+  )
+  const {is_own, height} = rows[0]!
+  if (is_own)
+    throw new PermanentError(`${txid} is a transaction of ours: it is replaced by itself where no block takes it`)
+  if (height !== null) throw new PermanentError(`${txid} is in block ${height} already`)
+}
+
+/** What it pays to us: where it pays several merchants, to the one that gets the most. */
+async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<Output[]> {
+  const {rows} = await db.query<{outpoint: string; amount: string; owner: string | null}>(
+    `select u.txid || ':' || u.output_index as outpoint, u.amount, d.merchant_id as owner
+     from chain.unmined u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
+     where u.chain = $1 and u.txid = $2 and d.status = 'pending' and (d.credited or d.user_id is null)
+     order by sum(u.amount) over (partition by d.merchant_id) desc, d.merchant_id, u.amount desc`,
+    [chain, txid],
+  )
+  if (!rows.length) throw new PermanentError(`no payment by ${txid} to an address of ours waits for a block`)
+  return rows
+    .filter(({owner}) => owner === rows[0]!.owner)
+    .slice(0, mostInputs)
+    .map(({outpoint, amount, owner}) => ({outpoint, amount: BigInt(amount), isTreasury: owner === null}))
+}
+
+async function parentOf(settings: BitcoinSettings, txid: string): Promise<Waiting> {
+  const node = openNode(settings, pino({level: 'silent'}))
+  try {
+    const parent = await node.waiting(txid)
+    if (parent) return parent
+  } catch (error) {
+    throw new PermanentError(`the source of ${settings.chain.code} cannot be asked: ${(error as Error).message}`)
+  } finally {
+    node.close()
+  }
+  throw new PermanentError(
+    `the source of ${settings.chain.code} does not have ${txid} now: it would not take a child of it`,
+  )
+}
