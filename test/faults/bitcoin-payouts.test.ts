@@ -1,8 +1,12 @@
 // Payouts on Bitcoin, with all processes and a real node: what each spends, what arrives, and what follows when the chain, the mempool or
 // the operator has another mind.
 import type {ChildProcess} from 'node:child_process'
+import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {openNode} from '../../jobs/payouts/bitcoin/node.ts'
+import {parseTransaction} from '../../service/bitcoin/block.ts'
 import {addressOfScript} from '../../service/bitcoin/script.ts'
+import {bitcoinSettings, readSettings} from '../../service/settings.ts'
 import {hasBitcoind} from '../support/bitcoin.ts'
 import {BitcoinPayoutWorld, BTC, type OutputRow, regtest, someAddress} from '../support/bitcoin-payout-world.ts'
 import {assertBooks} from '../support/books.ts'
@@ -75,19 +79,8 @@ async function stuckUntil(spend: string, attempt: number): Promise<string> {
   return await broadcast(spend, attempt)
 }
 
-const balanceOf = async ({id}: Shop) =>
-  BigInt(
-    (
-      await world.db.rows<{amount: string}>(
-        'select coalesce(sum(amount), 0)::text as amount from app.balance_now where merchant_id = $1',
-        [id],
-      )
-    )[0]!.amount,
-  )
-
-/** An operator's withdrawal, by the command line, up to an audit that finds everything right, and one that finds what is made wrong. */
-async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
-  const commandLine = new CommandLine(world.db, {
+function openCommandLine(source: 'electrum' | 'node' = 'electrum'): CommandLine {
+  return new CommandLine(world.db, {
     BTC: {
       rpc_url: world.bitcoin.electrumUrl,
       local: true,
@@ -100,6 +93,21 @@ async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
       },
     },
   })
+}
+
+const balanceOf = async ({id}: Shop) =>
+  BigInt(
+    (
+      await world.db.rows<{amount: string}>(
+        'select coalesce(sum(amount), 0)::text as amount from app.balance_now where merchant_id = $1',
+        [id],
+      )
+    )[0]!.amount,
+  )
+
+/** An operator's withdrawal, by the command line, up to an audit that finds everything right, and one that finds what is made wrong. */
+async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
+  const commandLine = openCommandLine(source)
   try {
     const to = someAddress()
     await world.db.rows(`insert into custody.whitelist (chain, address) values ('BTC', $1)`, [to])
@@ -379,6 +387,145 @@ describe('with a treasury that has enough', () => {
       expect(await world.becomes(id, 'completed')).toMatchObject({txid})
       expect(await spentFor(id)).toHaveLength(first!.inputs.length)
     })
+  })
+
+  describe('a deposit that no block takes', () => {
+    let line: CommandLine
+    beforeAll(() => {
+      line = openCommandLine()
+    })
+    afterAll(() => line.close())
+    const bump = (txid: string, rate: string) => [
+      'treasury',
+      'bump',
+      '--chain',
+      'BTC',
+      '--txid',
+      txid,
+      '--fee-rate',
+      rate,
+    ]
+
+    /** A shop that was paid, unmined. */
+    async function stuck(amounts: bigint[]): Promise<{shop: Shop; txid: string; raw: string}> {
+      const shop = await world.openShop(amounts, {isPaid: false})
+      world.isMining = false
+      const sent = await world.send(shop.addresses, amounts, 1)
+      await until(async () => (await depositsOf(sent.txid)).length === amounts.length, {
+        timeoutMs: 15_000,
+        what: 'the unmined deposits',
+      })
+      return {shop, ...sent}
+    }
+    const depositsOf = (txid: string) =>
+      world.db.rows<{status: string; version: number}>('select status, version from app.deposit where txid = $1', [
+        txid,
+      ])
+    const outcomeOf = async (id: string) =>
+      (await world.db.rows<{outcome: string | null}>('select outcome from app.spend where id = $1', [id]))[0]!.outcome
+
+    test('is mined with a child that pays for both, is credited once, and pays the merchant', async () => {
+      const {shop, txid, raw} = await stuck([60_000n, 40_000n])
+      const {id, fee} = await line.json<{id: string; fee: string}>(...bump(txid, '20'))
+      const child = await broadcast(id, 1)
+      const [attempt] = await world.attempts(id)
+      expect(attempt!.inputs.map(({outpoint}) => outpoint.slice(0, 64))).toEqual([txid, txid])
+      expect(attempt!.outputs.map(({script, value}) => [addressOfScript(script, regtest), value])).toEqual([
+        [world.treasury, 100_000n - BigInt(fee)],
+      ])
+      const parent = await parentOf(txid, raw)
+      const rate = (Number(attempt!.fee) + parent.fee) / (attempt!.vsize + parent.vsize)
+      expect(rate).toBeGreaterThanOrEqual(20)
+      expect(rate).toBeLessThan(20.2)
+      expect(await line.failure(...bump(txid, '30'))).toContain('by a child of ours already')
+      expect(await line.failure(...bump(child, '30'))).toContain('a transaction of ours')
+      expect(await line.failure('treasury', 'cancel', id)).toContain('is a bump')
+      const {withdrawals} = await line.json<{withdrawals: object[]}>('treasury', 'show')
+      expect(withdrawals).toMatchObject([{id, kind: 'bump', txid: child}])
+      world.isMining = true
+      await until(async () => (await outcomeOf(id)) === 'done', {timeoutMs: 20_000, what: 'the child to be final'})
+      expect(await depositsOf(txid)).toEqual(Array(2).fill({status: 'final', version: 2}))
+      expect(await balanceOf(shop)).toBe(100_000n)
+      await assertBooks(world.db)
+      const payout = await world.request(shop, 'BTC')
+      const paid = await world.becomes(payout, 'completed')
+      expect(await world.paid(paid.txid!, shop.wallet)).toBe(netOf(100_000n))
+      const {checks} = JSON.parse((await line.run(['audit', '--json'])).stdout) as {checks: {right: boolean}[]}
+      expect(checks.filter(check => !check.right)).toEqual([])
+    }, 90_000)
+
+    test.skipIf(!hasBitcoind)(
+      'has its child replaced as anything else that is stuck, above the cap for the child alone',
+      async () => {
+        const {txid} = await stuck([100_000n])
+        const {id} = await line.json<{id: string}>(...bump(txid, '195'))
+        const first = await broadcast(id, 1)
+        const second = await stuckUntil(id, 2)
+        expect(await world.client.mempool()).not.toContain(first)
+        const [, two] = await world.attempts(id)
+        expect(Number(two!.fee) / two!.vsize).toBeGreaterThan(200)
+        world.isMining = true
+        await until(async () => (await outcomeOf(id)) === 'done', {timeoutMs: 20_000, what: 'the child to be final'})
+        expect(await world.isMined(second)).toBe(true)
+      },
+      60_000,
+    )
+
+    test('is double-spent by another payment to us: its child is over, and its fee is free', async () => {
+      const {shop, txid} = await stuck([100_000n])
+      const {id} = await line.json<{id: string}>(...bump(txid, '10'))
+      await broadcast(id, 1)
+      const [address] = await world.db.rows<{address: string}>('select address from app.deposit where txid = $1', [
+        txid,
+      ])
+      const {raw} = await world.client.conflict(txid, [{to: address!.address, amount: 90_000n}])
+      await world.client.mine(2, {only: [], include: [raw]})
+      await until(async () => (await outcomeOf(id)) === 'displaced', {timeoutMs: 20_000, what: 'the child to be over'})
+      expect((await depositsOf(txid)).map(({status}) => status)).toEqual(['reorged'])
+      expect(await balanceOf(shop)).toBe(90_000n)
+    }, 60_000)
+
+    test('is not bumped where that cannot be, and says why', async () => {
+      const {txid, shop} = await stuck([1000n])
+      expect(await line.failure(...bump(txid, '201'))).toContain('BTC_MAX_FEE_RATE')
+      expect(await line.failure(...bump(txid, '1'))).toContain('there is nothing to bump')
+      expect(await line.failure(...bump(txid, '20'))).toContain('too little')
+      expect(await line.failure(...bump('ab'.repeat(32), '20'))).toContain('no payment by')
+      world.isMining = true
+      await until(async () => (await balanceOf(shop)) === 1000n, {timeoutMs: 20_000, what: 'the deposit'})
+      expect(await line.failure(...bump(txid, '20'))).toContain('is in block')
+    }, 60_000)
+
+    /** Its size and fee, as the bytes of its inputs' transactions say. */
+    async function parentOf(txid: string, raw: string): Promise<{vsize: number; fee: number}> {
+      const electrum = await waitingAt('electrum', txid)
+      const {inputs, outputs, strippedSize} = parseTransaction(Buffer.from(raw, 'hex'))
+      let fee = -outputs.reduce((sum, {value}) => sum + value, 0n)
+      for (const {outpoint} of inputs) {
+        const [from, vout] = outpoint.split(':') as [string, string]
+        fee += parseTransaction(Buffer.from(await world.client.raw(from), 'hex')).outputs[Number(vout)]!.value
+      }
+      const found = {vsize: Math.ceil((3 * strippedSize + raw.length / 2) / 4), fee}
+      expect(electrum).toEqual(found)
+      if (hasBitcoind) expect(await waitingAt('node', txid)).toEqual(found)
+      return {vsize: found.vsize, fee: Number(fee)}
+    }
+
+    async function waitingAt(source: 'electrum' | 'node', txid: string) {
+      const settings = readSettings({
+        BTC_NETWORK: 'regtest',
+        BITCOIN_SOURCE: source,
+        BTC_ELECTRUM_URLS: world.bitcoin.electrumUrl,
+        BTC_RPC_URL: world.bitcoin.rpcUrl,
+      })
+      const node = openNode(bitcoinSettings(settings.chains.get('BTC')), pino({level: 'silent'}))
+      try {
+        expect(await node.waiting('ab'.repeat(32))).toBeUndefined()
+        return await node.waiting(txid)
+      } finally {
+        node.close()
+      }
+    }
   })
 
   test(

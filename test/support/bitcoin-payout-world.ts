@@ -104,8 +104,8 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
 
   // --- merchants and money ---
 
-  /** A merchant whose users received this many sat each, finally. */
-  async openShop(amounts: bigint[], {wallet = someAddress(), whitelisted = true} = {}): Promise<Shop> {
+  /** A merchant whose users received this many sat each, finally; or nothing yet. */
+  async openShop(amounts: bigint[], {wallet = someAddress(), whitelisted = true, isPaid = true} = {}): Promise<Shop> {
     const id = await makeMerchant(this.db, ['BTC'])
     for (const i of amounts.keys())
       await this.api.query(`select app.provision_user($1, $2, array['BTC'])`, [id, `${i}`])
@@ -116,7 +116,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
     const shop = {id, addresses: users.map(({address}) => address), wallet}
     await this.api.query(`select app.set_payout_address($1, 'BTC', $2)`, [id, wallet])
     if (whitelisted) await this.whitelist(shop)
-    await this.pay(shop.addresses, amounts)
+    if (isPaid) await this.pay(shop.addresses, amounts)
     return shop
   }
 
