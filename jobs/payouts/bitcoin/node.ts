@@ -64,8 +64,8 @@ function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinSetting
 /** Its fee is what its inputs hold, as the transactions say that made them, less what it pays. */
 async function waitingAt(server: Electrum, txid: string): Promise<Waiting | undefined> {
   const get = async (txids: string[]) => {
-    const calls = txids.map(id => ({method: 'blockchain.transaction.get', params: [id]}))
-    const raws = (await server.batch(calls, Raw)).filter(raw => typeof raw === 'string')
+    const answers = await server.batch(calls('blockchain.transaction.get', txids), Raw)
+    const raws = answers.filter(raw => typeof raw === 'string')
     return raws.map(raw => ({size: raw.length / 2, ...parseTransaction(Buffer.from(raw, 'hex'))}))
   }
   const [found] = await get([txid])
