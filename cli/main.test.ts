@@ -161,7 +161,7 @@ test('the help of each command shows an example', async () => {
     chain: ['rewind', 'resume'],
     payout: ['list', 'show', 'retry', 'cancel'],
     whitelist: ['add', 'list', 'remove'],
-    treasury: ['show', 'withdraw', 'cancel'],
+    treasury: ['show', 'withdraw', 'bump', 'cancel'],
   }
   const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
   await Promise.all(
