@@ -470,6 +470,8 @@ describe('a bump', () => {
     expect(fee).toBe('2000')
     await btc.finalize()
     await refused(bump(id, inputs, 3000), 'not_ours')
+    await btc.noteAgain(inputs) // as a block does that is written again
+    await refused(bump(id, inputs, 3000), 'not_ours')
     await refused(sweep(inputs, 3000), 'nonce_taken')
     const {raw} = await signed(sweep(inputs, 3000, id))
     expect(btc.read(raw)).toMatchObject({inputs, outputs: [[btc.treasury, 97_000n]]})

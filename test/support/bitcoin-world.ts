@@ -42,7 +42,7 @@ export class BitcoinWorld {
   readonly chain: ChainWriter
   readonly treasury: string
   readonly #outputs = new Map<string, TestOutput>()
-  readonly #unmined: object[] = []
+  readonly #unmined: {txid: string; output_index: number}[] = []
 
   private constructor(world: CustodyWorld, chain: ChainWriter, treasury: string) {
     this.world = world
@@ -107,6 +107,12 @@ export class BitcoinWorld {
     this.#unmined.push(...rows)
     await this.chain.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(this.#unmined)])
     return rows.map(({output_index}) => `${txid}:${output_index}`)
+  }
+
+  /** Outputs that were unmined are noted once more, whatever became of them. */
+  async noteAgain(outpoints: string[]): Promise<void> {
+    const rows = this.#unmined.filter(({txid, output_index}) => outpoints.includes(`${txid}:${output_index}`))
+    await this.chain.query(`select chain.note_mined('BTC', $1, '{}', '{}')`, [JSON.stringify(rows)])
   }
 
   /** Their transaction in a block, which is final unless told. */
