@@ -9,16 +9,8 @@ import type {Payer} from './payer.ts'
 import type {Random} from './random.ts'
 import type {EvmCode, Service} from './service.ts'
 import type {Ours, Truth} from './truth.ts'
-import {readTruth} from './truth-evm.ts'
+import {type Moved, readTruth} from './truth-evm.ts'
 import type {Users} from './users.ts'
-
-/** What a transaction moves to an address of ours, if it succeeds. */
-export interface Moved {
-  outputIndex: number
-  token: string
-  amount: bigint
-  address: string
-}
 
 export interface Sent {
   txid: string

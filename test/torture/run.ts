@@ -1,10 +1,11 @@
-// What there is to check at the end of a run.
+// What there is to check at the end of a run, and what the chains themselves say of it.
 import type pg from 'pg'
 import type {Claimant} from './claimant.ts'
 import type {Merchant} from './merchant.ts'
 import type {Payer} from './payer.ts'
 import type {Reader} from './reader.ts'
 import type {Service} from './service.ts'
+import type {Truth} from './truth.ts'
 import type {Users} from './users.ts'
 
 export interface Run {
@@ -15,4 +16,18 @@ export interface Run {
   payers: Payer[]
   claimants: Claimant[]
   readers: Reader[]
+}
+
+const truths = new Map<Payer, Promise<Truth>>()
+
+/** Read once. */
+export async function truthOf(run: Run, payer: Payer): Promise<Truth> {
+  const known = truths.get(payer) ?? readTruth(run, payer)
+  truths.set(payer, known)
+  return await known
+}
+
+async function readTruth({db, users}: Run, payer: Payer): Promise<Truth> {
+  const {rows} = await db.query<{address: string}>('select app.treasury_address($1) as address', [payer.chain])
+  return await payer.truth({treasury: rows[0]!.address, users: new Set(users.on(payer.chain).keys()), db})
 }

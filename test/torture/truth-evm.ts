@@ -4,8 +4,15 @@ import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
 import {USDC_ADDRESS} from '../../devnet/constants.ts'
 import type {LocalChainClient} from '../../devnet/evm.ts'
-import type {Moved} from './payer-evm.ts'
 import type {Ours, Truth} from './truth.ts'
+
+/** What a transaction moves to an address of ours, if it succeeds. */
+export interface Moved {
+  outputIndex: number
+  token: string
+  amount: bigint
+  address: string
+}
 
 const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 

@@ -1,7 +1,5 @@
 // What a chain itself says at the end, read block by block, from the first to the last, with no help of the service under test.
 import type pg from 'pg'
-import type {Payer} from './payer.ts'
-import type {Run} from './run.ts'
 
 /** Whom the chain is asked about. */
 export interface Ours {
@@ -26,18 +24,4 @@ export interface Truth {
   fees: bigint
   /** Rules of the chain's family that are broken, in words. */
   wrong: string[]
-}
-
-const truths = new Map<Payer, Promise<Truth>>()
-
-/** Read once. */
-export async function truthOf(run: Run, payer: Payer): Promise<Truth> {
-  const known = truths.get(payer) ?? readTruth(run, payer)
-  truths.set(payer, known)
-  return await known
-}
-
-async function readTruth({db, users}: Run, payer: Payer): Promise<Truth> {
-  const {rows} = await db.query<{address: string}>('select app.treasury_address($1) as address', [payer.chain])
-  return await payer.truth({treasury: rows[0]!.address, users: new Set(users.on(payer.chain).keys()), db})
 }

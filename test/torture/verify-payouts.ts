@@ -5,9 +5,8 @@ import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
 import type {Claimant} from './claimant.ts'
 import type {Merchant} from './merchant.ts'
-import type {Run} from './run.ts'
+import {type Run, truthOf} from './run.ts'
 import {chainCodes} from './service.ts'
-import {truthOf} from './truth.ts'
 
 const Payouts = z.object({
   payouts: z.array(

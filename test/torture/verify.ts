@@ -4,9 +4,8 @@ import {formatUnits, parseUnits} from 'viem'
 import {z} from 'zod'
 import {findChain} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
-import type {Run} from './run.ts'
+import {type Run, truthOf} from './run.ts'
 import type {ChainCode} from './service.ts'
-import {truthOf} from './truth.ts'
 import {
   answersWereKept,
   auditIsClean,
