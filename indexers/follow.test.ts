@@ -18,7 +18,7 @@ import {ChainDatabase} from './store.ts'
 
 const chain = 'ETH'
 const seeds = Number(process.env.FOLLOW_SEEDS ?? 4)
-const firstSeed = Number(process.env.FOLLOW_FIRST_SEED ?? 1)
+const firstSeed = Number(process.env.FOLLOW_FIRST_SEED ?? 5) // 5 and 7 are among those that notice when links are not checked
 const log = pino({level: 'silent'})
 
 interface Deposit {
