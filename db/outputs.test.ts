@@ -712,7 +712,7 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
   }
   const step = fc.record({what: fc.constantFrom(...Object.keys(actions)), n: fc.nat(100)})
   await fc.assert(
-    fc.asyncProperty(fc.array(step, {minLength: 5, maxLength: 40}), async steps => {
+    fc.asyncProperty(fc.array(step, {minLength: 25, maxLength: 40}), async steps => {
       for (const {what, n} of steps) {
         await actions[what]!(n)
         await assertBooks(walk.db)
@@ -726,4 +726,4 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
   )
   expect(reached.map(({outcome}) => outcome)).toEqual(['cancelled', 'done'])
   await walk.close()
-})
+}, 120_000)
