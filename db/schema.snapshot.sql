@@ -1460,8 +1460,6 @@ CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
-declare
-  has_bumps boolean := exists (select from app.bump b join app.spend s on s.id = b.spend_id where s.chain = of_chain and s.status <> 'final');
 begin
   insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
   select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
@@ -1469,7 +1467,7 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
   on conflict do nothing;
-  if has_bumps then perform app.settle_bumps(of_chain, final_height); end if;
+  perform app.settle_bumps(of_chain, final_height); -- 018_bump.sql
   delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
@@ -3134,6 +3132,8 @@ declare
   displaced record;
   s app.spend;
 begin
+  perform from app.bump b join app.spend x on x.id = b.spend_id where x.chain = of_chain and x.status <> 'final';
+  if not found then return; end if;
   update app.output u set spend_id = b.spend_id, from_attempt = 1
   from app.bump b join app.spend x on x.id = b.spend_id
   where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
@@ -3227,7 +3227,7 @@ begin
     update app.spend x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
       final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
     where x.id = found_final.id and x.status <> 'final' returning * into s;
-    continue when s.id is null or s.id = any(finished);
+    continue when s.id is null;
     if has_outputs then perform app.settle_outputs(s); end if;
     perform app.post_network_fee(s, found_final.fee);
     if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);

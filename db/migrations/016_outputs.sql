@@ -101,6 +101,7 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
   on conflict do nothing;
+  perform app.settle_bumps(of_chain, final_height); -- 018_bump.sql
   delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
@@ -485,7 +486,7 @@ begin
     update app.spend x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
       final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
     where x.id = found_final.id and x.status <> 'final' returning * into s;
-    continue when s.id is null or s.id = any(finished);
+    continue when s.id is null;
     if has_outputs then perform app.settle_outputs(s); end if;
     perform app.post_network_fee(s, found_final.fee);
     if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);

@@ -86,32 +86,16 @@ begin
 end $$;
 comment on function app.begin_output_bump is 'Begins a child that spends unmined outputs of ours and pays for their transaction, too; returns the id of the spend.';
 
--- As in 016_outputs.sql, and besides: outputs of bumps are reserved as soon as they are there, and bumps whose parent another final transaction
--- excludes are over.
-create or replace function app.add_outputs(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
-declare
-  has_bumps boolean := exists (select from app.bump b join app.spend s on s.id = b.spend_id where s.chain = of_chain and s.status <> 'final');
-begin
-  insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
-  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
-    case when d.sender = 'coinbase' then d.block_height + 100 end
-  from app.deposit d
-  where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
-  on conflict do nothing;
-  if has_bumps then perform app.settle_bumps(of_chain, final_height); end if;
-  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
-  if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
-    perform custody.reserve_recovered(of_chain);
-  end if;
-end $$;
-
+-- Outputs of bumps are reserved as soon as they are there, and bumps whose parent another final transaction excludes are over. Called by
+-- app.add_outputs, before what is final is forgotten in chain.unmined.
 create function app.settle_bumps(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   displaced record;
   s app.spend;
 begin
+  perform from app.bump b join app.spend x on x.id = b.spend_id where x.chain = of_chain and x.status <> 'final';
+  if not found then return; end if;
   update app.output u set spend_id = b.spend_id, from_attempt = 1
   from app.bump b join app.spend x on x.id = b.spend_id
   where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
