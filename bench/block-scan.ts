@@ -5,7 +5,6 @@ import {spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {mkdtempSync, rmSync} from 'node:fs'
-import {createServer} from 'node:net'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -14,6 +13,7 @@ import {chain} from '../chains/registry.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {openPool} from '../db/pool.ts'
 import {findBitcoind} from '../devnet/bitcoin/node.ts'
+import {freePort} from '../devnet/listen.ts'
 import {NodeSource} from '../indexers/bitcoin/node-source.ts'
 import {ChainCursor} from '../indexers/cursor.ts'
 import {advanceFinality} from '../indexers/finality.ts'
@@ -184,14 +184,6 @@ function network() {
   const bitcoin = chain('BTC')
   if (bitcoin.family !== 'bitcoin') throw new Error('BTC is a Bitcoin chain')
   return bitcoin.networks.regtest
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const {port} = server.address() as {port: number}
-  server.close()
-  return port
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -1,11 +1,19 @@
 // How the servers of a local chain listen: on 127.0.0.1, and on the same port after a restart where that can be had.
-import type {AddressInfo, Server} from 'node:net'
+import {type AddressInfo, createServer, type Server} from 'node:net'
 
 /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
 export async function listenLocally(server: Server, port: number | undefined): Promise<number> {
   if (port !== undefined && (await listen(server, port))) return port
   if (!(await listen(server, 0))) throw new Error('this machine has no free port on 127.0.0.1')
   return (server.address() as AddressInfo).port
+}
+
+/** A port on which nothing listens now. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  const port = await listenLocally(server, undefined)
+  await new Promise(resolve => server.close(resolve))
+  return port
 }
 
 async function listen(server: Server, port: number): Promise<boolean> {

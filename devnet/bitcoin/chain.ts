@@ -6,11 +6,12 @@
 import {EventEmitter} from 'node:events'
 import {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
+import {scripthashOf} from '../../service/bitcoin/script.ts'
 import {EngineGone, RpcError} from '../engine.ts'
 import {hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
 import {faucet, isOurs, type Payee, pay} from './faucet.ts'
 import type {BitcoinJournal, Head, Waiting} from './journal.ts'
-import {Ledger, type Output, outpointsSpent, scripthashOf} from './ledger.ts'
+import {Ledger, type Output, outpointsSpent} from './ledger.ts'
 import {BitcoinNode, type NodeKind} from './node.ts'
 
 /** Enough for segregated witness to be active on bcoin, and for the faucet to be rich. */

@@ -2,6 +2,7 @@
 // the journal and the transactions that wait. Promises: after connect, disconnect and setUnmined it is what the whole chain gives.
 import {createHash} from 'node:crypto'
 import {Block, Transaction} from 'bitcoinjs-lib'
+import {scripthashOf} from '../../service/bitcoin/script.ts'
 import {displayed} from './block.ts'
 
 export interface Output {
@@ -249,10 +250,6 @@ export class Ledger {
 }
 
 /** Electrum's name of an output script. */
-export function scripthashOf(script: Uint8Array): string {
-  return createHash('sha256').update(script).digest().reverse().toString('hex')
-}
-
 export function outpointsSpent(transaction: Transaction): string[] {
   return transaction.ins.map(({hash, index}) => `${displayed(hash)}:${index}`)
 }

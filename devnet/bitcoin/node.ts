@@ -4,14 +4,13 @@
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {accessSync, constants, existsSync, mkdirSync} from 'node:fs'
-import {createServer} from 'node:net'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import {Pool} from 'undici'
 import {z} from 'zod'
 import {EngineGone, RpcError, startEngine} from '../engine.ts'
-import {listenLocally} from '../listen.ts'
+import {freePort} from '../listen.ts'
 
 export type NodeKind = 'bcoin' | 'bitcoind'
 
@@ -203,11 +202,4 @@ function bcoin(home: string, port: number): {command: string[]; environment: Nod
     throw new Error('bcoin is not installed; npm install does it (npm ci --prefix devnet/bitcoin/bcoin)')
   const environment = {...process.env, NODE_BACKEND: 'js'} // its native parts are not compiled
   return {command: [process.execPath, bcoinMain, '--port', String(port), '--dir', home], environment}
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await listenLocally(server, undefined)
-  await new Promise(resolve => server.close(resolve))
-  return port
 }

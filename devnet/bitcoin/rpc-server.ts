@@ -2,13 +2,13 @@
 // whole blocks at /rest/block/<hash>.bin. What would change the node behind the journal's back is not served. Any password is right.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {z} from 'zod'
+import {scripthashOf} from '../../service/bitcoin/script.ts'
 import type {Logger} from '../../service/log.ts'
 import {RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
 import type {BitcoinChain} from './chain.ts'
 import type {Info} from './client.ts'
 import {faucet, type Payee, scriptOf} from './faucet.ts'
-import {scripthashOf} from './ledger.ts'
 
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const NOT_SERVED = new Set(
