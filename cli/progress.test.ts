@@ -1,0 +1,40 @@
+import {expect, test} from 'vitest'
+import {Progress} from './progress.ts'
+
+function progress(isTTY: boolean, doneBefore = 0) {
+  const written: string[] = []
+  const clock = {ms: 0}
+  const to = {isTTY, write: (text: string) => written.push(text)}
+  const bar = new Progress({what: 'reading ETH', unit: 'blocks', total: 1000, doneBefore, to, now: () => clock.ms})
+  return {bar, written, clock}
+}
+
+test('on a terminal it redraws one line with the share, the rate and the time left, at most five times a second', () => {
+  const {bar, written, clock} = progress(true)
+  for (clock.ms = 0; clock.ms < 1000; clock.ms += 10) bar.at(clock.ms / 4)
+  expect(written).toHaveLength(5)
+  expect(written[4]).toBe(
+    '\r\x1b[2Kreading ETH  ██████░░░░░░░░░░░░░░░░░░░░░░  20 %  200 of 1000 blocks  250/s  3 s left',
+  )
+  bar.at(1000)
+  bar.end()
+  expect(written.at(-2)).toContain('100 %  1000 of 1000 blocks')
+  expect(written.at(-1)).toBe('\n')
+})
+
+test('elsewhere it is a line each ten seconds, and the last one says how long it took', () => {
+  const {bar, written, clock} = progress(false)
+  for (clock.ms = 0; clock.ms <= 15_000; clock.ms += 1000) bar.at(clock.ms / 20)
+  expect(written).toHaveLength(2)
+  clock.ms = 200_000
+  bar.at(1000)
+  bar.end()
+  expect(written.at(-1)).toMatch(/100 % {2}1000 of 1000 blocks {2}5\.0\/s {2}took 3 min 20 s\n$/)
+})
+
+test('what was done by an earlier call counts for the share, and not for the rate', () => {
+  const {bar, written, clock} = progress(true, 500)
+  clock.ms = 1000
+  bar.at(600)
+  expect(written).toEqual([expect.stringContaining('60 %  600 of 1000 blocks  100/s  4 s left')])
+})

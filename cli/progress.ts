@@ -1,0 +1,75 @@
+// How far a long command is: a bar with rate and time left. Promises: it is on stderr, so that stdout holds the result alone; where stderr is
+// no terminal it is a line now and then, for a log.
+
+const redrawMs = 200
+const lineMs = 10_000
+const width = 28
+
+export interface ProgressOptions {
+  /** What is done, such as "reading ETH". */
+  what: string
+  /** What is counted, such as "blocks". */
+  unit: string
+  total: number
+  /** How many of them were done before, by another call. */
+  doneBefore?: number
+  /** Where it is drawn; stderr unless told. */
+  to?: {isTTY?: boolean; write(text: string): unknown}
+  /** Milliseconds. */
+  now?: () => number
+}
+
+export class Progress {
+  private readonly options: ProgressOptions
+  private readonly to: NonNullable<ProgressOptions['to']>
+  private readonly now: () => number
+  private readonly startedAt: number
+  private drawnAt = Number.NEGATIVE_INFINITY
+  private done = 0
+
+  constructor(options: ProgressOptions) {
+    this.options = options
+    this.to = options.to ?? process.stderr
+    this.now = options.now ?? performance.now.bind(performance)
+    this.startedAt = this.now()
+  }
+
+  /** So much is done, of the total. */
+  at(done: number): void {
+    this.done = done
+    const everyMs = this.to.isTTY ? redrawMs : lineMs
+    if (this.now() - this.drawnAt >= everyMs) this.draw()
+  }
+
+  /** Draws the last state; what is printed next begins on a line of its own. */
+  end(): void {
+    this.draw()
+    if (this.to.isTTY) this.to.write('\n')
+  }
+
+  private draw(): void {
+    this.drawnAt = this.now()
+    this.to.write(this.to.isTTY ? `\r\x1b[2K${this.line()}` : `${this.line()}\n`)
+  }
+
+  private line(): string {
+    const {what, unit, total, doneBefore = 0} = this.options
+    const seconds = (this.now() - this.startedAt) / 1000
+    const share = total > 0 ? Math.min(this.done / total, 1) : 1
+    const filled = Math.round(share * width)
+    const bar = '█'.repeat(filled) + '░'.repeat(width - filled)
+    const rate = seconds > 0 ? (this.done - doneBefore) / seconds : 0
+    const left =
+      share === 1 ? `took ${duration(seconds)}` : rate > 0 ? `${duration((total - this.done) / rate)} left` : ''
+    const parts = [`${what}  ${bar} ${String(Math.floor(share * 100)).padStart(3)} %`]
+    parts.push(`${this.done} of ${total} ${unit}`, `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`, left)
+    return parts.filter(Boolean).join('  ')
+  }
+}
+
+function duration(seconds: number): string {
+  const whole = Math.round(seconds)
+  if (whole < 60) return `${whole} s`
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
+}
