@@ -6,7 +6,8 @@ import {moment, table} from './output.ts'
 
 interface Incident {
   id: number
-  chain: string
+  /** Null where it concerns no single chain. */
+  chain: string | null
   kind: string
   subject: string
   details: Record<string, unknown>

@@ -494,6 +494,27 @@ create table app.asset (
   constraint asset_name_key UNIQUE (name)
 );
 
+-- What each check of a run found. A check that could not be done has no row; the run says why.
+create table app.audit_finding (
+  run_id bigint not null, -- The run.
+  name text not null, -- Name of the check.
+  claim text not null, -- What must hold.
+  count bigint not null, -- How many things break it; 0 if all is right.
+  found jsonb not null default '[]'::jsonb, -- The first ten of them. Amounts are strings.
+  constraint audit_finding_pkey PRIMARY KEY (run_id, name),
+  constraint audit_finding_count_check CHECK ((count >= 0)),
+  constraint audit_finding_run_id_fkey FOREIGN KEY (run_id) REFERENCES app.audit_run(id) ON DELETE CASCADE
+);
+
+-- A run of the audit: each day by the jobs worker, or by sluice audit. Kept for a year.
+create table app.audit_run (
+  id bigint not null generated always as identity, -- Number of the run.
+  started_at timestamp with time zone not null default clock_timestamp(), -- When it began.
+  finished_at timestamp with time zone, -- When it ended; null while it runs, or where the process that did it ended before.
+  error text, -- What could not be checked, and why; null if everything was.
+  constraint audit_run_pkey PRIMARY KEY (id)
+);
+
 -- Folded balances; without app.balance_delta they are not complete. Read app.balance_now.
 create table app.balance (
   merchant_id uuid not null, -- The merchant.
@@ -673,9 +694,9 @@ create table app.idempotency_key (
 -- What must never happen and did, for an operator to decide: sluice incident list.
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
-  chain text not null, -- Chain code.
-  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout or journal_ahead.
-  subject text not null, -- The id of the deposit or of the spend, <chain>:<txid>, or the chain.
+  chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
+  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead or audit.
+  subject text not null, -- The id of the deposit or of the spend, <chain>:<txid>, the chain, or audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -703,6 +724,7 @@ create table app.ledger_entry (
   constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'network_fee'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
+CREATE INDEX ledger_entry_network_fee ON app.ledger_entry USING btree (chain, created_at) INCLUDE (amount) WHERE ((account = 'treasury'::text) AND (kind = 'network_fee'::text));
 CREATE INDEX ledger_entry_reference ON app.ledger_entry USING btree (reference);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON app.ledger_entry FOR EACH ROW EXECUTE FUNCTION app.refuse_entry_change();
 CREATE TRIGGER balanced AFTER INSERT ON app.ledger_entry REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.assert_balanced();
@@ -2363,6 +2385,18 @@ AS $function$
     - case when app.native_token(of_chain) = of_token then network_fee else 0 end
   from (select coalesce((select s.amount - s.reserved from app.treasury_share s
     where s.chain = of_chain and s.token = of_token and s.merchant_id = of_merchant), 0) as free) share
+$function$;
+
+-- For how many days the operator's own native coins in a treasury last, at what network fees took from it in the last 7 days; null if they took nothing.
+CREATE OR REPLACE FUNCTION app.gas_left_days(of_chain text)
+ RETURNS double precision
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(-sum(e.amount), 0) * 7)::double precision
+  from app.ledger_entry e
+  where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $function$;
 
 CREATE OR REPLACE FUNCTION app.give_up_deliveries(endpoint uuid)
