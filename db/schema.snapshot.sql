@@ -928,6 +928,33 @@ create table app.treasury_share (
   constraint treasury_share_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
+-- What an operator decided about value that arrived for nobody: to credit it to the merchant whose address it is, or to return it.
+create table app.unattributed_decision (
+  deposit_id uuid not null, -- The deposit.
+  decision text not null, -- credit or return.
+  amount numeric(78,0) not null, -- What was credited, or what is returned, in base units: of a native coin, what the network fees of moving it from its address left.
+  sweep_id uuid, -- Of a return: the transaction that takes it to the treasury; null until that is begun. The last one, where it was begun again.
+  withdrawal_id uuid, -- Of a return: the transaction that takes it from the treasury to its destination; null until that is begun.
+  destination text, -- Of a return: where it goes to, an address on the operator's whitelist.
+  waiting_reason text, -- Of a return: what its next transaction waits for; null while nothing is in its way.
+  waiting_detail text, -- More about that, for the operator.
+  waiting_since timestamp with time zone, -- Since when it waits for that.
+  decided_at timestamp with time zone not null default clock_timestamp(), -- When it was decided.
+  constraint unattributed_decision_pkey PRIMARY KEY (deposit_id),
+  constraint unattributed_decision_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint unattributed_decision_check CHECK (
+CASE decision
+    WHEN 'return'::text THEN (destination IS NOT NULL)
+    ELSE ((COALESCE(sweep_id, withdrawal_id) IS NULL) AND (destination IS NULL))
+END),
+  constraint unattributed_decision_decision_check CHECK ((decision = ANY (ARRAY['credit'::text, 'return'::text]))),
+  constraint unattributed_decision_deposit_id_fkey FOREIGN KEY (deposit_id) REFERENCES app.deposit(id),
+  constraint unattributed_decision_sweep_id_fkey FOREIGN KEY (sweep_id) REFERENCES app.spend(id),
+  constraint unattributed_decision_withdrawal_id_fkey FOREIGN KEY (withdrawal_id) REFERENCES app.spend(id)
+);
+CREATE INDEX unattributed_decision_sweep ON app.unattributed_decision USING btree (sweep_id) WHERE (sweep_id IS NOT NULL);
+CREATE INDEX unattributed_decision_withdrawal ON app.unattributed_decision USING btree (withdrawal_id) WHERE (withdrawal_id IS NOT NULL);
+
 -- An end user of a merchant.
 create table app."user" (
   id uuid not null default uuidv7(), -- Id; shown as usr_ and 32 hex digits.
