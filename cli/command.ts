@@ -5,15 +5,18 @@ import {type Command, InvalidArgumentError} from 'commander'
 import pg from 'pg'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
-import {readService, type Service} from '../service/home.ts'
+import {factsOf, readService, type Service} from '../service/home.ts'
 import {commandLine} from '../service/process.ts'
-import {type ChainSettings, readSettings} from '../service/settings.ts'
+import {type ChainSettings, hasNode, readSettings, type Settings} from '../service/settings.ts'
 import {type Report, show} from './output.ts'
+
+/** What commands know of the service. Of one whose processes nobody here started, each in a container, neither pid nor start is known. */
+type Facts = Omit<Service, 'pid' | 'started_at'> & Partial<Service>
 
 /** The running service, and a connection to its database as the owner. */
 export interface Sluice {
   home: string
-  service: Service
+  service: Facts
   db: pg.Client
 }
 
@@ -44,21 +47,40 @@ export function action<Options extends object>(work: Work<Options>): (...given: 
 }
 
 async function findSluice(): Promise<Sluice> {
-  const home = path.resolve(readSettings().home)
-  const service = readService(home)
-  const start = 'start it with npm start, or set SLUICE_HOME to the directory of the one you mean'
-  if (!service) throw new PermanentError(`no service runs in ${home}; ${start}`)
-  if (!(await commandLine(service.pid))) throw new PermanentError(`the service of ${home} was killed; ${start}`)
+  const settings = readSettings()
+  const home = path.resolve(settings.home)
+  const service = await findService(home, settings)
   const db = new pg.Client({connectionString: service.database_url, application_name: 'sluice-cli'})
   db.on('error', () => {}) // the query under way fails, and says so
   await db.connect().catch(cause => {
-    throw new PermanentError(`the database of ${home} does not answer (${cause.message}); look at its logs`, {cause})
+    const which = service.pid === undefined ? 'of DATABASE_URL' : `of ${home}`
+    throw new PermanentError(`the database ${which} does not answer (${cause.message}); look at its logs`, {cause})
   })
   return {home, service, db}
 }
 
+/** The service of this directory; where none runs here, the one whose database and nodes the settings name. */
+async function findService(home: string, settings: Settings): Promise<Facts> {
+  const service = readService(home)
+  if (service && (await commandLine(service.pid))) return service
+  if (settings.databaseUrl) return apart(settings.databaseUrl, settings)
+  const what = service ? `the service of ${home} was killed` : `no service runs in ${home}`
+  throw new PermanentError(
+    `${what}; start it with npm start, or set SLUICE_HOME to the directory of the one you mean, or DATABASE_URL to the database's owner's URL`,
+  )
+}
+
+function apart(databaseUrl: string, {host, port, chains}: Settings): Facts {
+  const followed = [...chains.values()].filter(hasNode)
+  return {
+    api_url: `http://${host}:${port}`,
+    database_url: databaseUrl,
+    chains: Object.fromEntries(followed.map(settings => [settings.chain.code, factsOf(settings)])),
+  }
+}
+
 /** Settings of a chain; where the service reads a Bitcoin network is what it was started with. */
-export function settingsOf({chains}: Service, code: ChainCode): ChainSettings {
+export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
   const {bitcoin} = chains[code] ?? {}
   const settings = readSettings().chains.get(code)
   if (!settings) throw new PermanentError(`Sluice does not run ${code}`)

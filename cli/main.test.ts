@@ -1,6 +1,6 @@
 // The command line: its promises about output, errors and exit codes, and the commands about merchants, webhooks and chains.
 import {createHash} from 'node:crypto'
-import {mkdtempSync, rmSync} from 'node:fs'
+import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -152,6 +152,30 @@ test('without a running service the answer is how to start one', async () => {
   rmSync(empty, {recursive: true})
 })
 
+test('processes that were started one by one are operated by the owner’s URL alone, and the settings say which nodes there are', async () => {
+  const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
+  const secret = path.join(empty, 'database_url')
+  writeFileSync(secret, `${db.ownerUrl}\n`)
+  const settings = {DATABASE_URL_FILE: secret, POLYGON_RPC_URL: 'http://127.0.0.1:3', PORT: '8081'}
+  const migrated = await commandLine.run(['migrate', '--json'], empty, settings)
+  expect(migrated).toEqual({code: 0, stderr: '', stdout: '{"applied":[]}\n'})
+  const {code, stdout, stderr} = await commandLine.run(['status', '--json'], empty, settings)
+  expect({code, stderr}).toEqual({code: 0, stderr: ''})
+  expect(JSON.parse(stdout)).toMatchObject({
+    service: {api_url: 'http://127.0.0.1:8081'},
+    chains: [
+      {chain: 'ETH', local: null},
+      {chain: 'POLYGON', local: false, head: null},
+    ],
+    processes: [],
+  })
+  const away = {DATABASE_URL: 'postgres://sluice:secret@127.0.0.1:1/sluice'}
+  const failed = await commandLine.run(['status'], empty, away)
+  expect(failed).toMatchObject({code: 1, stderr: expect.stringMatching(/the database of DATABASE_URL does not answer/)})
+  expect(failed.stderr).not.toContain('secret')
+  rmSync(empty, {recursive: true})
+})
+
 test('the help of each command shows an example', async () => {
   const groups = {
     merchant: ['create', 'list', 'enable-chain', 'disable-chain'],
@@ -165,7 +189,7 @@ test('the help of each command shows an example', async () => {
   }
   const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
   await Promise.all(
-    [['status'], ['audit'], ...commands].map(async command => {
+    [['status'], ['audit'], ['migrate'], ...commands].map(async command => {
       const {code, stdout} = await sluice(...command, '--help')
       expect(code).toBe(0)
       expect(stdout).toContain(`Example:\n  sluice ${command.join(' ')}`)

@@ -9,6 +9,7 @@ import {addDevnetCommand} from './devnet.ts'
 import {addIncidentCommands} from './incident.ts'
 import {addKeyCommands} from './key.ts'
 import {addMerchantCommands} from './merchant.ts'
+import {addMigrateCommand} from './migrate.ts'
 import {addPayoutCommands} from './payout.ts'
 import {addStatusCommand} from './status.ts'
 import {addTreasuryCommands} from './treasury.ts'
@@ -17,7 +18,7 @@ import {addWhitelistCommands} from './whitelist.ts'
 
 const program = new Command('sluice')
   .description(
-    'Operates a running Sluice service, which it finds by SLUICE_HOME (default: .sluice in the current directory).',
+    'Operates a running Sluice service, which it finds by SLUICE_HOME (default: .sluice in the current directory), or by DATABASE_URL.',
   )
   .showHelpAfterError('(--help says how it is used)')
   .addHelpText('after', '\nIn a checkout: npm run -s sluice -- status')
@@ -35,6 +36,7 @@ addIncidentCommands(program)
 addChainCommands(program)
 addAuditCommand(program)
 addCustodyCommand(program)
+addMigrateCommand(program)
 addDevnetCommand(program)
 
 try {

@@ -33,6 +33,6 @@ export function facts(pairs: Record<string, Cell>): string {
 }
 
 /** A moment as people write it: 2026-11-20 10:42:07 UTC. */
-export function moment(at: Date | string | null): string {
+export function moment(at?: Date | string | null): string {
   return at ? `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC` : ''
 }

@@ -7,6 +7,7 @@ import {z} from 'zod'
 import {bitcoinNetworks} from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
 import {commandLine} from './process.ts'
+import type {ChainSettings} from './settings.ts'
 
 /** What tells where a Bitcoin network is read: the settings of it that the command line needs. */
 const BitcoinSource = z.object({
@@ -34,6 +35,21 @@ const Service = z.object({
   ),
 })
 export type Service = z.infer<typeof Service>
+
+/** Where a chain is read from, if a source of its own is named: the first one. */
+export function sourceUrl(settings: ChainSettings): string | undefined {
+  return settings.family === 'bitcoin' && settings.source === 'electrum' ? settings.electrumUrls[0] : settings.rpcUrl
+}
+
+/** What the command line is told of a chain that is read from the node that its settings name. */
+export function factsOf(settings: ChainSettings): Service['chains'][string] {
+  const found = {rpc_url: sourceUrl(settings) ?? '', local: false}
+  if (settings.family === 'evm')
+    return {...found, tokens: Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))}
+  const {network, source, electrumUrls, electrumCa, rpcUrl} = settings
+  const bitcoin = {network, source, electrum_urls: electrumUrls, electrum_ca: electrumCa, node_url: rpcUrl}
+  return {...found, tokens: {}, bitcoin}
+}
 
 const Process = z.object({
   name: z.string(),

@@ -1,4 +1,6 @@
-import {readFileSync} from 'node:fs'
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
 import {expect, test} from 'vitest'
 import {readSettings, settingNames} from './settings.ts'
 
@@ -42,4 +44,39 @@ test('an error names every wrong variable, what it was, and what it may be, but 
 
 test('a variable that is set to nothing is as good as not set', () => {
   expect(readSettings({PORT: '', ETH_RPC_URL: '', ETH_FINALITY: ''})).toEqual(readSettings({}))
+})
+
+test('what may hold a password can be given by a file; an empty file is as good as none, and an error never tells what is in it', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-settings-'))
+  const file = (name: string, content: string) => {
+    writeFileSync(path.join(folder, name), content)
+    return path.join(folder, name)
+  }
+  const database = file('database', 'postgres://sluice:secret@host/sluice\n')
+  const read = (name: string, content: string) => readSettings({[`${name}_FILE`]: file('value', content)})
+  try {
+    expect(readSettings({DATABASE_URL_FILE: database})).toEqual(
+      readSettings({DATABASE_URL: 'postgres://sluice:secret@host/sluice'}),
+    )
+    for (const [name, value] of [
+      ['ETH_RPC_URL', 'wss://user:secret@node.example'],
+      ['BTC_RPC_URL', 'http://user:secret@node.example'],
+      ['BTC_ELECTRUM_URLS', 'tcp://one.example:50001,tls://two.example:50002'],
+    ] as const) {
+      expect(read(name, `${value}\n`)).toEqual(readSettings({[name]: value}))
+      expect(read(name, '\n')).toEqual(readSettings({}))
+      expect(settingNames()).toContain(`${name}_FILE`)
+    }
+    expect(() => read('DATABASE_URL', 'mysql://secret')).toThrow(
+      `\n  DATABASE_URL_FILE (${folder}/value): must be a URL that starts with postgres://`,
+    )
+    expect(() => readSettings({ETH_RPC_URL_FILE: path.join(folder, 'none')})).toThrow(
+      `ETH_RPC_URL_FILE: ${folder}/none cannot be read (ENOENT)`,
+    )
+    expect(() => readSettings({DATABASE_URL: 'postgres://host/other', DATABASE_URL_FILE: database})).toThrow(
+      'DATABASE_URL, DATABASE_URL_FILE: set one of them, not both',
+    )
+  } finally {
+    rmSync(folder, {recursive: true})
+  }
 })

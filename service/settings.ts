@@ -1,6 +1,7 @@
 // Every setting, read from the environment and checked once, at the start of a process. Promises: an error names the variable, what it
-// was (URLs excepted, they may hold a password), and what it may be; .env.example lists exactly these variables (a test compares them).
-import {existsSync} from 'node:fs'
+// was (URLs excepted, they may hold a password), and what it may be; .env.example lists exactly these variables (a test compares them);
+// a setting that may hold a password can be given by a file, whose name is then in the variable of the same name with _FILE.
+import {existsSync, readFileSync} from 'node:fs'
 import {z} from 'zod'
 import {
   type BitcoinChain,
@@ -200,14 +201,21 @@ export interface Settings {
 
 type Environment = Record<string, string | undefined>
 
+/** What may hold a password: also read from the file that the variable of this name with _FILE names. */
+const readFromFiles = ['DATABASE_URL', 'DATABASE_REPLICA_URL', 'RPC_URL', 'ELECTRUM_URLS']
+
 /** The names of all variables that have an effect. */
 export function settingNames(): string[] {
   const ofChains = chains.flatMap(({code, assets, family}) =>
-    Object.keys((family === 'evm' ? evm : bitcoin).shape)
+    variables(family === 'evm' ? evm : bitcoin)
       .filter(name => !name.startsWith('USDC_') || assets.some(({token}) => token === 'USDC'))
       .map(name => `${code}_${name}`),
   )
-  return [...Object.keys(general.shape), ...Object.keys(bitcoinSource.shape), ...ofChains]
+  return [...variables(general), ...variables(bitcoinSource), ...ofChains]
+}
+
+function variables({shape}: z.ZodObject): string[] {
+  return Object.keys(shape).flatMap(name => (readFromFiles.includes(name) ? [name, `${name}_FILE`] : [name]))
 }
 
 /** Reads the file .env of the current directory, if there is one, into the environment. What is set already stays. */
@@ -215,17 +223,34 @@ export function loadEnvironmentFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env')
 }
 
+/** What a variable holds, or the file that is named for it; undefined where that is nothing. */
+function readValue(environment: Environment, name: string, mayBeInFile: boolean, problems: string[]) {
+  const value = environment[name] || undefined
+  const file = mayBeInFile && environment[`${name}_FILE`]
+  if (!file) return value
+  try {
+    const content = readFileSync(file, 'utf8').trim() || undefined
+    if (content && value) problems.push(`  ${name}, ${name}_FILE: set one of them, not both`)
+    return content ?? value
+  } catch (error) {
+    problems.push(`  ${name}_FILE: ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+    return value
+  }
+}
+
 /** Reads all settings. Throws a PermanentError that lists every variable that is wrong. */
 export function readSettings(environment: Environment = process.env): Settings {
   const problems: string[] = []
   const read = <T extends z.ZodObject>(schema: T, prefix = ''): z.infer<T> => {
     const names = Object.keys(schema.shape)
-    const given = Object.fromEntries(names.map(name => [name, environment[prefix + name] || undefined]))
+    const values = names.map(name => readValue(environment, prefix + name, readFromFiles.includes(name), problems))
+    const given = Object.fromEntries(names.map((name, index) => [name, values[index]]))
     const result = schema.safeParse(given)
     if (result.success) return result.data
     for (const {path, message} of result.error.issues) {
       const name = String(path[0])
-      const was = /URLS?$/.test(name) ? '' : ` (it is ${JSON.stringify(given[name])})`
+      const file = readFromFiles.includes(name) && environment[`${prefix}${name}_FILE`]
+      const was = file ? `_FILE (${file})` : /URLS?$/.test(name) ? '' : ` (it is ${JSON.stringify(given[name])})`
       problems.push(`  ${prefix}${name}${was}: ${message}`)
     }
     return given as z.infer<T> // not used: the problems are thrown below
@@ -341,5 +366,7 @@ function inBaseUnits(chain: Chain, text?: string): Map<string, bigint> {
 /** The database that a process of the service was started with. Throws PermanentError where there is none. */
 export function databaseUrlOf(settings: Settings): string {
   if (settings.databaseUrl) return settings.databaseUrl
-  throw new PermanentError('DATABASE_URL is not set; npm start sets it for the processes that it starts')
+  throw new PermanentError(
+    'neither DATABASE_URL nor DATABASE_URL_FILE is set; npm start sets the first for the processes that it starts',
+  )
 }

@@ -14,11 +14,12 @@ import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Child} from './child.ts'
 import {PermanentError} from './errors.ts'
 import {
+  factsOf,
   lockHome,
   type Process,
   readProcesses,
   removeService,
-  type Service,
+  sourceUrl,
   writeProcesses,
   writeService,
 } from './home.ts'
@@ -227,6 +228,7 @@ export class Supervisor {
         ...environmentOf(role),
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#ownerUrl, role),
+        DATABASE_URL_FILE: '', // the owner's, if there is one
         ...more(),
       }),
       logFile: this.#options.quiet ? this.#logFile(name) : undefined,
@@ -290,7 +292,7 @@ export class Supervisor {
       chains: Object.fromEntries(
         this.#chains().map(({chain, rpcUrl, local}) => [
           chain,
-          {rpc_url: rpcUrl, local, ...toldOf(this.#settingsOf(chain))},
+          {...factsOf(this.#settingsOf(chain)), rpc_url: rpcUrl, local},
         ]),
       ),
     })
@@ -371,20 +373,6 @@ function merged<T>(items: T[], environment: (item: T) => Record<string, string>)
 function environmentOf(role: Role): NodeJS.ProcessEnv {
   const all = Object.entries(process.env)
   return Object.fromEntries(all.filter(([name]) => role === 'sluice_custody' || !name.startsWith('CUSTODY_PASSPHRASE')))
-}
-
-/** Where a chain is read from, if a source of its own is named: the first one. */
-function sourceUrl(settings: ChainSettings): string | undefined {
-  return settings.family === 'bitcoin' && settings.source === 'electrum' ? settings.electrumUrls[0] : settings.rpcUrl
-}
-
-/** What the command line is told of a chain. */
-function toldOf(settings: ChainSettings): Pick<Service['chains'][string], 'tokens' | 'bitcoin'> {
-  if (settings.family === 'evm')
-    return {tokens: Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))}
-  const {network, source, electrumUrls, electrumCa, rpcUrl} = settings
-  const bitcoin = {network, source, electrum_urls: electrumUrls, electrum_ca: electrumCa, node_url: rpcUrl}
-  return {tokens: {}, bitcoin}
 }
 
 function indexerName(chain: ChainCode): string {

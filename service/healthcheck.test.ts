@@ -1,0 +1,38 @@
+// The program by which containers tell whether they are well.
+import {execFile} from 'node:child_process'
+import {createServer, type Server} from 'node:http'
+import type {AddressInfo} from 'node:net'
+import {fileURLToPath} from 'node:url'
+import {beforeAll, expect, test} from 'vitest'
+
+const program = fileURLToPath(new URL('healthcheck.ts', import.meta.url))
+let server: Server
+let url: string
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    response.statusCode = request.url === '/livez' ? 200 : 503
+    response.end('{"waiting_for":["ETH"]}')
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+function check(...given: string[]): Promise<{code: number; stderr: string}> {
+  return new Promise(resolve => {
+    execFile(process.execPath, [program, ...given], (error, _, stderr) =>
+      resolve({code: error ? Number(error.code) : 0, stderr}),
+    )
+  })
+}
+
+test('who answers is well; who refuses, or does not answer, is not, and why is told', async () => {
+  expect(await check(`${url}/livez`)).toEqual({code: 0, stderr: ''})
+  expect(await check(`${url}/readyz`)).toEqual({
+    code: 1,
+    stderr: `healthcheck: ${url}/readyz: it answers with 503: {"waiting_for":["ETH"]}\n`,
+  })
+  await new Promise(resolve => server.close(resolve))
+  expect(await check(`${url}/livez`)).toEqual({code: 1, stderr: expect.stringMatching(/ECONNREFUSED/)})
+  expect(await check()).toEqual({code: 1, stderr: expect.stringMatching(/no URL is given/)})
+})
