@@ -3,6 +3,7 @@ import type {AddressInfo} from 'node:net'
 import {PermanentError} from '../service/errors.ts'
 import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
+import {observe} from '../service/observe.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
 import {buildServer} from './server.ts'
 
@@ -12,6 +13,8 @@ async function main(): Promise<void> {
   const settings = readSettings()
   const {host, port, rateLimitPerMinute, webhookAllowPrivate} = settings
   const app = await buildServer({databaseUrl: databaseUrlOf(settings), rateLimitPerMinute, webhookAllowPrivate, log})
+  const text = async () => (await app.inject('/metrics')).body
+  await observe({...settings, log, text})
   endWhenAsked(() => app.close())
   await app.listen({host, port}).catch(error => {
     if (error.code !== 'EADDRINUSE') throw error

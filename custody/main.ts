@@ -8,6 +8,7 @@ import {lockConnection} from '../db/pool.ts'
 import {PermanentError} from '../service/errors.ts'
 import {announceFailure, announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
+import {observe} from '../service/observe.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../service/settings.ts'
 import {deriver, families} from './addresses.ts'
 import {Custody} from './custody.ts'
@@ -25,6 +26,7 @@ const log = logger('custody')
 
 async function main(): Promise<never> {
   const settings = readSettings()
+  await observe({...settings, log})
   const client = lockConnection(databaseUrlOf(settings), 'sluice-custody')
   client.on('error', error => {
     log.fatal({error: error.message}, 'the database connection is lost')

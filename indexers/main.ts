@@ -6,6 +6,7 @@ import {openPool} from '../db/pool.ts'
 import {PermanentError} from '../service/errors.ts'
 import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
+import {observe} from '../service/observe.ts'
 import {type ChainSettings, databaseUrlOf, hasNode, readSettings} from '../service/settings.ts'
 import {bitcoinReader} from './bitcoin/indexer.ts'
 import {ChainCursor} from './cursor.ts'
@@ -31,6 +32,7 @@ async function main(code: string): Promise<void> {
   }
   const url = databaseUrlOf(settings)
 
+  await observe({...settings, log})
   endWhenAsked()
   announceReady()
   await becomeActive(url, code, log)

@@ -2,6 +2,7 @@
 import {PermanentError} from '../service/errors.ts'
 import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
+import {observe} from '../service/observe.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
 import {startWorker} from './worker.ts'
 
@@ -14,6 +15,7 @@ const log = logger('jobs')
 
 async function main(): Promise<void> {
   const settings = readSettings()
+  await observe({...settings, log})
   const starting = startWorker({
     databaseUrl: databaseUrlOf(settings),
     settings,

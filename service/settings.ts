@@ -14,6 +14,9 @@ import {
 } from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
 
+/** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it. */
+const metricsPorts = 20
+
 const flag = choice(['0', '1']).transform(value => value === '1')
 const positive = whole(1)
 
@@ -49,6 +52,7 @@ const general = z.object({
   DATABASE_URL: url('postgres', 'postgresql').optional(),
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: whole(0, 65_535).default(8080),
+  METRICS_PORT: whole(1, 65_535 - metricsPorts).optional(),
   RATE_LIMIT_PER_MINUTE: positive.default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
   ADDRESS_POOL_SIZE: positive.default(200),
@@ -187,6 +191,8 @@ export interface Settings {
   databaseUrl?: string
   host: string
   port: number
+  /** Where this process serves its metrics; npm start: the first of its processes. Absent: the API alone does, at /metrics of its port. */
+  metricsPort?: number
   rateLimitPerMinute: number
   webhookAllowPrivate: boolean
   addressPoolSize: number
@@ -277,6 +283,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     databaseUrl: all.DATABASE_URL,
     host: all.HOST,
     port: all.PORT,
+    metricsPort: all.METRICS_PORT,
     rateLimitPerMinute: all.RATE_LIMIT_PER_MINUTE,
     webhookAllowPrivate: all.WEBHOOK_ALLOW_PRIVATE,
     addressPoolSize: all.ADDRESS_POOL_SIZE,

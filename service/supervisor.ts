@@ -25,6 +25,7 @@ import {
 } from './home.ts'
 import {LocalChain} from './local-chain.ts'
 import {type Logger, logger} from './log.ts'
+import {observe} from './observe.ts'
 import {commandLine, hasVariable, signal} from './process.ts'
 import {type ChainSettings, hasNode, readSettings, type Settings} from './settings.ts'
 
@@ -35,6 +36,9 @@ const STOP_TIMEOUT_MS = 9500
 const ORPHAN_GRACE_MS = 6000
 const FOLLOWED_TIMEOUT_MS = 15_000
 const LONGEST_WAIT_MS = 30_000
+
+/** Where metrics are served: so many ports above METRICS_PORT. */
+const supervisorPort = 20
 
 const noop = () => {}
 
@@ -74,6 +78,7 @@ export class Supervisor {
   #apiUrl = ''
   #port: number
   #unlock: (() => void) | undefined
+  #unobserve: () => Promise<void> = async () => {}
   #starting: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
 
@@ -96,6 +101,7 @@ export class Supervisor {
     this.#unlock = await lockHome(this.#home)
     await endOrphans(this.#home)
     await requireFree(host, port)
+    await this.#observe()
     this.#step('the database')
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
@@ -116,6 +122,12 @@ export class Supervisor {
       chains: this.#chains(),
       stop: () => this.stop(),
     }
+  }
+
+  async #observe(): Promise<void> {
+    const {host, metricsPort: first} = this.#settings
+    const metricsPort = first === undefined ? undefined : first + supervisorPort
+    this.#unobserve = await observe({host, metricsPort, log: this.#log})
   }
 
   #step(what: string): void {
@@ -229,12 +241,20 @@ export class Supervisor {
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#ownerUrl, role),
         DATABASE_URL_FILE: '', // the owner's, if there is one
+        METRICS_PORT: this.#metricsPort(name),
         ...more(),
       }),
       logFile: this.#options.quiet ? this.#logFile(name) : undefined,
       log: this.#log,
       onChange: () => this.#record(),
     })
+  }
+
+  /** Each process has a port of its own, always the same; the API serves metrics on the port that it has. */
+  #metricsPort(name: string): string {
+    const {metricsPort, chains} = this.#settings
+    const at = ['custody', 'jobs', ...[...chains.keys()].map(indexerName)].indexOf(name)
+    return metricsPort === undefined || at < 0 ? '' : String(metricsPort + at)
   }
 
   #logFile(name: string): string {
@@ -332,6 +352,7 @@ export class Supervisor {
     const late = setTimeout(() => void this.kill(), STOP_TIMEOUT_MS)
     await Promise.all(this.#children.map(child => child.stop(CHILD_GRACE_MS)))
     await this.#watch?.end()
+    await this.#unobserve()
     const chains = this.#localChains.map(chain => chain.stop(KEEPER_GRACE_MS))
     await this.#starting
     await Promise.all([...chains, this.#postgres?.stop(KEEPER_GRACE_MS)])
@@ -341,6 +362,7 @@ export class Supervisor {
 
   /** Ends everything at once. What it kept is safe: Postgres and the local chains recover at the next start. */
   async kill(): Promise<void> {
+    void this.#unobserve()
     for (const child of this.#children) child.kill()
     for (const chain of this.#localChains) chain.kill()
     await this.#postgres?.kill()

@@ -1,0 +1,65 @@
+// What every process tells of itself: GET /metrics for Prometheus, and GET /livez for whoever wants to know that it lives, on
+// HOST:METRICS_PORT where that is set. Promises: nothing else is answered, and nothing that is served names a merchant, a user or an address;
+// a port that is taken is an error that says so; the server keeps no process from ending.
+import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
+import {collectDefaultMetrics, Registry} from 'prom-client'
+import {PermanentError} from './errors.ts'
+import type {Logger} from './log.ts'
+
+/** What this process counts. Who counts something makes it with registers: [registry]. */
+export const registry = new Registry()
+
+export interface ObserveOptions {
+  host: string
+  /** Absent: nothing listens. */
+  metricsPort?: number
+  log: Logger
+  /** The whole of /metrics; absent: what the registry holds. */
+  text?: () => Promise<string>
+}
+
+/** Begins to measure this process, and to serve what it measures and counts. Resolves to what ends the server. */
+export async function observe({host, metricsPort, log, text}: ObserveOptions): Promise<() => Promise<void>> {
+  if (!registry.getSingleMetric('process_start_time_seconds')) collectDefaultMetrics({register: registry})
+  if (metricsPort === undefined) return async () => {}
+  const server = createServer((request, response) => {
+    answer(request, response, text ?? (() => registry.metrics())).catch(error => {
+      log.error({error: String(error)}, 'the metrics could not be read')
+      response.writeHead(500).end()
+    })
+  })
+  server.on('connection', socket => socket.unref())
+  await listen(server, host, metricsPort)
+  server.unref()
+  log.info({host, port: metricsPort}, 'metrics are served')
+  return () => close(server)
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, text: () => Promise<string>): Promise<void> {
+  const path = request.url?.split('?')[0]
+  if (path !== '/metrics' && path !== '/livez') {
+    response.writeHead(404).end('there is nothing at this path\n')
+  } else if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.writeHead(405, {allow: 'GET, HEAD'}).end('this path takes GET\n')
+  } else if (path === '/livez') {
+    response.writeHead(200, {'content-type': 'application/json; charset=utf-8'}).end('{"alive":true}')
+  } else {
+    const body = await text()
+    response.writeHead(200, {'content-type': registry.contentType}).end(body)
+  }
+}
+
+async function listen(server: Server, host: string, port: number): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
+      reject(new PermanentError(`metrics cannot be served on ${host}:${port} (METRICS_PORT): ${why}; set another port`))
+    })
+    server.listen(port, host, resolve)
+  })
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections()
+  await new Promise(resolve => server.close(resolve))
+}
