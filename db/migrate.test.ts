@@ -7,9 +7,10 @@ import {pathToFileURL} from 'node:url'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {chains} from '../chains/registry.ts'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError, RetryableError} from '../service/errors.ts'
 import {assertBooks} from '../test/support/books.ts'
 import {createDatabase, urlOf} from '../test/support/database.ts'
+import {until} from '../test/support/until.ts'
 import {migrate, roleUrl} from './migrate.ts'
 import {schemaSnapshot} from './snapshot.ts'
 
@@ -105,6 +106,58 @@ test('a migration that fails leaves nothing behind, keeps those before it, and r
   writeFileSync(broken, 'create table app.half_done ()')
   expect(await migrate(url, folder)).toEqual({applied: ['999_broken.sql']})
   expect(await rows(made)).toEqual([{relname: 'fine'}, {relname: 'half_done'}])
+})
+
+const impatient = {lockTimeoutMs: 50, pauseMs: 10, attempts: 5}
+
+test('a migration that waits for a lock gives way to everybody else, and runs when the lock is free', async () => {
+  await migrate(url)
+  writeFileSync(new URL('999_column.sql', folder), 'alter table app.merchant add column later int')
+  const holder = await connect(url)
+  await holder.query('begin; select from app.merchant')
+  const migrated = migrate(url, folder, {lockTimeoutMs: 50, pauseMs: 10, attempts: 1000})
+  const waits = `select count(*)::int as n from pg_locks where relation = 'app.merchant'::regclass and not granted`
+  await until(async () => (await rows<{n: number}>(waits))[0]!.n > 0, {timeoutMs: 5000, what: 'the migration to wait'})
+  for (let n = 0; n < 20; n++) await client.query(`set statement_timeout = 2000; select from app.merchant`)
+  await holder.query('rollback')
+  await holder.end()
+  expect(await migrated).toEqual({applied: ['999_column.sql']})
+})
+
+test('a migration that never gets its lock says which transaction is in the way, and changes nothing', async () => {
+  await migrate(url)
+  writeFileSync(
+    new URL('999_column.sql', folder),
+    'create table app.half_done (); alter table app.merchant add column later int',
+  )
+  const holder = await connect(url)
+  await holder.query(`set application_name = 'a long report'; begin; select from app.merchant`)
+  const refused = migrate(url, folder, impatient)
+  await expect(refused).rejects.toBeInstanceOf(RetryableError)
+  await expect(refused).rejects.toThrow(
+    /^db\/migrations\/999_column.sql failed and changed nothing: others hold the locks that it needs; the oldest transaction is that of a long report \(pid \d+\)/,
+  )
+  await holder.end()
+  expect(await rows(`select relname from pg_class where relname = 'half_done'`)).toEqual([])
+  expect(await migrate(url, folder, impatient)).toEqual({applied: ['999_column.sql']})
+})
+
+test('the steps above the transaction run one by one, outside of it, and again if the file starts again', async () => {
+  const file = new URL('999_steps.sql', folder)
+  const steps = [
+    '-- Why.\ncreate table if not exists app.step (n int);\n\ninsert into app.step values (1);\n',
+    'drop index concurrently if exists app.step_n;\n\ncreate index concurrently step_n on app.step (n);\n',
+  ].join('\n')
+  writeFileSync(file, `${steps}\n-- Transaction\ninsert into app.step values (2);\n\nselect 1 / 0;`)
+  await expect(migrate(url, folder)).rejects.toThrow(
+    '999_steps.sql failed and will start from its top again: division by zero',
+  )
+  expect(await rows('select n from app.step')).toEqual([{n: 1}])
+
+  writeFileSync(file, `${steps}\n-- Transaction\ninsert into app.step values (2);\n\nselect 1;`)
+  expect((await migrate(url, folder)).applied).toEqual(['999_steps.sql'])
+  expect(await rows('select n from app.step')).toEqual([{n: 1}, {n: 1}, {n: 2}])
+  expect((await recorded()).at(-1)).toMatchObject({name: '999_steps.sql'})
 })
 
 test('chains and assets are those of the registry after every run, whatever stood in the tables', async () => {

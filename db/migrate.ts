@@ -1,20 +1,38 @@
-// Brings a database up to date. Promises: each file of db/migrations runs once, in order, in a transaction of its own, under an
-// advisory lock, and never changes afterwards (its checksum is kept); graphile-worker's schema, the registry of assets, the state
-// tables of each chain and the passwords of the roles are brought up to date with it. Running it again changes nothing.
+// Brings a database up to date, while the service works on it. Promises: each file of db/migrations runs once, in order, in a transaction
+// of its own, under an advisory lock, and never changes afterwards (its checksum is kept); a migration that has to wait for a lock gives
+// up at once, so that nobody queues behind it, and tries again for some minutes; graphile-worker's schema, the registry of assets, the
+// state tables of each chain and the passwords of the roles are brought up to date with it. Running it again changes nothing.
+//
+// What takes long on a big table, and must not keep anybody waiting, stands at the top of a file, above the line `-- Transaction`: steps
+// with blank lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top.
+// docs/operations/upgrade.md says what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {makeWorkerUtils} from 'graphile-worker'
 import pg from 'pg'
 import {chains} from '../chains/registry.ts'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError, RetryableError} from '../service/errors.ts'
 
 export const roles = ['sluice_indexer', 'sluice_api', 'sluice_jobs', 'sluice_custody', 'sluice_analyst'] as const
 export type Role = (typeof roles)[number]
 
 const ownMigrations = new URL('migrations/', import.meta.url)
+const stepsEnd = /^-- Transaction$/m
+
+/** How a migration waits for locks. While it waits, whoever wants the same table waits behind it. */
+export interface Patience {
+  /** Shorter than the server's deadlock_timeout (1 s): in a deadlock it is always the migration that gives way. */
+  lockTimeoutMs: number
+  pauseMs: number
+  attempts: number
+}
+const patience: Patience = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
 
 interface Migration {
   name: string
+  /** What runs before the transaction, one by one. */
+  steps: string[]
   sql: string
   checksum: string
 }
@@ -22,8 +40,10 @@ interface Migration {
 function readMigrations(folder: URL): Migration[] {
   const names = readdirSync(folder).filter(name => name.endsWith('.sql'))
   return names.sort().map(name => {
-    const sql = readFileSync(new URL(name, folder), 'utf8')
-    return {name, sql, checksum: createHash('sha256').update(sql).digest('hex')}
+    const text = readFileSync(new URL(name, folder), 'utf8')
+    const [sql = '', steps = ''] = text.split(stepsEnd).reverse()
+    const checksum = createHash('sha256').update(text).digest('hex')
+    return {name, steps: steps.split(/\n{2,}/).filter(step => step.trim()), sql, checksum}
   })
 }
 
@@ -46,14 +66,21 @@ function rolePassword(ownerUrl: string, role: Role): string {
 
 /**
  * Migrates the database that an owner's URL names, from a folder of migrations that is Sluice's own unless told. Resolves to the names of
- * those that ran now. Throws PermanentError if a migration that already ran was edited since.
+ * those that ran now. Throws PermanentError if a migration that already ran was edited since, RetryableError if others held the locks that
+ * one needs for longer than its patience.
  */
-export async function migrate(ownerUrl: string, folder = ownMigrations): Promise<{applied: string[]}> {
+export async function migrate(
+  ownerUrl: string,
+  folder = ownMigrations,
+  wait: Patience = patience,
+): Promise<{applied: string[]}> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
   try {
     await client.query(`select pg_advisory_lock(hashtextextended('sluice.migrate', 0))`)
-    const applied = await applyMigrations(client, readMigrations(folder))
+    await client.query(`set lock_timeout = ${wait.lockTimeoutMs}`)
+    const applied = await applyMigrations(client, readMigrations(folder), wait)
+    await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)
     await migrateJobs(client, ownerUrl)
     await syncRegistry(client)
@@ -63,7 +90,7 @@ export async function migrate(ownerUrl: string, folder = ownMigrations): Promise
   }
 }
 
-async function applyMigrations(client: pg.Client, migrations: Migration[]): Promise<string[]> {
+async function applyMigrations(client: pg.Client, migrations: Migration[], wait: Patience): Promise<string[]> {
   await client.query(`create table if not exists public.sluice_migration (
     name text primary key, checksum text not null, applied_at timestamptz not null default clock_timestamp())`)
   const done = await client.query<{name: string; checksum: string}>(
@@ -71,20 +98,64 @@ async function applyMigrations(client: pg.Client, migrations: Migration[]): Prom
   )
   const checksums = new Map(done.rows.map(row => [row.name, row.checksum]))
   const applied: string[] = []
-  for (const {name, sql, checksum} of migrations) {
+  for (const migration of migrations) {
+    const {name, checksum} = migration
     const known = checksums.get(name)
     if (known === checksum) continue
     if (known)
       throw new PermanentError(`db/migrations/${name} was changed after it ran here; add a new migration instead`)
-    await inTransaction(client, async () => {
-      await client.query(sql)
-      await client.query('insert into public.sluice_migration (name, checksum) values ($1, $2)', [name, checksum])
-    }).catch(cause => {
-      throw new Error(`db/migrations/${name} failed and changed nothing: ${cause.message}`, {cause})
-    })
+    await apply(client, migration, wait)
     applied.push(name)
   }
   return applied
+}
+
+async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration, wait: Patience): Promise<void> {
+  const transaction = async () => {
+    await client.query(sql)
+    await client.query('insert into public.sluice_migration (name, checksum) values ($1, $2)', [name, checksum])
+  }
+  const works: (() => Promise<unknown>)[] = steps.map(step => () => client.query(step))
+  const outcome = steps.length ? 'will start from its top again' : 'changed nothing'
+  for (const work of [...works, () => inTransaction(client, transaction)]) {
+    await patiently(work, wait).catch(async cause => {
+      const message = `db/migrations/${name} failed and ${outcome}: `
+      if (!isInTheWay(cause)) throw new Error(message + cause.message, {cause})
+      throw new RetryableError(`${message}others hold the locks that it needs; ${await oldestTransaction(client)}`, {
+        cause,
+      })
+    })
+  }
+}
+
+/** Does the work again while others hold the locks that it needs, until the attempts are used up. */
+async function patiently<T>(work: () => Promise<T>, {attempts, pauseMs}: Patience): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isInTheWay(error) || attempt >= attempts) throw error
+      await sleep(pauseMs)
+    }
+  }
+}
+
+/** lock_not_available, deadlock_detected. */
+function isInTheWay(error: unknown): boolean {
+  return ['55P03', '40P01'].includes((error as pg.DatabaseError).code ?? '')
+}
+
+async function oldestTransaction(client: pg.Client): Promise<string> {
+  const {rows} = await client.query<{text: string}>(
+    `select format('%s (pid %s), open for %s s', coalesce(nullif(application_name, ''), 'a nameless program'), pid,
+       extract(epoch from now() - xact_start)::int) as text
+     from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+     order by xact_start limit 1`,
+  )
+  const [oldest] = rows
+  return oldest
+    ? `the oldest transaction is that of ${oldest.text}: wait for its end, or end it with select pg_terminate_backend(pid), and start again`
+    : 'start again'
 }
 
 // Roles belong to the whole server: two databases migrated at once may collide on the same catalog row, hence the retry.
