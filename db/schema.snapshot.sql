@@ -3,6 +3,41 @@
 -- Views for data analysts: stable names, exact decimal amounts, times in UTC.
 create schema analytics;
 
+-- How many of the addresses that merchants asked for were ever paid, for each merchant and chain. As of the moment that analytics.freshness names.
+create materialized view analytics.address_utilisation as
+ SELECT app.public_id('mer'::text, w.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    w.chain,
+    count(*) AS addresses,
+    count(h.address) AS used_addresses,
+    round(count(h.address)::numeric / count(*)::numeric, 4) AS used_share,
+    count(*) FILTER (WHERE h.is_holding) AS holding_addresses,
+    count(r.address) AS recent_addresses
+   FROM app.address w
+     JOIN app.merchant m ON m.id = w.merchant_id
+     LEFT JOIN ( SELECT holding.chain,
+            holding.address,
+            bool_or(holding.amount > 0::numeric) AS is_holding
+           FROM app.holding
+          GROUP BY holding.chain, holding.address) h ON h.chain = w.chain AND h.address = w.address
+     LEFT JOIN ( SELECT DISTINCT deposit.chain,
+            deposit.address
+           FROM app.deposit
+          WHERE deposit.credited AND deposit.status = 'final'::text AND deposit.created_at > (now() - '30 days'::interval)) r ON r.chain = w.chain AND r.address = w.address
+  WHERE w.is_provisioned AND w.user_id IS NOT NULL
+  GROUP BY w.merchant_id, m.name, m.prefix, w.chain;
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   addresses bigint: Addresses that were handed out for this chain, one for each user.
+--   used_addresses bigint: How many of them ever received a deposit that became final.
+--   used_share numeric: used_addresses / addresses, rounded to four digits.
+--   holding_addresses bigint: How many of them hold something now that no sweep has taken.
+--   recent_addresses bigint: How many of them received a final deposit in the last 30 days.
+CREATE UNIQUE INDEX address_utilisation_key ON analytics.address_utilisation USING btree (merchant_id, chain);
+
 -- What each merchant could be paid out now, for each chain and token: the final deposits that no payout has collected. Exact at every moment; pairs without any are left out.
 create view analytics.balances with (security_barrier=true) as
  SELECT app.public_id('mer'::text, b.merchant_id) AS merchant_id,
@@ -62,24 +97,114 @@ create view analytics.chain_lag with (security_barrier=true) as
 --   is_halted boolean: True while the chain stands still until an operator decides about a reorganisation below the final block; null if it was never followed.
 --   halted_at timestamp with time zone: Since when it stands still; null if it does not.
 
--- Deposits of each UTC day by merchant, chain and token. Reorged deposits do not count; days without deposits have no row.
-create view analytics.daily_volume with (security_barrier=true) as
- SELECT (d.created_at AT TIME ZONE 'UTC'::text)::date AS day,
-    app.public_id('mer'::text, m.id) AS merchant_id,
+-- End users by the month of their first deposit, and how many of them paid again how many months later. Final deposits alone; months without any have no row. As of the moment that analytics.freshness names.
+create materialized view analytics.customer_cohorts as
+ WITH active AS (
+         SELECT d.merchant_id,
+            d.user_id,
+            date_trunc('month'::text, (d.created_at AT TIME ZONE 'UTC'::text))::date AS month,
+            count(*) AS deposits
+           FROM app.deposit d
+          WHERE d.credited AND d.status = 'final'::text
+          GROUP BY d.merchant_id, d.user_id, (date_trunc('month'::text, (d.created_at AT TIME ZONE 'UTC'::text))::date)
+        ), counted AS (
+         SELECT a.merchant_id,
+            a.first_month,
+            a.month,
+            count(*) AS users,
+            sum(a.deposits)::bigint AS deposits
+           FROM ( SELECT active.merchant_id,
+                    active.user_id,
+                    active.month,
+                    active.deposits,
+                    min(active.month) OVER (PARTITION BY active.user_id) AS first_month
+                   FROM active) a
+          GROUP BY a.merchant_id, a.first_month, a.month
+        )
+ SELECT app.public_id('mer'::text, c.merchant_id) AS merchant_id,
     m.name AS merchant_name,
     m.prefix AS merchant_prefix,
-    d.chain,
-    d.token,
-    count(*) AS deposit_count,
-    analytics.coins(sum(d.amount), a.decimals) AS amount,
-    sum(d.amount) AS amount_base_units,
-    count(*) FILTER (WHERE d.status = 'final'::text) AS final_count,
-    analytics.coins(COALESCE(sum(d.amount) FILTER (WHERE d.status = 'final'::text), 0::numeric), a.decimals) AS final_amount
-   FROM app.deposit d
-     JOIN app.merchant m ON m.id = d.merchant_id
-     JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
-  WHERE d.credited AND d.status <> 'reorged'::text
-  GROUP BY ((d.created_at AT TIME ZONE 'UTC'::text)::date), m.id, d.chain, d.token, a.decimals;
+    c.first_month AS cohort_month,
+    ((EXTRACT(year FROM c.month) - EXTRACT(year FROM c.first_month)) * 12::numeric + EXTRACT(month FROM c.month) - EXTRACT(month FROM c.first_month))::integer AS months_later,
+    first_value(c.users) OVER (PARTITION BY c.merchant_id, c.first_month ORDER BY c.month) AS cohort_users,
+    c.users AS active_users,
+    c.deposits AS deposit_count
+   FROM counted c
+     JOIN app.merchant m ON m.id = c.merchant_id;
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   cohort_month date: First day of the UTC month in which the users' first final deposit was seen.
+--   months_later integer: How many calendar months after that month the row is about; 0 is the month itself.
+--   cohort_users bigint: Number of users whose first deposit was in cohort_month.
+--   active_users bigint: How many of them had a deposit in the month that the row is about.
+--   deposit_count bigint: Number of deposits of those.
+CREATE UNIQUE INDEX customer_cohorts_key ON analytics.customer_cohorts USING btree (merchant_id, cohort_month, months_later);
+
+-- The ledger summed up by UTC day, kind, account, chain, token and merchant. As of the moment that analytics.freshness names.
+create materialized view analytics.daily_ledger as
+ SELECT e.day,
+    e.kind,
+    e.account,
+    e.chain,
+    e.token,
+    app.public_id('mer'::text, e.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    analytics.coins(e.amount, a.decimals) AS amount,
+    e.amount AS amount_base_units,
+    e.entry_count
+   FROM ( SELECT (ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date AS day,
+            ledger_entry.kind,
+            ledger_entry.account,
+            ledger_entry.chain,
+            ledger_entry.token,
+            ledger_entry.merchant_id,
+            sum(ledger_entry.amount) AS amount,
+            count(*) AS entry_count
+           FROM app.ledger_entry
+          GROUP BY ((ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date), ledger_entry.kind, ledger_entry.account, ledger_entry.chain, ledger_entry.token, ledger_entry.merchant_id) e
+     LEFT JOIN app.merchant m ON m.id = e.merchant_id
+     LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
+--   day date: The day, in UTC, on which the entries were posted.
+--   kind text: What moved, as in analytics.ledger.
+--   account text: Account, as in analytics.ledger.
+--   chain text: Chain code.
+--   token text: Token code.
+--   merchant_id text: Id of the merchant; null for the operator's own and for unattributed value.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   amount numeric: Sum of the entries in whole coins, exact: debits positive, credits negative.
+--   amount_base_units numeric: The same sum as an integer in the smallest unit of the token.
+--   entry_count bigint: Number of entries.
+CREATE UNIQUE INDEX daily_ledger_key ON analytics.daily_ledger USING btree (day, kind, account, chain, token, merchant_id);
+
+-- Deposits of each UTC day by merchant, chain and token. Reorged deposits do not count; days without deposits have no row. As of the moment that analytics.freshness names.
+create materialized view analytics.daily_volume as
+ SELECT v.day,
+    app.public_id('mer'::text, v.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    v.chain,
+    v.token,
+    v.deposit_count,
+    analytics.coins(v.amount, a.decimals) AS amount,
+    v.amount AS amount_base_units,
+    v.final_count,
+    analytics.coins(v.final_amount, a.decimals) AS final_amount
+   FROM ( SELECT (d.created_at AT TIME ZONE 'UTC'::text)::date AS day,
+            d.merchant_id,
+            d.chain,
+            d.token,
+            count(*) AS deposit_count,
+            sum(d.amount) AS amount,
+            count(*) FILTER (WHERE d.status = 'final'::text) AS final_count,
+            COALESCE(sum(d.amount) FILTER (WHERE d.status = 'final'::text), 0::numeric) AS final_amount
+           FROM app.deposit d
+          WHERE d.credited AND d.status <> 'reorged'::text
+          GROUP BY ((d.created_at AT TIME ZONE 'UTC'::text)::date), d.merchant_id, d.chain, d.token) v
+     JOIN app.merchant m ON m.id = v.merchant_id
+     JOIN app.asset a ON a.chain = v.chain AND a.token = v.token;
 --   day date: The day, in UTC, on which Sluice first saw the deposits (created_at). A deposit never moves to another day.
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
@@ -91,6 +216,39 @@ create view analytics.daily_volume with (security_barrier=true) as
 --   amount_base_units numeric: The same sum as an integer in the smallest unit of the token.
 --   final_count bigint: How many of them are final.
 --   final_amount numeric: The sum of those, in whole coins; the rest is still pending.
+CREATE UNIQUE INDEX daily_volume_key ON analytics.daily_volume USING btree (day, merchant_id, chain, token);
+
+-- How webhooks went, for each endpoint and UTC day, as far back as deliveries are kept. As of the moment that analytics.freshness names.
+create materialized view analytics.delivery_health as
+ SELECT (d.created_at AT TIME ZONE 'UTC'::text)::date AS day,
+    app.public_id('mer'::text, w.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    app.public_id('whe'::text, w.id) AS endpoint_id,
+    count(*) AS delivery_count,
+    count(*) FILTER (WHERE d.status = 'delivered'::text) AS delivered_count,
+    count(*) FILTER (WHERE d.status = 'delivered'::text AND d.attempts = 1) AS first_try_count,
+    count(*) FILTER (WHERE d.status = 'failed'::text) AS failed_count,
+    count(*) FILTER (WHERE d.status = 'pending'::text) AS pending_count,
+    round(percentile_disc(0.5::double precision) WITHIN GROUP (ORDER BY (EXTRACT(epoch FROM d.finished_at - d.created_at))) FILTER (WHERE d.status = 'delivered'::text), 3) AS seconds_p50,
+    round(percentile_disc(0.95::double precision) WITHIN GROUP (ORDER BY (EXTRACT(epoch FROM d.finished_at - d.created_at))) FILTER (WHERE d.status = 'delivered'::text), 3) AS seconds_p95
+   FROM app.delivery d
+     JOIN app.webhook_endpoint w ON w.id = d.endpoint_id
+     JOIN app.merchant m ON m.id = w.merchant_id
+  GROUP BY ((d.created_at AT TIME ZONE 'UTC'::text)::date), w.merchant_id, m.name, m.prefix, w.id;
+--   day date: The day, in UTC, of the events.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   endpoint_id text: Id of the endpoint, as in the API. Its URL is not for analysts.
+--   delivery_count bigint: Number of deliveries: events that this endpoint is told of.
+--   delivered_count bigint: How many of them were accepted.
+--   first_try_count bigint: How many of those at the first attempt; one that was asked for again counts from there.
+--   failed_count bigint: How many were given up.
+--   pending_count bigint: How many are still being tried.
+--   seconds_p50 numeric: The median of the seconds from an event to its delivery; null if none was delivered.
+--   seconds_p95 numeric: 95 of 100 were delivered within so many seconds.
+CREATE UNIQUE INDEX delivery_health_key ON analytics.delivery_health USING btree (day, endpoint_id);
 
 -- One row for each deposit that counts, or will count, for a merchant. What arrived on a chain or in a token that was not asked for is in analytics.unattributed.
 create view analytics.deposits with (security_barrier=true) as
@@ -115,7 +273,9 @@ create view analytics.deposits with (security_barrier=true) as
     d.created_at,
     d.finalised_at,
     round(EXTRACT(epoch FROM d.finalised_at - t.block_time), 3) AS seconds_to_final,
-    app.public_id('pay'::text, d.settlement_id) AS settlement_id
+    app.public_id('pay'::text, d.settlement_id) AS settlement_id,
+    d.id AS deposit_uuid,
+    d.settlement_id AS settlement_uuid
    FROM app.deposit d
      JOIN app.merchant m ON m.id = d.merchant_id
      JOIN app."user" u ON u.id = d.user_id
@@ -144,6 +304,79 @@ create view analytics.deposits with (security_barrier=true) as
 --   finalised_at timestamp with time zone: When it became final; null if it is not.
 --   seconds_to_final numeric: Seconds from block_time to finalised_at; null where one of them is.
 --   settlement_id text: Id of the payout that collected it, as in the API; null until then.
+--   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
+--   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
+
+-- Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Over analytics.daily_ledger, and as fresh.
+create view analytics.earnings with (security_barrier=true) as
+ SELECT day,
+    merchant_id,
+    merchant_name,
+    merchant_prefix,
+    chain,
+    token,
+    trim_scale(- COALESCE(sum(amount) FILTER (WHERE account = 'fees'::text), 0::numeric)) AS fees_earned,
+    trim_scale(COALESCE(sum(amount) FILTER (WHERE account = 'network'::text), 0::numeric)) AS network_costs
+   FROM analytics.daily_ledger l
+  WHERE account = ANY (ARRAY['fees'::text, 'network'::text])
+  GROUP BY day, merchant_id, merchant_name, merchant_prefix, chain, token;
+--   day date: The day, in UTC, on which the payout was completed, or the transaction was final.
+--   merchant_id text: Id of the merchant; null for the operator's own withdrawals.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code. Fees are earned in the token of the payout; network fees are paid in the native coin, so they stand in its row.
+--   fees_earned numeric: Service fees of completed payouts, in whole coins, exact.
+--   network_costs numeric: Network fees of payments, sweeps and withdrawals, in whole coins, exact. The operator bears them.
+
+-- One row for each event that a merchant was, or is being, told of. Never changed, never deleted.
+create view analytics.events with (security_barrier=true) as
+ SELECT app.public_id('evt'::text, e.id) AS event_id,
+    e.sequence,
+    e.type,
+    app.public_id('mer'::text, e.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    app.public_id(
+        CASE split_part(e.type, '.'::text, 1)
+            WHEN 'deposit'::text THEN 'dep'::text
+            WHEN 'payout'::text THEN 'pay'::text
+            WHEN 'webhook'::text THEN 'whe'::text
+            ELSE 'obj'::text
+        END, e.subject_id) AS subject_id,
+    e.version,
+    e.created_at,
+    e.payload,
+    e.subject_id AS subject_uuid
+   FROM app.event e
+     JOIN app.merchant m ON m.id = e.merchant_id;
+--   event_id text: Id of the event, as in webhooks and the API.
+--   sequence bigint: Its number: who reads forward by it misses none. Gaps are allowed; null for a moment after it happened.
+--   type text: Type, such as deposit.confirmed.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   subject_id text: Id of what changed, as in the API: a deposit, a payout, or the webhook endpoint that was tested.
+--   version integer: Which change of it: 1 for the first.
+--   created_at timestamp with time zone: When it happened.
+--   payload json: What the merchant is told, but for the sequence. Amounts in it are strings.
+--   subject_uuid uuid: subject_id as a UUID, to search by: subject_uuid = analytics.id('dep_...').
+
+-- How old the materialised views are. Every other view is computed as it is read.
+create view analytics.freshness with (security_barrier=true) as
+ SELECT view_name,
+    refreshed_at,
+    round(EXTRACT(epoch FROM now() - refreshed_at), 3) AS age_seconds,
+    took_seconds,
+    due_at,
+    failed_at
+   FROM app.analytics_refresh;
+--   view_name text: Name of the view.
+--   refreshed_at timestamp with time zone: The moment whose state it shows; null before it was computed for the first time.
+--   age_seconds numeric: Seconds since then.
+--   took_seconds double precision: How long it took to compute.
+--   due_at timestamp with time zone: When it will be computed again: a view takes at most a fiftieth of the time.
+--   failed_at timestamp with time zone: When computing it failed; null if it succeeded the last time. The log of the database says why.
 
 -- Every movement of money, in double entry: the entries of one posting add up to zero for each token.
 create view analytics.ledger with (security_barrier=true) as
@@ -179,33 +412,35 @@ create view analytics.ledger with (security_barrier=true) as
 --   amount_base_units numeric: The same amount as an integer in the smallest unit of the token.
 --   created_at timestamp with time zone: When it was posted.
 
--- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from the ledger.
+-- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Over analytics.daily_ledger, and as fresh; what is owed this very moment is in analytics.balances.
 create view analytics.merchant_totals with (security_barrier=true) as
- SELECT app.public_id('mer'::text, e.merchant_id) AS merchant_id,
+ SELECT e.merchant_id,
     m.name AS merchant_name,
     m.prefix AS merchant_prefix,
     e.chain,
     e.token,
-    analytics.coins(e.received, a.decimals) AS received,
-    analytics.coins(e.fees_earned, a.decimals) AS fees_earned,
-    analytics.coins(e.paid_out, a.decimals) AS paid_out,
-    analytics.coins(e.under_way + e.balance, a.decimals) AS owed,
-    analytics.coins(e.under_way, a.decimals) AS under_way,
-    analytics.coins(e.network_costs, a.decimals) AS network_costs
-   FROM ( SELECT ledger_entry.merchant_id,
-            ledger_entry.chain,
-            ledger_entry.token,
-            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'merchant'::text AND (ledger_entry.kind = ANY (ARRAY['deposit'::text, 'reorg'::text]))), 0::numeric) AS received,
-            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'fees'::text), 0::numeric) AS fees_earned,
-            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'treasury'::text AND ledger_entry.kind = 'payout'::text), 0::numeric) AS paid_out,
-            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'payout'::text), 0::numeric) AS under_way,
-            - COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'merchant'::text), 0::numeric) AS balance,
-            COALESCE(sum(ledger_entry.amount) FILTER (WHERE ledger_entry.account = 'network'::text), 0::numeric) AS network_costs
-           FROM app.ledger_entry
-          WHERE ledger_entry.merchant_id IS NOT NULL
-          GROUP BY ledger_entry.merchant_id, ledger_entry.chain, ledger_entry.token) e
-     JOIN app.merchant m ON m.id = e.merchant_id
-     JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
+    trim_scale(e.received) AS received,
+    trim_scale(e.fees_earned) AS fees_earned,
+    trim_scale(e.paid_out) AS paid_out,
+    trim_scale(e.under_way + e.balance) AS owed,
+    trim_scale(e.under_way) AS under_way,
+    trim_scale(e.network_costs) AS network_costs
+   FROM ( SELECT daily_ledger.merchant_id,
+            daily_ledger.chain,
+            daily_ledger.token,
+            - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'merchant'::text AND (daily_ledger.kind <> ALL (ARRAY['claim'::text, 'release'::text]))), 0::numeric) AS received,
+            - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'fees'::text), 0::numeric) AS fees_earned,
+            - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'treasury'::text AND daily_ledger.kind = 'payout'::text), 0::numeric) AS paid_out,
+            - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'payout'::text), 0::numeric) AS under_way,
+            - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'merchant'::text), 0::numeric) AS balance,
+            COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'network'::text), 0::numeric) AS network_costs
+           FROM analytics.daily_ledger
+          WHERE daily_ledger.merchant_id IS NOT NULL
+          GROUP BY daily_ledger.merchant_id, daily_ledger.chain, daily_ledger.token) e
+     JOIN ( SELECT app.public_id('mer'::text, merchant.id) AS merchant_id,
+            merchant.name,
+            merchant.prefix
+           FROM app.merchant) m ON m.merchant_id = e.merchant_id;
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
@@ -217,6 +452,59 @@ create view analytics.merchant_totals with (security_barrier=true) as
 --   owed numeric: The balance and the gross of payouts under way; below zero for a debt.
 --   under_way numeric: The part of owed that payouts have claimed.
 --   network_costs numeric: Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they stand in the row of that coin alone; the operator bears them.
+
+-- One row for each payout: the service fee that it earned, and the network fees that it cost.
+create view analytics.payout_costs with (security_barrier=true) as
+ SELECT app.public_id('pay'::text, p.id) AS payout_id,
+    app.public_id('mer'::text, p.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    p.chain,
+    p.token,
+    p.status,
+    p.created_at,
+    p.finished_at,
+    analytics.coins(p.gross, a.decimals) AS gross,
+    p.fee_bps,
+    analytics.coins(
+        CASE p.status
+            WHEN 'completed'::text THEN p.fee
+            ELSE 0::numeric
+        END, a.decimals) AS fee_earned,
+    n.token AS network_fee_token,
+    analytics.coins(s.payment, n.decimals) AS payment_fee,
+    analytics.coins(s.sweeps, n.decimals) AS sweep_fees,
+    analytics.coins(s.payment + s.sweeps, n.decimals) AS network_fees,
+    s.sweep_count,
+    p.id AS payout_uuid
+   FROM app.payout p
+     JOIN app.merchant m ON m.id = p.merchant_id
+     JOIN app.asset a ON a.chain = p.chain AND a.token = p.token
+     JOIN app.chain k ON k.chain = p.chain
+     JOIN app.asset n ON n.chain = p.chain AND n.token = k.native_token
+     CROSS JOIN LATERAL ( SELECT COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'payout'::text), 0::numeric) AS payment,
+            COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'sweep'::text), 0::numeric) AS sweeps,
+            count(*) FILTER (WHERE s_1.kind = 'sweep'::text) AS sweep_count
+           FROM app.spend s_1
+          WHERE s_1.payout_id = p.id) s;
+--   payout_id text: Id of the payout, as in the API.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code: what gross and fee_earned are counted in.
+--   status text: As in analytics.payouts.
+--   created_at timestamp with time zone: When the merchant requested it.
+--   finished_at timestamp with time zone: When it was completed or failed; null while it is under way.
+--   gross numeric: The balance that it collected, in whole coins, exact.
+--   fee_bps integer: The merchant's fee rate when it was requested, in basis points.
+--   fee_earned numeric: The service fee, in whole coins; 0 unless the payout is completed.
+--   network_fee_token text: The native coin of the chain, in which network fees are counted.
+--   payment_fee numeric: Network fee of the final transaction of its payment, whatever became of it, in whole native coins; 0 until it is final.
+--   sweep_fees numeric: Network fees of the final sweeps that were made for it, in whole native coins.
+--   network_fees numeric: The sum of the two. The operator bears it.
+--   sweep_count bigint: Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this one nothing.
+--   payout_uuid uuid: payout_id as a UUID, to search by: payout_uuid = analytics.id('pay_...').
 
 -- One row for each payout, whatever became of it.
 create view analytics.payouts with (security_barrier=true) as
@@ -277,6 +565,24 @@ create view analytics.payouts with (security_barrier=true) as
 --   finished_at timestamp with time zone: When it was completed or failed; null while it is under way.
 --   seconds_to_finish numeric: Seconds from created_at to finished_at.
 
+-- One row for each time that blocks left a chain and others took their place.
+create view analytics.reorganisations with (security_barrier=true) as
+ SELECT chain,
+    happened_at,
+    depth,
+    first_height,
+    old_head_hash,
+    new_head_hash,
+    deposits_reorged
+   FROM chain.reorganisation;
+--   chain text: Chain code.
+--   happened_at timestamp with time zone: When Sluice followed it.
+--   depth integer: How many blocks left the chain.
+--   first_height integer: Height of the lowest of them; null where that was not noted.
+--   old_head_hash text: Hash of the newest block before; null where that is not known.
+--   new_head_hash text: Hash of the newest block afterwards; null where that is not known.
+--   deposits_reorged integer: How many deposits were in no block afterwards. Those that another block holds now are not counted; null where that was not noted.
+
 -- One row for each sweep of a user's address to the treasury.
 create view analytics.sweeps with (security_barrier=true) as
  SELECT s.id AS sweep_id,
@@ -319,8 +625,8 @@ create view analytics.sweeps with (security_barrier=true) as
 --   created_at timestamp with time zone: When it was begun.
 --   final_at timestamp with time zone: When it was final; null while it is under way.
 
--- How long deposits took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged.
-create view analytics.time_to_finality with (security_barrier=true) as
+-- How long deposits took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged. As of the moment that analytics.freshness names.
+create materialized view analytics.time_to_finality as
  SELECT (d.finalised_at AT TIME ZONE 'UTC'::text)::date AS day,
     d.chain,
     count(*) AS deposit_count,
@@ -340,6 +646,7 @@ create view analytics.time_to_finality with (security_barrier=true) as
 --   seconds_p50 numeric: The median: half of the deposits took at most this long, in seconds.
 --   seconds_p95 numeric: 95 of 100 deposits took at most this long, in seconds.
 --   seconds_max numeric: The longest time, in seconds. High after a standstill: what the indexer lagged is part of it.
+CREATE UNIQUE INDEX time_to_finality_key ON analytics.time_to_finality USING btree (day, chain);
 
 -- What the treasury of each chain holds now, and whose it is.
 create view analytics.treasury with (security_barrier=true) as
@@ -373,7 +680,7 @@ create view analytics.treasury with (security_barrier=true) as
 --   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
 --   advanced numeric: What was paid to merchants before their addresses were swept.
 
--- Value that reached an address of ours and counts for nobody: a token that is not supported, or a chain that the merchant did not ask an address for. Never part of a balance.
+-- Value that reached an address of ours and counts for nobody: a token that is not supported, or a chain that the merchant did not ask an address for. Never part of a balance. What an operator credits leaves this view and is in analytics.deposits.
 create view analytics.unattributed with (security_barrier=true) as
  SELECT app.public_id('dep'::text, d.id) AS deposit_id,
     app.public_id('mer'::text, d.merchant_id) AS merchant_id,
@@ -397,12 +704,19 @@ create view analytics.unattributed with (security_barrier=true) as
     d.output_index,
     d.block_height,
     d.created_at,
-    d.finalised_at
+    d.finalised_at,
+    o.decision,
+    o.decided_at,
+    o.destination AS returned_to,
+    s.txid AS return_txid,
+    s.final_at AS returned_at
    FROM app.deposit d
      JOIN app.merchant m ON m.id = d.merchant_id
      JOIN app."user" u ON u.id = d.user_id
      LEFT JOIN app.address w ON w.chain = d.chain AND w.address = d.address AND (w.match_key = d.address OR w.match_key = lower(d.address))
      LEFT JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
+     LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
+     LEFT JOIN app.spend s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text
   WHERE NOT d.credited;
 --   deposit_id text: Id of the row; the API does not know it.
 --   merchant_id text: Id of the merchant whose user's address it is.
@@ -423,6 +737,11 @@ create view analytics.unattributed with (security_barrier=true) as
 --   block_height integer: Height of the block that holds it, or last held it.
 --   created_at timestamp with time zone: When Sluice first saw it.
 --   finalised_at timestamp with time zone: When it became final; null if it is not.
+--   decision text: return: an operator decided to send it back; null while nothing is decided.
+--   decided_at timestamp with time zone: When that was decided.
+--   returned_to text: Address that it is sent to.
+--   return_txid text: The final transaction that sent it; null until then.
+--   returned_at timestamp with time zone: When that was final; null until then.
 
 -- An amount in base units as the exact number of whole coins of a token with so many decimals; null if they are not known.
 CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals integer)
@@ -430,6 +749,13 @@ CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals i
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN trim_scale((amount_base_units * (('1e-'::text || (decimals)::text))::numeric));
+
+-- The UUID in an id of the API, such as dep_0123...; null if it is none. A view is searched by it at once, and by the id as text only by reading all rows.
+CREATE OR REPLACE FUNCTION analytics.id(public_id text)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (public_id ~ '^[a-z]{3}_[0-9a-f]{32}$'::text) THEN ("right"(public_id, 32))::uuid ELSE NULL::uuid END;
 
 -- Merchants, users, deposits, balances, events and webhooks: what follows from the chains, and what merchants asked for.
 create schema app;
@@ -467,6 +793,17 @@ create table app.adjustment (
 );
 CREATE INDEX adjustment_deposit ON app.adjustment USING btree (deposit_id);
 CREATE INDEX adjustment_unsettled ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
+
+-- The materialised views of analytics: what moment each shows, and when it is computed anew.
+create table app.analytics_refresh (
+  view_name text not null, -- Name of the view.
+  refreshed_at timestamp with time zone, -- It shows what was committed at this moment; null before the first time.
+  took_seconds double precision, -- How long it took to compute.
+  due_at timestamp with time zone not null default '-infinity'::timestamp with time zone, -- When it is computed again: the longer it takes, the later.
+  failed_at timestamp with time zone, -- When computing it failed; null if it succeeded the last time.
+  error text, -- Why it failed.
+  constraint analytics_refresh_pkey PRIMARY KEY (view_name)
+);
 
 -- API keys. The secret itself is shown once and never stored.
 create table app.api_key (
@@ -639,6 +976,7 @@ create table app.deposit (
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL)))
 );
 CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE credited;
+CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE credited;
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
@@ -664,6 +1002,7 @@ create table app.event (
   constraint event_pkey PRIMARY KEY (id),
   constraint event_subject_id_version_key UNIQUE (subject_id, version)
 );
+CREATE INDEX event_created ON app.event USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence DESC) WHERE (sequence IS NOT NULL);
 CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE (sequence IS NOT NULL);
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
@@ -724,6 +1063,7 @@ create table app.ledger_entry (
   constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'network_fee'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
+CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE INDEX ledger_entry_network_fee ON app.ledger_entry USING btree (chain, created_at) INCLUDE (amount) WHERE ((account = 'treasury'::text) AND (kind = 'network_fee'::text));
 CREATE INDEX ledger_entry_reference ON app.ledger_entry USING btree (reference);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON app.ledger_entry FOR EACH ROW EXECUTE FUNCTION app.refuse_entry_change();
@@ -2878,6 +3218,37 @@ begin
   return redelivered;
 end $function$;
 
+-- Computes the materialised view of analytics that is due first anew, and returns its name; null if none is due, or somebody else is at it. Each takes at most a share of the time.
+CREATE OR REPLACE FUNCTION app.refresh_analytics(at_least interval DEFAULT '00:01:00'::interval, share double precision DEFAULT 0.02)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  of_view text;
+  began timestamptz;
+  problem text;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('app.refresh_analytics', 0)) then return null; end if;
+  select view_name into of_view from app.analytics_refresh where due_at <= clock_timestamp() order by due_at, view_name limit 1;
+  if of_view is null then return null; end if;
+  began := clock_timestamp();
+  begin
+    execute format('refresh materialized view %s analytics.%I',
+      case when (select relispopulated from pg_class where oid = to_regclass(format('analytics.%I', of_view))) then 'concurrently' else '' end, of_view);
+  exception when others then
+    problem := sqlerrm;
+  end;
+  update app.analytics_refresh r set
+    refreshed_at = case when problem is null then began else r.refreshed_at end,
+    took_seconds = case when problem is null then extract(epoch from clock_timestamp() - began) else r.took_seconds end,
+    due_at = clock_timestamp() + greatest(at_least, (clock_timestamp() - began) / share),
+    failed_at = case when problem is not null then clock_timestamp() end, error = problem
+  where r.view_name = of_view;
+  return of_view;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3759,6 +4130,20 @@ CREATE INDEX inclusion_block ON chain.inclusion USING btree (chain, block_height
 CREATE INDEX inclusion_nonce ON chain.inclusion USING btree (chain, sender, nonce);
 CREATE TRIGGER note_insert AFTER INSERT ON chain.inclusion REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION chain.note_inclusions();
 
+-- Each time that blocks left a chain. Kept for ever.
+create table chain.reorganisation (
+  id bigint not null generated always as identity, -- Order of insertion.
+  chain text not null, -- Chain code.
+  happened_at timestamp with time zone not null, -- When the indexer followed it.
+  depth integer not null, -- How many blocks left the chain.
+  first_height integer, -- Height of the lowest of them; null for one from before this was noted.
+  old_head_hash text, -- Hash of the block that was the head before; null if it is not known.
+  new_head_hash text, -- Hash of the block that was the head afterwards; null if it is not known.
+  deposits_reorged integer, -- How many credited deposits were in those blocks and in no block afterwards; null if it is not known.
+  constraint reorganisation_pkey PRIMARY KEY (id),
+  constraint reorganisation_depth_check CHECK ((depth > 0))
+);
+
 -- Transfers that a running transaction inserted, changed or deleted. Empty between transactions.
 create unlogged table chain.touched (
   txn xid8 not null, -- The transaction.
@@ -4003,6 +4388,17 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height integer, hashes text[])
+ RETURNS uuid[]
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  select coalesce(array_agg(d.id), '{}') from app.deposit d
+  where d.chain = of_chain and d.status = 'pending' and d.block_height >= from_height and d.block_hash = any(hashes) and d.credited
+$function$;
+
 -- Records which tracer numbers the internal calls of a chain, and refuses another one afterwards.
 CREATE OR REPLACE FUNCTION chain.pin_tracer(of_chain text, tracer text)
  RETURNS void
@@ -4109,6 +4505,9 @@ declare
   at chain.cursor;
   head chain.block;
   reorg_depth int;
+  lowest int;
+  gone_hashes text[];
+  in_doubt uuid[];
 begin
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
@@ -4118,18 +4517,26 @@ begin
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
         using errcode = 'P0003';
     end if;
+    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
+    select count(*), min(g.height), array_agg(g.hash) into reorg_depth, lowest, gone_hashes from gone g
+    where g.height > at.final_height and not exists (
+      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
+    );
+    if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
     perform chain.settle_transfers(new.chain);
     perform chain.promote(new.chain, at.final_height);
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
     update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
     where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
-    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
-    select count(*) into reorg_depth from gone g
-    where g.height > at.final_height and not exists (
-      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
-    );
     if reorg_depth > 0 then
-      update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain;
+      with noted as (
+        update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain
+        returning c.last_reorg_at
+      )
+      insert into chain.reorganisation (chain, happened_at, depth, first_height, old_head_hash, new_head_hash, deposits_reorged)
+      select new.chain, noted.last_reorg_at, reorg_depth, lowest, case when at.head_hash = any(gone_hashes) then at.head_hash end, head.hash,
+        (select count(*) from app.deposit d where d.id = any(in_doubt) and d.status = 'reorged')
+      from noted;
     end if;
   end if;
   delete from chain.touched_chain where txn = new.txn and chain = new.chain;
@@ -4754,14 +5161,24 @@ alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
 alter role sluice_analyst connection limit 20;
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
+grant execute on function analytics.id(text) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
+grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
+grant select on analytics.customer_cohorts to sluice_analyst;
+grant select on analytics.daily_ledger to sluice_analyst;
 grant select on analytics.daily_volume to sluice_analyst;
+grant select on analytics.delivery_health to sluice_analyst;
 grant select on analytics.deposits to sluice_analyst;
+grant select on analytics.earnings to sluice_analyst;
+grant select on analytics.events to sluice_analyst;
+grant select on analytics.freshness to sluice_analyst;
 grant select on analytics.ledger to sluice_analyst;
 grant select on analytics.merchant_totals to sluice_analyst;
+grant select on analytics.payout_costs to sluice_analyst;
 grant select on analytics.payouts to sluice_analyst;
+grant select on analytics.reorganisations to sluice_analyst;
 grant select on analytics.sweeps to sluice_analyst;
 grant select on analytics.time_to_finality to sluice_analyst;
 grant select on analytics.treasury to sluice_analyst;
@@ -4895,6 +5312,7 @@ grant execute on function app.public_id(text,uuid) to sluice_jobs;
 grant execute on function app.record_attempts(uuid,uuid[],integer[],integer[],integer[],integer[],text[],bigint[]) to sluice_jobs;
 grant execute on function app.record_broadcast(text,text,text,integer) to sluice_jobs;
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
+grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.stamp_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
 grant execute on function app.store_attempt(uuid,integer,text,text,text,numeric,numeric,numeric,bigint) to sluice_jobs;

@@ -13,6 +13,7 @@ import type {Context} from './payouts/context.ts'
 import {closeContext, openContext} from './payouts/open-context.ts'
 import {sendTransactions} from './payouts/send-transactions.ts'
 import {stampDeposits} from './payouts/stamp-deposits.ts'
+import {type AnalyticsRefresh, analyticsRefresh} from './refresh-analytics.ts'
 import {startTick} from './tick.ts'
 import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
 import {type Dispatcher, startDispatcher} from './webhooks/dispatcher.ts'
@@ -55,12 +56,13 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   const payouts = openContext(settings, pool, log)
   const runner = await startRunner({pool, sequencer, liveness, payouts, log})
   runner.promise.catch(error => onLost(`graphile-worker ended: ${error}`))
-  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, log})
+  const analytics = analyticsRefresh(databaseUrl)
+  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, log})
   return {
     stop: async () => {
       // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
       const cut = setTimeout(closeContext, stopGraceMs, payouts)
-      await Promise.all([runner.stop(), dispatcher.stop(), stopTick()])
+      await Promise.all([runner.stop(), dispatcher.stop(), stopTick(), analytics.stop()])
       clearTimeout(cut)
       await closeContext(payouts)
       await liveness.release()
@@ -75,10 +77,17 @@ interface Parts {
   dispatcher: Dispatcher
   liveness: Liveness
   payouts: Context
+  analytics: AnalyticsRefresh
   log: Logger
 }
 
-function startRunner({pool, sequencer, liveness, payouts, log}: Omit<Parts, 'dispatcher'>): Promise<Runner> {
+function startRunner({
+  pool,
+  sequencer,
+  liveness,
+  payouts,
+  log,
+}: Omit<Parts, 'dispatcher' | 'analytics'>): Promise<Runner> {
   const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
   return run({
     pgPool: pool,
@@ -98,7 +107,8 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Omit<Parts, 'dis
   })
 }
 
-async function startParts({pool, sequencer, dispatcher, liveness, payouts, log}: Parts): Promise<() => Promise<void>> {
+async function startParts(parts: Parts): Promise<() => Promise<void>> {
+  const {pool, sequencer, dispatcher, liveness, payouts, analytics, log} = parts
   const utils = await makeWorkerUtils({pgPool: pool, logger: new GraphileLogger(() => () => {})})
   const second = 1000
   const minute = 60 * second
@@ -111,6 +121,7 @@ async function startParts({pool, sequencer, dispatcher, liveness, payouts, log}:
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
+      {name: 'refresh analytics', intervalMs: minute / 2, run: analytics.run},
       {name: 'delete failed jobs', intervalMs: minute, run: () => utils.cleanup({tasks: ['DELETE_PERMAFAILED_JOBS']})},
     ],
     log,

@@ -1,4 +1,5 @@
--- The data of the examples in docs/database.md: two merchants, four users, two days on two chains, a payout that was paid and one that waits.
+-- The data of the examples in docs/database.md: two merchants, one of them with a webhook, four users, two days on two chains, a payout that
+-- was paid and one that waits.
 -- Written as the indexers, the API and the worker write it, so that settling makes the deposits and finishes the payout; only the times are
 -- set afterwards, because those are taken from the clock.
 -- For an empty, migrated database; run by its owner.
@@ -15,6 +16,10 @@ insert into app.user (id, merchant_id, external_ref) values
   ('019c0000-0000-7000-8000-0000000000a2', '019c0000-0000-7000-8000-00000000000a', 'bob'),
   ('019c0000-0000-7000-8000-0000000000b1', '019c0000-0000-7000-8000-00000000000b', 'carol'),
   ('019c0000-0000-7000-8000-0000000000b2', '019c0000-0000-7000-8000-00000000000b', 'dave');
+
+insert into app.webhook_endpoint (id, merchant_id, url, event_types, secret) values
+  ('019c0000-0000-7000-8000-0000000000c1', '019c0000-0000-7000-8000-00000000000b', 'https://nord.example/hook',
+   '{deposit.pending,deposit.confirmed,deposit.reorged,payout.completed}', 'whsec_example');
 
 create temporary view person as
 select u.id, u.merchant_id, u.external_ref, p.address
@@ -138,4 +143,26 @@ update app.deposit set created_at = '2026-07-01 12:00:13Z' where status = 'reorg
 update app.payout set created_at = '2026-07-01 10:30:11Z', finished_at = '2026-07-01 10:43:39Z' where chain = 'ETH';
 update app.payout set created_at = '2026-07-01 11:15:00Z', waiting_since = '2026-07-01 11:15:01Z' where chain = 'POLYGON';
 update app.spend set created_at = '2026-07-01 10:30:13Z', final_at = '2026-07-01 10:43:39Z';
+update chain.reorganisation set happened_at = '2026-07-01 12:00:25Z';
+
+-- Events and entries of the ledger are of the moment of what they are about.
+update app.event e set created_at = case e.type
+    when 'deposit.pending' then d.created_at when 'deposit.confirmed' then d.finalised_at else timestamptz '2026-07-01 12:00:25Z' end
+from app.deposit d where d.id = e.subject_id;
+update app.event e set created_at = p.finished_at from app.payout p where p.id = e.subject_id;
+alter table app.ledger_entry disable trigger append_only;
+update app.ledger_entry e set created_at = coalesce(
+  (select max(d.finalised_at) from app.deposit d where 'promotion:' || d.chain || ':' || d.promotion = e.reference),
+  (select case e.kind when 'claim' then p.created_at else p.finished_at end from app.payout p where p.id::text = e.reference),
+  (select s.final_at from app.spend s where s.id::text = e.reference));
+alter table app.ledger_entry enable trigger append_only;
+
+-- Nordwind's receiver took each event at the first attempt, but for the payout's, which it took at the third, and the last one.
+update app.delivery v set status = case when d.status = 'pending' then 'failed' else 'delivered' end, attempts = case e.type when 'payout.completed' then 3 else 1 end,
+  next_attempt_at = null, created_at = e.created_at,
+  finished_at = e.created_at + case e.type when 'payout.completed' then interval '41 seconds' else interval '120 milliseconds' end
+from app.event e left join app.deposit d on d.id = e.subject_id where e.id = v.event_id;
 commit;
+
+-- As the jobs worker does.
+do $$ begin while app.refresh_analytics() is not null loop end loop; end $$;
