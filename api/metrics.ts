@@ -6,15 +6,24 @@ import {type Database, statement} from './database.ts'
 
 const readMetrics = statement('read_metrics', 'select metric, labels, value from app.metrics()')
 
-const gauges: Record<string, [help: string, ...labels: string[]]> = {
+/** What the database knows; a name that ends in _total is of a counter. */
+const known: Record<string, [help: string, ...labels: string[]]> = {
   sluice_chain_head_height: ['Height of the newest indexed block.', 'chain'],
   sluice_chain_final_height: ['Everything at or below this height is final.', 'chain'],
   sluice_chain_head_age_seconds: ['Age of the newest indexed block by its own timestamp.', 'chain'],
+  sluice_chain_head_moved_age_seconds: ['Time since a block was indexed.', 'chain'],
+  sluice_chain_final_moved_age_seconds: ['Time since the final height moved.', 'chain'],
+  sluice_chain_last_reorg_depth_blocks: ['Blocks that left the chain in the last reorganisation.', 'chain'],
+  sluice_chain_last_reorg_age_seconds: ['Time since the last reorganisation.', 'chain'],
   sluice_chain_halted: ['1 while the chain stands still for an operator.', 'chain'],
   sluice_deposits_pending: ['Deposits that are seen and not final.', 'chain'],
-  sluice_incidents_open: ['Incidents that wait for an operator.', 'chain'],
-  sluice_oldest_due_job_age_seconds: ['For how long the job that is due longest has been waiting.'],
+  sluice_unattributed_deposits: ['Final value that arrived for nobody, and that no operator decided about.', 'chain'],
+  sluice_incidents_open: ['Incidents that wait for an operator; chain none: of no single one.', 'chain'],
+  sluice_oldest_due_job_age_seconds: ['For how long the job that is due longest has been waiting.', 'task'],
+  sluice_events_unsequenced: ['Events that have no number yet, and are not delivered before.'],
   sluice_webhook_deliveries_pending: ['Deliveries that have neither succeeded nor failed.'],
+  sluice_webhook_deliveries_failed: ['Deliveries that were given up, of those that are kept.'],
+  sluice_webhook_endpoints_disabled: ['Endpoints that are sent nothing, by why.', 'reason'],
   sluice_webhook_endpoints_failing: ['Endpoints whose last attempt failed.'],
   sluice_payouts_open: ['Payouts under way.', 'chain', 'status'],
   sluice_payouts_failed_total: ['Payouts that failed.', 'chain'],
@@ -32,6 +41,16 @@ const gauges: Record<string, [help: string, ...labels: string[]]> = {
     'chain',
     'token',
   ],
+  sluice_treasury_gas_left_seconds: [
+    "For how long the operator's own native coins last, at the network fees of the last 7 days.",
+    'chain',
+  ],
+  sluice_address_pool_free: ['Addresses that wait for a user.', 'family'],
+  sluice_audit_age_seconds: ['Time since an audit ended.'],
+  sluice_audit_incomplete: ['1 if the last audit could not check everything.'],
+  sluice_audit_findings: ['What the last audit found wrong.', 'check'],
+  sluice_database_size_bytes: ['Size of the database on its disk.'],
+  sluice_delivery_partitions_ahead_seconds: ['For how long deliveries have partitions to go to.'],
 }
 
 export class Metrics {
@@ -54,11 +73,22 @@ export class Metrics {
     help: '1 if the database answered this scrape.',
     registers: [this.#registry],
   })
-  readonly #gauges = new Map(
-    Object.entries(gauges).map(([name, [help, ...labelNames]]) => [
-      name,
-      new Gauge({name, help, labelNames, registers: [this.#registry]}),
-    ]),
+  readonly #connections = new Gauge({
+    name: 'sluice_api_database_connections',
+    help: 'Connections of this process to the database.',
+    labelNames: ['state'],
+    registers: [this.#registry],
+  })
+  readonly #waiting = new Gauge({
+    name: 'sluice_api_database_waiting',
+    help: 'Statements that wait for a connection.',
+    registers: [this.#registry],
+  })
+  readonly #known = new Map(
+    Object.entries(known).map(([name, [help, ...labelNames]]) => {
+      const Kind = name.endsWith('_total') ? Counter : Gauge
+      return [name, new Kind({name, help, labelNames, registers: [this.#registry]})]
+    }),
   )
   /** The children of each (method, route, status), so that a request does not look its labels up. */
   readonly #served = new Map<string, {count(): void; observe(seconds: number): void}>()
@@ -81,14 +111,27 @@ export class Metrics {
 
   /** Everything, in the text format of Prometheus. Without a database, what this process knows by itself. */
   async text(db: Database): Promise<string> {
-    for (const gauge of this.#gauges.values()) gauge.reset()
+    const {inUse, idle, waiting} = db.usage
+    this.#connections.set({state: 'in_use'}, inUse)
+    this.#connections.set({state: 'idle'}, idle)
+    this.#waiting.set(waiting)
     try {
       const rows = await db.rows<[metric: string, labels: Record<string, string>, value: number]>(readMetrics)
-      for (const [metric, labels, value] of rows) this.#gauges.get(metric)?.set(labels, value)
+      this.#forget()
+      for (const [metric, labels, value] of rows) this.#known.get(metric)?.inc(labels, value)
       this.#databaseUp.set(1)
     } catch {
+      this.#forget()
       this.#databaseUp.set(0)
     }
     return (await this.#registry.metrics()) + (await process_.metrics())
+  }
+
+  /** What is not known is not there: a 0 would be taken for a number. */
+  #forget(): void {
+    for (const metric of this.#known.values()) {
+      metric.reset()
+      metric.remove({}) // where there are no labels, it would be 0 now
+    }
   }
 }

@@ -97,8 +97,14 @@ test('without a database: alive, not ready, 503 unavailable with Retry-After, an
     const refused = await client.get('/v1/balances')
     expect([refused.status, refused.body.error, refused.headers.get('retry-after')]).toEqual([503, 'unavailable', '1'])
     const seen = await metrics(blind.url)
+    const ours = [...seen.keys()].filter(key => key.startsWith('sluice_'))
+    expect(ours.sort()).toEqual([
+      'sluice_api_database_connections{state="idle"}',
+      'sluice_api_database_connections{state="in_use"}',
+      'sluice_api_database_waiting',
+      'sluice_database_up',
+    ])
     expect(seen.get('sluice_database_up')).toBe(0)
-    expect([...seen.keys()].filter(key => key.startsWith('sluice_chain'))).toEqual([])
   } finally {
     await blind.close()
   }
@@ -162,7 +168,10 @@ test('/metrics counts requests by method, route and status, and tells what the d
   expect(seen.get('sluice_treasury_operator_funds{chain="ETH",token="ETH"}')).toBe(2.5)
   expect(seen.get('sluice_webhook_deliveries_pending')).toBe(1)
   expect(seen.get('sluice_webhook_endpoints_failing')).toBe(0)
-  expect(seen.get('sluice_oldest_due_job_age_seconds')).toBeGreaterThan(0)
+  expect(seen.get('sluice_oldest_due_job_age_seconds{task="deliver_webhooks"}')).toBeGreaterThan(0)
+  expect(seen.get('sluice_events_unsequenced')).toBeGreaterThan(0)
+  expect(seen.get('sluice_webhook_deliveries_failed')).toBe(0)
+  expect(seen.get('sluice_database_size_bytes')).toBeGreaterThan(1e6)
   await db.rows(`select chain.halt('ETH', '{}')`)
   const halted = await metrics()
   expect([halted.get('sluice_chain_halted{chain="ETH"}'), halted.get('sluice_incidents_open{chain="ETH"}')]).toEqual([

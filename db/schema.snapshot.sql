@@ -981,6 +981,7 @@ CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHE
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status, seq DESC) WHERE (credited AND (status <> 'final'::text));
+CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (user_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
@@ -2307,6 +2308,38 @@ AS $function$
   where s.id = of_spend and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $function$;
 
+CREATE OR REPLACE FUNCTION app.chain_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return query
+    select m.metric, json_build_object('chain', c.chain), m.value from chain.cursor c cross join lateral (values
+      ('sluice_chain_head_height', c.head_height::double precision),
+      ('sluice_chain_final_height', c.final_height::double precision),
+      ('sluice_chain_head_age_seconds', extract(epoch from clock_timestamp() - c.head_time)),
+      ('sluice_chain_head_moved_age_seconds', extract(epoch from clock_timestamp() - c.head_moved_at)),
+      ('sluice_chain_final_moved_age_seconds', extract(epoch from clock_timestamp() - c.final_moved_at)),
+      ('sluice_chain_last_reorg_depth_blocks', c.last_reorg_depth::double precision),
+      ('sluice_chain_last_reorg_age_seconds', extract(epoch from clock_timestamp() - c.last_reorg_at)),
+      ('sluice_chain_halted', (c.halted_at is not null)::int::double precision)) m (metric, value)
+    where m.value is not null
+    union all
+    select 'sluice_deposits_pending', json_build_object('chain', c.chain), n.count from chain.cursor c
+    cross join lateral (select count(*) from app.deposit d where d.chain = c.chain and d.status = 'pending') n
+    union all
+    select 'sluice_unattributed_deposits', json_build_object('chain', c.chain), n.count from chain.cursor c
+    cross join lateral (select count(*) from app.deposit d
+      where d.chain = c.chain and d.status = 'final' and not d.credited and d.user_id is not null
+        and not exists (select from app.unattributed_decision u where u.deposit_id = d.id)) n
+    union all
+    select 'sluice_incidents_open', json_build_object('chain', coalesce(c.chain, 'none')), count(i.id)
+    from (select chain from chain.cursor union all select null) c
+    left join app.incident i on i.chain is not distinct from c.chain and i.resolved_at is null group by c.chain;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.check_payout_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2514,6 +2547,19 @@ begin
   update app.webhook_endpoint w set deleted_at = clock_timestamp() where w.id = own.id;
   perform app.give_up_deliveries(own.id);
 end $function$;
+
+-- Until when deliveries have a partition to go to; null while they are not partitioned.
+CREATE OR REPLACE FUNCTION app.delivery_partitions_end()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select to_timestamp(max(('x' || left(replace(bound.upper, '-', ''), 12))::bit(48)::bigint) / 1000.0)
+  from pg_inherits i join pg_class c on c.oid = i.inhrelid
+  cross join substring(pg_get_expr(c.relpartbound, c.oid) from $re$ TO \('([0-9a-f-]{36})'\)$re$) bound (upper)
+  where i.inhparent = 'app.delivery'::regclass
+$function$;
 
 CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[])
  RETURNS void
@@ -2828,23 +2874,9 @@ CREATE OR REPLACE FUNCTION app.metrics()
 AS $function$
 begin
   return query
-    select m.metric, json_build_object('chain', c.chain), m.value from chain.cursor c cross join lateral (values
-      ('sluice_chain_head_height', c.head_height::double precision),
-      ('sluice_chain_final_height', c.final_height::double precision),
-      ('sluice_chain_head_age_seconds', extract(epoch from clock_timestamp() - c.head_time)),
-      ('sluice_chain_halted', (c.halted_at is not null)::int::double precision)) m (metric, value)
+    select * from app.chain_metrics()
     union all
-    select 'sluice_deposits_pending', json_build_object('chain', c.chain), count(d.id) from chain.cursor c
-    left join app.deposit d on d.chain = c.chain and d.status = 'pending' group by c.chain
-    union all
-    select 'sluice_incidents_open', json_build_object('chain', c.chain), count(i.id) from chain.cursor c
-    left join app.incident i on i.chain = c.chain and i.resolved_at is null group by c.chain
-    union all
-    select 'sluice_oldest_due_job_age_seconds', '{}', app.oldest_due_job_age_seconds()
-    union all
-    select 'sluice_webhook_deliveries_pending', '{}', count(*) from app.delivery d where d.status = 'pending'
-    union all
-    select 'sluice_webhook_endpoints_failing', '{}', count(*) from app.webhook_endpoint w where w.failing_since is not null and w.deleted_at is null
+    select * from app.upkeep_metrics()
     union all
     select * from app.payout_metrics();
 end $function$;
@@ -2864,16 +2896,19 @@ CREATE OR REPLACE FUNCTION app.new_webhook_secret()
  SET search_path TO 'pg_catalog'
 RETURN ('whsec_'::text || encode(SUBSTRING(sha256((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) FROM 1 FOR 24), 'base64'::text));
 
--- For how long the job that is due longest has been waiting; 0 if none is.
-CREATE OR REPLACE FUNCTION app.oldest_due_job_age_seconds()
- RETURNS double precision
+-- For how long the job of each task that is due longest has been waiting; 0 where none is due.
+CREATE OR REPLACE FUNCTION app.oldest_due_jobs()
+ RETURNS TABLE(task text, age_seconds double precision)
  LANGUAGE plpgsql
- SECURITY DEFINER
+ STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  return (select coalesce(extract(epoch from clock_timestamp() - min(run_at)), 0) from graphile_worker._private_jobs
-    where is_available and locked_at is null and run_at <= clock_timestamp());
+  return query
+    select t.identifier, coalesce(extract(epoch from clock_timestamp() - min(j.run_at)), 0)::double precision
+    from graphile_worker._private_tasks t left join graphile_worker._private_jobs j
+      on j.task_id = t.id and j.is_available and j.locked_at is null and j.run_at <= clock_timestamp()
+    group by t.identifier;
 end $function$;
 
 -- The operator's own money in the treasury, in base units, that is not promised to anything; below zero after unforeseen losses.
@@ -3978,6 +4013,48 @@ begin
     perform app.give_up_deliveries(own.id);
   end if;
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.upkeep_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select 'sluice_oldest_due_job_age_seconds', json_build_object('task', j.task), j.age_seconds from app.oldest_due_jobs() j
+  union all
+  select 'sluice_events_unsequenced', '{}', count(*) from app.event e where e.sequence is null
+  union all
+  select 'sluice_webhook_deliveries_pending', '{}', count(*) from app.delivery d where d.status = 'pending'
+  union all
+  select 'sluice_webhook_deliveries_failed', '{}', count(*) from app.delivery d where d.status = 'failed'
+  union all
+  select 'sluice_webhook_endpoints_failing', '{}', count(*) from app.webhook_endpoint w where w.failing_since is not null and w.deleted_at is null
+  union all
+  select 'sluice_webhook_endpoints_disabled', json_build_object('reason', r.reason), count(w.id)
+  from unnest(array['merchant', 'gone', 'failing']) r (reason)
+  left join app.webhook_endpoint w on w.disabled_reason = r.reason and w.disabled_at is not null and w.deleted_at is null group by r.reason
+  union all
+  select 'sluice_address_pool_free', json_build_object('family', f.family), n.count from (select distinct family from app.chain) f
+  cross join lateral (select count(*) from custody.address a
+    where a.family = f.family and a.purpose = 'deposit' and a.taken_at is null and a.retired_at is null) n
+  union all
+  select 'sluice_treasury_gas_left_seconds', json_build_object('chain', c.chain), d.days * 86400 from app.chain c
+  cross join app.gas_left_days(c.chain) d (days) where d.days is not null
+  union all
+  select 'sluice_audit_age_seconds', '{}', extract(epoch from clock_timestamp() - max(r.finished_at)) from app.audit_run r
+  having max(r.finished_at) is not null
+  union all
+  select 'sluice_audit_incomplete', '{}', (r.error is not null)::int from app.audit_run r
+  where r.id = (select max(l.id) from app.audit_run l where l.finished_at is not null)
+  union all
+  select 'sluice_audit_findings', json_build_object('check', f.name), f.count from app.audit_finding f
+  where f.run_id = (select max(l.id) from app.audit_run l where l.finished_at is not null)
+  union all
+  select 'sluice_database_size_bytes', '{}', pg_database_size(current_database())
+  union all
+  select 'sluice_delivery_partitions_ahead_seconds', '{}', extract(epoch from e.ends_at - clock_timestamp())
+  from app.delivery_partitions_end() e (ends_at) where e.ends_at is not null
+$function$;
 
 -- Whether transactions of a chain spend outputs (Bitcoin) rather than balances of accounts.
 CREATE OR REPLACE FUNCTION app.uses_outputs(of_chain text)

@@ -1,0 +1,162 @@
+// What app.metrics says of a database, as the API asks for it.
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeTreasury, topUp} from '../test/support/payouts.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+
+let db: TestDatabase
+let api: pg.Client
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = new pg.Client({connectionString: db.url('sluice_api')})
+  await api.connect()
+})
+afterAll(async () => {
+  await api.end()
+  await db.drop()
+})
+
+async function metrics(): Promise<Map<string, number>> {
+  const {rows} = await api.query<{metric: string; labels: object; value: number}>('select * from app.metrics()')
+  const entries = rows.map(
+    ({metric, labels, value}) => [[metric, ...Object.values(labels)].join(' '), Number(value)] as const,
+  )
+  expect(new Map(entries).size).toBe(rows.length)
+  return new Map(entries)
+}
+
+test('a database in which nothing happened has no audit, no reorganisation and no age of either, and nothing to do', async () => {
+  const seen = await metrics()
+  for (const name of ['sluice_audit_age_seconds', 'sluice_audit_incomplete', 'sluice_treasury_gas_left_seconds ETH'])
+    expect(seen.has(name), name).toBe(false)
+  for (const name of [
+    'incidents_open none',
+    'webhook_deliveries_failed',
+    'address_pool_free evm',
+    'events_unsequenced',
+  ])
+    expect(seen.get(`sluice_${name}`), name).toBe(0)
+})
+
+test('a reorganisation leaves its depth and its age; value for nobody is counted until an operator decides', async () => {
+  const user = await makeUser(db, await makeMerchant(db, []), [])
+  const eth = await ChainWriter.open(db, 'ETH')
+  const stray = {txid: '0xA', amount: 5n, recipient: user.address}
+  await eth.write({add: [[], [stray], []]})
+  expect((await metrics()).get('sluice_unattributed_deposits ETH')).toBe(0) // it is not final
+  await eth.write({drop: 2, add: [[stray], [], []]})
+  await eth.finalize(eth.head.height)
+  await topUp(eth, await makeTreasury(db), 'ETH', 7n) // belongs to the operator
+  await eth.close()
+  const seen = await metrics()
+  expect(seen.get('sluice_chain_last_reorg_depth_blocks ETH')).toBe(2)
+  for (const name of ['last_reorg', 'head_moved', 'final_moved'])
+    expect(seen.get(`sluice_chain_${name}_age_seconds ETH`), name).toBeLessThan(60)
+  expect(seen.get('sluice_unattributed_deposits ETH')).toBe(1)
+  await db.rows(
+    `insert into app.unattributed_decision (deposit_id, decision, amount, destination) select id, 'return', 5, '0xB' from app.deposit where txid = '0xA'`,
+  )
+  expect((await metrics()).get('sluice_unattributed_deposits ETH')).toBe(0)
+})
+
+test('the findings are those of the last audit that ended; an incident of no chain is counted by itself', async () => {
+  await db.rows(`
+    with run as (
+      insert into app.audit_run (started_at, finished_at, error) values
+        (now() - interval '2 days', now() - interval '2 days', null), (now() - interval '1 hour', now() - interval '1 hour', 'no node of ETH'), (now(), null, null)
+      returning id, finished_at
+    )
+    insert into app.audit_finding (run_id, name, claim, count)
+    select id, 'balances', 'they add up', case when finished_at > now() - interval '1 day' then 3 else 0 end from run`)
+  await db.rows(
+    `insert into app.incident (chain, kind, subject, details) values (null, 'audit', 'audit:balances', '{}')`,
+  )
+  const seen = await metrics()
+  expect(seen.get('sluice_audit_age_seconds')).toBeCloseTo(3600, -2)
+  expect(seen.get('sluice_audit_incomplete')).toBe(1)
+  expect(seen.get('sluice_audit_findings balances')).toBe(3)
+  expect([seen.get('sluice_incidents_open none'), seen.get('sluice_incidents_open ETH')]).toEqual([1, 0])
+})
+
+test('endpoints that are sent nothing are counted by why, jobs by their task, addresses by their family', async () => {
+  const merchantId = await makeMerchant(db)
+  await db.rows(
+    `insert into app.webhook_endpoint (merchant_id, url, secret, event_types, disabled_at, disabled_reason)
+     values ($1, 'https://a.example', 's', '{}', now(), 'gone'), ($1, 'https://b.example', 's', '{}', null, null)`,
+    [merchantId],
+  )
+  await db.rows(`select app.enqueue('stamp_deposits')`)
+  await db.rows(`insert into custody.address (address, family, derivation_index) values ('bcrt1qx', 'bitcoin', 0)`)
+  const seen = await metrics()
+  expect(seen.get('sluice_webhook_endpoints_disabled gone')).toBe(1)
+  expect(seen.get('sluice_webhook_endpoints_disabled failing')).toBe(0)
+  expect(seen.get('sluice_oldest_due_job_age_seconds stamp_deposits')).toBeGreaterThan(0)
+  expect([seen.get('sluice_address_pool_free bitcoin'), seen.get('sluice_address_pool_free evm')]).toEqual([1, 0])
+})
+
+test('network fees tell for how long the treasury can pay them, in seconds', async () => {
+  await db.rows(
+    `insert into app.ledger_entry (account, kind, chain, token, amount, posting, reference) values ('treasury', 'network_fee', 'ETH', 'ETH', -1, 1, 'x'),
+       ('network', 'network_fee', 'ETH', 'ETH', 1, 1, 'x')`,
+  )
+  const [row] = await db.rows<{days: number}>(`select app.gas_left_days('ETH') as days`)
+  expect((await metrics()).get('sluice_treasury_gas_left_seconds ETH')).toBe(row!.days * 86_400)
+})
+
+test('partitions of deliveries reach as far as the last of them', async () => {
+  const at = (text: string) =>
+    `${Date.parse(text)
+      .toString(16)
+      .padStart(12, '0')
+      .replace(/(.{8})/, '$1-')}-0000-0000-000000000000`
+  const client = await db.pool.connect()
+  await client.query(
+    'begin; alter table app.delivery rename to delivery_before; create table app.delivery (id uuid) partition by range (id)',
+  )
+  for (const [name, from, to] of [
+    ['a', '2031-01-06', '2031-01-13'],
+    ['b', '2031-01-13', '2031-01-20'],
+  ] as const)
+    await client.query(
+      `create table app.delivery_${name} partition of app.delivery for values from ('${at(from)}') to ('${at(to)}')`,
+    )
+  const {rows} = await client.query('select app.delivery_partitions_end() as ends')
+  await client.query('rollback')
+  client.release()
+  expect(rows[0].ends).toEqual(new Date('2031-01-20'))
+})
+
+test('no table that grows with deposits is read as a whole', async () => {
+  const own = await testDatabase()
+  const client = new pg.Client({connectionString: own.url('sluice_api')})
+  try {
+    await own.rows(`
+      begin; set local session_replication_role = replica;
+      select chain.anchor('ETH', 'test', 0, '0x0', now());
+      insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
+        select uuidv7(), uuidv7(), 'ETH', 'ETH', 1, '0x0', '0x1', n, 0, n, '0x2', 'final', true, 2 from generate_series(1, 10000) n;
+      insert into app.deposit (chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
+        select 'ETH', 'ETH', 1, '0x0', '0x1', n, 1, n, '0x2', 'final', false, 2 from generate_series(1, 10000) n;
+      insert into app.event (id, merchant_id, type, subject_id, version, payload, sequence, created_at)
+        select uuidv7(), uuidv7(), 'deposit.confirmed', uuidv7(), 1, '{}', n, now() from generate_series(1, 10000) n;
+      insert into app.delivery (event_id, endpoint_id, status, next_attempt_at, finished_at)
+        select uuidv7(), uuidv7(), 'delivered', null, now() from generate_series(1, 10000) n;
+      insert into app.ledger_entry (account, kind, chain, token, amount, posting, reference)
+        select 'address', 'deposit', 'ETH', 'ETH', 1, 1, 'x' from generate_series(1, 10000) n;
+      insert into custody.address (address, family, derivation_index, taken_at) select n, 'evm', n, now() from generate_series(1, 10000) n;
+      commit`)
+    await own.rows('vacuum analyze app.deposit, app.event, app.delivery, app.ledger_entry, custody.address')
+    await client.connect()
+    await client.query('begin; select * from app.metrics()')
+    const {rows} = await client.query(
+      'select relname from pg_stat_xact_user_tables where seq_tup_read + idx_tup_fetch > 1000',
+    )
+    expect(rows).toEqual([])
+  } finally {
+    await client.end()
+    await own.drop()
+  }
+})
