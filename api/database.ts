@@ -54,6 +54,12 @@ export class Database {
     return this.#run(query, []) as Promise<Row[]>
   }
 
+  /** Connections, and statements that wait for one. */
+  get usage(): {inUse: number; idle: number; waiting: number} {
+    const {totalCount, idleCount, waitingCount} = this.#pool
+    return {inUse: totalCount - idleCount, idle: idleCount, waiting: waitingCount}
+  }
+
   close(): Promise<void> {
     clearInterval(this.#watch)
     return this.#pool.end()

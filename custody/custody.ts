@@ -11,6 +11,7 @@ import {signEvm} from './evm.ts'
 import type {CheckResult, Intent, Refused, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
 import type {Family, KeyStore} from './keys.ts'
+import {refusals, signatures} from './metrics.ts'
 import {checkPayout, type Outcome, type Own, type PolicyContext, Refusal} from './policy.ts'
 
 type Add = (draft: Draft) => Promise<void>
@@ -54,11 +55,17 @@ export class Custody {
 
   async sign(intents: Intent[]): Promise<SignResult[]> {
     return await this.inTurn(async () => {
-      const results = await this.#journal.write(async add => {
+      const signed: Draft[] = []
+      const results = await this.#journal.write(async enter => {
+        const add: Add = async draft => {
+          await enter(draft)
+          signed.push(draft)
+        }
         const results: SignResult[] = []
         for (const intent of intents) results.push(await this.#orRefuse(intent, () => this.#signOne(intent, add)))
         return results
       })
+      for (const {stream: chain, kind} of signed) signatures.inc({chain, kind})
       step('custody: before answer')
       return results
     })
@@ -89,6 +96,7 @@ export class Custody {
         text: 'insert into custody.refusal (code, message, request) values ($1, $2, $3)',
         values: [code, message, JSON.stringify(request)],
       })
+      refusals.inc({code})
       const {intent} = request
       this.#log.warn({code, intent, subject: subjectOf(request)}, 'refused')
       return {ok: false, code, message, ...(needed && {needed})}

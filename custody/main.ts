@@ -15,6 +15,7 @@ import {Custody} from './custody.ts'
 import {Journal} from './journal.ts'
 import {journalFile} from './journal-file.ts'
 import {type Family, localKeys} from './keys.ts'
+import {active, addressesMade} from './metrics.ts'
 import type {Own} from './policy.ts'
 import {channel, checkPool, fillPool, hasAddresses, openTreasury, poolStream, recoverPool, tryLockPool} from './pool.ts'
 import {createSeed, findPassphrase, hasSeed, isLocal, passphraseFile, readSeed, seedFile} from './seed.ts'
@@ -35,6 +36,7 @@ async function main(): Promise<never> {
   endWhenAsked() // whatever is under way is in a transaction, or in the journal already; there is nothing to finish
   await client.connect()
   await lock(client)
+  active.set(1)
   const keys = await localKeys(await openSeed(settings, client))
   const derive = deriver(keys, settings.chains)
   const streams = [...chains.map(({code}) => code), ...families.map(poolStream)]
@@ -60,8 +62,11 @@ async function main(): Promise<never> {
   const fill = () =>
     custody.inTurn(async () => {
       let added = 0
-      for (const family of families)
-        added += await fillPool(client, derive, journal, {family, size: settings.addressPoolSize})
+      for (const family of families) {
+        const made = await fillPool(client, derive, journal, {family, size: settings.addressPoolSize})
+        addressesMade.inc({family}, made)
+        added += made
+      }
       return added
     })
   await fill()

@@ -11,6 +11,7 @@ import {custodyDoor, writeWhole} from '../service/home.ts'
 import type {Logger} from '../service/log.ts'
 import type {Custody} from './custody.ts'
 import {CheckRequest, SignRequest} from './intents.ts'
+import {rejected} from './metrics.ts'
 
 const bodyLimit = 512 * 1024
 /** Operating systems allow 103 to 107 bytes. */
@@ -49,6 +50,7 @@ function buildServer(custody: Custody, token: string, log: Logger) {
   server.addHook('onRequest', async (request, reply) => {
     const given = Buffer.from(request.headers.authorization ?? '')
     if (given.length === expected.length && timingSafeEqual(given, expected)) return
+    rejected.inc({reason: 'no_token'})
     log.warn({method: request.method}, 'a request without the token was refused')
     await reply
       .code(401)
@@ -65,6 +67,7 @@ function buildServer(custody: Custody, token: string, log: Logger) {
   function sendError(error: FastifyError | InvalidRequest, _request: FastifyRequest, reply: FastifyReply) {
     const {message} = error
     if (error instanceof InvalidRequest) {
+      rejected.inc({reason: 'unknown_form'})
       log.warn({details: error.details}, 'a request that is not known was refused')
       return reply.code(400).send({error: 'invalid_request', message, details: error.details})
     }

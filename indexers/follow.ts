@@ -19,6 +19,7 @@ import type {Logger} from '../service/log.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import {patience} from './finality.ts'
 import type {ReadBlock} from './match.ts'
+import {failedRounds} from './metrics.ts'
 import type {ChainView} from './resume.ts'
 import type {ChainDatabase} from './store.ts'
 
@@ -71,6 +72,7 @@ export async function follow(options: FollowOptions, signal: AbortSignal): Promi
       sightings = 0
       if (!moved) await Promise.race([sleep(pollMs, undefined, {signal: over.signal}), ...(changed ? [changed] : [])])
     } catch (error) {
+      failedRounds.inc({chain: options.cursor.chain})
       if (error instanceof CannotFollow && ++sightings >= patience) throw error
       log.warn({error: (error as Error).message}, 'could not follow the chain; trying again')
       await follower.forget()

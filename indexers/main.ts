@@ -11,6 +11,7 @@ import {type ChainSettings, databaseUrlOf, hasNode, readSettings} from '../servi
 import {bitcoinReader} from './bitcoin/indexer.ts'
 import {ChainCursor} from './cursor.ts'
 import {evmReader} from './evm/indexer.ts'
+import {active, beginCounting} from './metrics.ts'
 import type {ChainReader, ReaderOptions} from './reader.ts'
 import {resume} from './resume.ts'
 import {becomeActive} from './standby.ts'
@@ -32,10 +33,12 @@ async function main(code: string): Promise<void> {
   }
   const url = databaseUrlOf(settings)
 
+  beginCounting(code)
   await observe({...settings, log})
   endWhenAsked()
   announceReady()
   await becomeActive(url, code, log)
+  active.set({chain: code}, 1)
   const db = openPool(url, {name: `indexer-${code}-cursor`, max: 3, log})
   const cursor = new ChainCursor(db, code)
   const reader = readerOf(chain, {url, db, cursor, log})

@@ -7,6 +7,7 @@ import {RetryableError} from '../service/errors.ts'
 import type {Logger} from '../service/log.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import {type FinalitySource, patience} from './finality.ts'
+import {failedRounds} from './metrics.ts'
 
 /** What is asked of a chain's source before its blocks are. */
 export interface ChainView extends FinalitySource {
@@ -46,6 +47,7 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
         await cursor.halt(verdict.details)
       }
     } catch (error) {
+      failedRounds.inc({chain: cursor.chain})
       sightings = {count: 0, of: ''}
       log.warn({error: (error as Error).message}, 'the node cannot be used now; trying again')
     }

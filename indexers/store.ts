@@ -3,6 +3,10 @@
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
 import {entities} from './entities.ts'
+import {batchDuration, noteInserts} from './metrics.ts'
+
+/** What runs a transaction, again where it has to; private in 1.9.2. */
+type Submit = (work: (manager: EntityManager) => Promise<void>) => Promise<void>
 
 /** The schema of the store's bookkeeping for a chain (chain.install makes it). */
 export const stateSchema = (chain: string): string => `squid_${chain.toLowerCase()}`
@@ -17,6 +21,8 @@ export class ChainDatabase extends TypeormDatabase {
     this.chain = chain
     // Connecting runs CREATE and ALTER statements, for which our role has no right and the tables no need: only the state is read.
     Object.assign(this, {initTransaction: (manager: EntityManager) => this.readState(manager)})
+    const {submit} = this as unknown as {submit: Submit}
+    Object.assign(this, {submit: (work => this.counted(submit, work)) satisfies Submit})
   }
 
   private readState(manager: EntityManager): Promise<unknown> {
@@ -29,8 +35,8 @@ export class ChainDatabase extends TypeormDatabase {
    * was before makes no difference to anybody.
    */
   async replace(heights: number[], write: (store: Store) => Promise<void>): Promise<void> {
-    const {submit} = this as unknown as {submit(work: (manager: EntityManager) => Promise<void>): Promise<void>} // private
-    await submit.call(this, async manager => {
+    const {submit} = this as unknown as {submit: Submit}
+    await submit(async manager => {
       for (const [table, height] of [
         ['transfer', 'block_height'],
         ['inclusion', 'block_height'],
@@ -39,6 +45,17 @@ export class ChainDatabase extends TypeormDatabase {
         await manager.query(`delete from ${table} where chain = $1 and ${height} = any($2)`, [this.chain, heights])
       await write(new Store(() => manager))
     })
+  }
+
+  private async counted(submit: Submit, work: Parameters<Submit>[0]): Promise<void> {
+    const end = batchDuration.startTimer({chain: this.chain})
+    let count = () => {}
+    await submit.call(this, async manager => {
+      count = noteInserts(manager, this.chain)
+      await work(manager)
+    })
+    count()
+    end()
   }
 
   protected override initializeDataSource(): Promise<DataSource> {

@@ -4,6 +4,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../service/log.ts'
 import type {ChainCursor} from './cursor.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, patience} from './finality.ts'
+import {failedRounds} from './metrics.ts'
 
 export interface WatchOptions {
   pollIntervalMs: number
@@ -32,6 +33,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
       forks = typeof seen === 'object' ? forks + 1 : 0
       if (forks >= patience) return "the final block is not on the node's chain"
     } catch (error) {
+      failedRounds.inc({chain: cursor.chain})
       options.log.warn({error: (error as Error).message}, 'could not ask the node for its final block')
     }
   }

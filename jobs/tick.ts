@@ -2,6 +2,7 @@
 // fails or takes long holds no other part up. Each part is safe to run twice and beside another worker's; together they make good whatever
 // a lost job or a dead worker left undone.
 import type {Logger} from '../service/log.ts'
+import {tickFailures} from './metrics.ts'
 
 export interface Part {
   name: string
@@ -12,6 +13,7 @@ export interface Part {
 /** Starts the parts. The returned function stops them, and resolves when none is running. */
 export function startTick(parts: Part[], log: Logger): () => Promise<void> {
   const stops = parts.map(part => {
+    tickFailures.inc({part: part.name}, 0)
     let timer: NodeJS.Timeout | undefined
     let isStopped = false
     let running: Promise<void>
@@ -19,7 +21,10 @@ export function startTick(parts: Part[], log: Logger): () => Promise<void> {
       try {
         await part.run()
       } catch (error) {
-        if (!isStopped) log.error({part: part.name, error: String(error)}, 'a part of the tick failed; it runs again')
+        if (!isStopped) {
+          tickFailures.inc({part: part.name})
+          log.error({part: part.name, error: String(error)}, 'a part of the tick failed; it runs again')
+        }
       }
       if (!isStopped) timer = setTimeout(start, part.intervalMs)
     }

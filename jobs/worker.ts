@@ -7,6 +7,7 @@ import {openPool} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
 import type {Settings} from '../service/settings.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
+import {countJobs} from './metrics.ts'
 import {advancePayout} from './payouts/advance-payout.ts'
 import {collect} from './payouts/collect.ts'
 import type {Context} from './payouts/context.ts'
@@ -91,13 +92,13 @@ function startRunner({
   const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
   return run({
     pgPool: pool,
-    taskList: {
+    taskList: countJobs({
       deliver_webhooks: deliverWebhooks(sequencer),
       fail_undeliverable: failUndeliverable(pool),
       advance_payout: advancePayout(payouts),
       send_transactions: sendTransactions(payouts),
       stamp_deposits: stampDeposits(pool),
-    },
+    }),
     logger: new GraphileLogger(() => (level, message) => log[levels[level]](message)),
     noHandleSignals: true,
     preset: {

@@ -2,14 +2,29 @@
 // that doubles from 0.25 s to 30 s and begins anew after a minute of health; when it is not wanted it is gone within the grace given.
 import {type ChildProcess, fork} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
+import {Counter, Gauge} from 'prom-client'
 import {z} from 'zod'
 import {PermanentError} from './errors.ts'
 import type {Logger} from './log.ts'
+import {registry} from './observe.ts'
 
 const READY_TIMEOUT_MS = 30_000
 const FIRST_WAIT_MS = 250
 const LONGEST_WAIT_MS = 30_000
 const HEALTHY_AFTER_MS = 60_000
+
+const up = new Gauge({
+  name: 'sluice_process_up',
+  help: '1 while the process does its work, 0 while it starts or waits to be started again.',
+  labelNames: ['name'],
+  registers: [registry],
+})
+const restarts = new Counter({
+  name: 'sluice_process_restarts_total',
+  help: 'How often the process ended and was started again.',
+  labelNames: ['name'],
+  registers: [registry],
+})
 
 /** What a process says over IPC once it does its work; the API adds where it listens. */
 const Ready = z.object({ready: z.literal(true), url: z.string().optional()})
@@ -51,6 +66,7 @@ export class Child {
     this.name = options.name
     this.command = [process.execPath, options.module, ...(options.args ?? [])].join(' ')
     this.#options = options
+    restarts.inc({name: this.name}, 0)
   }
 
   /** Starts it for the first time. Resolves when it is ready; rejects if it ends before, or is not ready in 30 s. */
@@ -120,6 +136,7 @@ export class Child {
     this.#change('waiting', undefined)
     this.#timer = setTimeout(() => {
       this.restarts++
+      restarts.inc({name: this.name})
       this.#launch()
     }, waitMs)
   }
@@ -127,6 +144,7 @@ export class Child {
   #change(state: Child['state'], pid: number | undefined): void {
     this.state = state
     this.pid = pid
+    up.set({name: this.name}, state === 'running' ? 1 : 0)
     this.#options.onChange()
   }
 

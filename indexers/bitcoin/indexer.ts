@@ -5,6 +5,7 @@ import {Bitcoind} from '../../service/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../service/settings.ts'
 import {type ChainSource, follow} from '../follow.ts'
 import {writeBlocks} from '../match.ts'
+import {countErrors} from '../metrics.ts'
 import type {ChainReader, ReaderOptions} from '../reader.ts'
 import {ChainDatabase} from '../store.ts'
 import {AddressFeed} from './addresses.ts'
@@ -16,7 +17,7 @@ import {type UnminedSource, watchUnmined} from './unmined.ts'
 export function bitcoinReader(settings: BitcoinSettings, {url, db, cursor, log}: ReaderOptions): ChainReader {
   const {chain, confirmations} = settings
   const format = chain.networks[settings.network]
-  const source = sourceOf()
+  const source = countErrors(sourceOf(), chain.code)
   const network = caip2(format.genesis)
 
   function sourceOf(): ChainSource & UnminedSource {

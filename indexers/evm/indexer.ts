@@ -1,5 +1,6 @@
 // The reader of EVM chains: evm-processor streams the blocks, and a node is asked for the rest.
 import type {EvmSettings} from '../../service/settings.ts'
+import {countErrors} from '../metrics.ts'
 import type {ChainReader, ReaderOptions} from '../reader.ts'
 import {ChainDatabase} from '../store.ts'
 import {Node} from './node.ts'
@@ -9,7 +10,7 @@ import {caip2, viewOf} from './view.ts'
 export function evmReader(settings: EvmSettings, {url, cursor, log}: ReaderOptions): ChainReader {
   const {chain, chainId, rpcUrl, traces} = settings
   return {
-    source: viewOf(new Node(rpcUrl!), settings),
+    source: countErrors(viewOf(new Node(rpcUrl!), settings), chain.code),
     network: caip2(chainId),
     networkSettings: `${chain.code}_RPC_URL and ${chain.code}_CHAIN_ID`,
     async read() {

@@ -11,6 +11,7 @@ import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
 import type {EvmSettings} from '../../service/settings.ts'
 import {writeBlocks} from '../match.ts'
+import {nodeErrors} from '../metrics.ts'
 import type {ChainDatabase} from '../store.ts'
 import {logsBloom} from './bloom.ts'
 import {type FetchedBlock, fetchRange} from './catch-up.ts'
@@ -55,7 +56,7 @@ const fields = {
  * was committed.
  */
 export function runProcessor(settings: EvmSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
-  routeLogs(log)
+  routeLogs(log, settings.chain.code)
   const {chain, tokens, traces} = settings
   const processor = new EvmBatchProcessor()
     .setRpcEndpoint({url: rpcUrl, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000})
@@ -177,9 +178,10 @@ function withLeanCatchUp(processor: object): void {
   Object.assign(source, {getFinalizedBlocks})
 }
 
-function routeLogs(log: Logger): void {
+function routeLogs(log: Logger, chain: string): void {
   setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
     const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
+    if (level >= 3) nodeErrors.inc({chain})
     if (level >= 4)
       log.error(detail, msg ?? 'the stream of blocks broke off; a new start goes on from what was committed')
     else if (level === 3) log.warn(detail, msg)

@@ -6,6 +6,7 @@
 // same webhook-id. Two pumps of one endpoint at the same time (which the lock rules out) would send twice and count one attempt.
 import type pg from 'pg'
 import type {Logger} from '../../service/log.ts'
+import {countAttempt} from '../metrics.ts'
 import {waitAfterMs} from './schedule.ts'
 import type {Outcome, Sender} from './send.ts'
 
@@ -138,8 +139,12 @@ export class Pump {
     const startedAt = performance.now()
     const outcome = await this.#sender.send({...claimed, id: claimed.event_id})
     this.#inFlight--
+    const durationMs = performance.now() - startedAt
     if (outcome.error && this.#isCut) this.#known.delete(claimed.id)
-    else this.#ended.push({...outcome, claimed, startedAt, durationMs: Math.round(performance.now() - startedAt)})
+    else {
+      countAttempt(outcome, durationMs)
+      this.#ended.push({...outcome, claimed, startedAt, durationMs: Math.round(durationMs)})
+    }
     this.#step()
   }
 

@@ -1,0 +1,35 @@
+// What custody counts for Prometheus (docs/operations/monitoring.md).
+import {Counter, Gauge} from 'prom-client'
+import {registry} from '../service/observe.ts'
+
+export const active = new Gauge({
+  name: 'sluice_custody_active',
+  help: '1 while this custody holds the lock of its database, 0 while it stands by.',
+  registers: [registry],
+})
+export const signatures = new Counter({
+  name: 'sluice_custody_signatures_total',
+  help: 'Transactions that were signed, and stand in the journal.',
+  labelNames: ['chain', 'kind'],
+  registers: [registry],
+})
+export const refusals = new Counter({
+  name: 'sluice_custody_refusals_total',
+  help: 'Intents that were refused.',
+  labelNames: ['code'],
+  registers: [registry],
+})
+export const rejected = new Counter({
+  name: 'sluice_custody_rejected_requests_total',
+  help: 'Requests that were turned away unread: without the token, or of no known form.',
+  labelNames: ['reason'],
+  registers: [registry],
+})
+export const addressesMade = new Counter({
+  name: 'sluice_custody_addresses_made_total',
+  help: 'Addresses that were derived for the pool.',
+  labelNames: ['family'],
+  registers: [registry],
+})
+
+for (const reason of ['no_token', 'unknown_form']) rejected.inc({reason}, 0)

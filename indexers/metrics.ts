@@ -1,0 +1,85 @@
+// What an indexer counts for Prometheus (docs/operations/monitoring.md). Promises: what a transaction wrote counts once it is committed.
+import {Counter, Gauge, Histogram} from 'prom-client'
+import type {EntityManager} from 'typeorm'
+import {registry} from '../service/observe.ts'
+import {Block, Inclusion, Transfer} from './entities.ts'
+
+const of = {labelNames: ['chain'] as const, registers: [registry]}
+
+export const active = new Gauge({
+  name: 'sluice_indexer_active',
+  help: '1 while this process is the one that follows the chain, 0 while it stands by.',
+  ...of,
+})
+const written = new Map<unknown, Counter<'chain'>>([
+  [Block, new Counter({name: 'sluice_indexer_blocks_total', help: 'Blocks written.', ...of})],
+  [Transfer, new Counter({name: 'sluice_indexer_transfers_total', help: 'Transfers to us written.', ...of})],
+  [Inclusion, new Counter({name: 'sluice_indexer_inclusions_total', help: 'Transactions of ours written.', ...of})],
+])
+export const batchDuration = new Histogram({
+  name: 'sluice_indexer_batch_duration_seconds',
+  help: 'Time that a committed transaction took to write its blocks.',
+  buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  ...of,
+})
+const reorgDepth = new Histogram({
+  name: 'sluice_indexer_reorg_depth_blocks',
+  help: 'Blocks that left the chain in each reorganisation.',
+  buckets: [1, 2, 3, 5, 10, 20, 50, 100],
+  ...of,
+})
+export const nodeErrors = new Counter({
+  name: 'sluice_indexer_node_errors_total',
+  help: 'Questions that the node did not answer, or answered wrongly.',
+  ...of,
+})
+export const failedRounds = new Counter({
+  name: 'sluice_indexer_failed_rounds_total',
+  help: 'Looks at the chain that came to nothing because of an error, and are repeated.',
+  ...of,
+})
+
+/** Makes every number of this chain 0: what first appears when it is above 0 looks as if it had never risen. */
+export function beginCounting(chain: string): void {
+  active.set({chain}, 0)
+  for (const counter of [...written.values(), nodeErrors, failedRounds]) counter.inc({chain}, 0)
+  for (const histogram of [batchDuration, reorgDepth]) histogram.zero({chain})
+}
+
+/** Notes what is inserted through this manager, which lives for one transaction. The returned function counts it. */
+export function noteInserts(manager: EntityManager, chain: string): () => void {
+  const noted: {counter: Counter<'chain'>; rows: number}[] = []
+  const insert = manager.insert.bind(manager)
+  manager.insert = (target, rows) => {
+    const counter = written.get(target)
+    if (counter) noted.push({counter, rows: [rows].flat().length})
+    return insert(target, rows)
+  }
+  return () => {
+    for (const {counter, rows} of noted) counter.inc({chain}, rows)
+  }
+}
+
+/** To be told of the last reorganisation that the cursor knows, again and again; counts each one that was not there at the first time. */
+export function reorgCounter(chain: string): (at: string | null, depth: number | null) => void {
+  let last: string | null | undefined
+  return (at, depth) => {
+    if (last !== undefined && at !== last) reorgDepth.observe({chain}, depth ?? 0)
+    last = at
+  }
+}
+
+/** The same source; a question that it fails to answer is counted. */
+export function countErrors<Source extends object>(source: Source, chain: string): Source {
+  return new Proxy(source, {
+    get(target, name) {
+      const value = Reflect.get(target, name, target)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) => {
+        const answer = value.apply(target, given)
+        if (answer instanceof Promise) answer.catch(() => nodeErrors.inc({chain}))
+        return answer
+      }
+    },
+  })
+}
