@@ -29,8 +29,8 @@ export function leaf(parent: Command, name: string, summary: string, example: st
     .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}`)
 }
 
-/** What a command does: gets its options and its argument, and says what it did. */
-type Work<Options> = (sluice: Sluice, options: Options, argument: string) => Promise<Report>
+/** What a command does: gets its options and its argument, and says what it did, unless that is on standard output already. */
+type Work<Options> = (sluice: Sluice, options: Options, argument: string) => Promise<Report | undefined>
 
 /** Wraps what a command does: finds the service, runs it, shows what it says. */
 export function action<Options extends object>(work: Work<Options>): (...given: unknown[]) => Promise<void> {
@@ -39,7 +39,8 @@ export function action<Options extends object>(work: Work<Options>): (...given: 
     const argument = given.length > 2 ? String(given[0]) : ''
     const sluice = await findSluice()
     try {
-      show(await work(sluice, options, argument), options.json ?? false)
+      const report = await work(sluice, options, argument)
+      if (report) show(report, options.json ?? false)
     } finally {
       await sluice.db.end()
     }

@@ -6,6 +6,7 @@ import {addAuditCommand} from './audit.ts'
 import {addChainCommands} from './chain.ts'
 import {addCustodyCommand} from './custody.ts'
 import {addDevnetCommand} from './devnet.ts'
+import {addExportCommand} from './export.ts'
 import {addIncidentCommands} from './incident.ts'
 import {addKeyCommands} from './key.ts'
 import {addMerchantCommands} from './merchant.ts'
@@ -35,6 +36,7 @@ addTreasuryCommands(program)
 addIncidentCommands(program)
 addChainCommands(program)
 addAuditCommand(program)
+addExportCommand(program)
 addCustodyCommand(program)
 addMigrateCommand(program)
 addDevnetCommand(program)

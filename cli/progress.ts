@@ -24,11 +24,13 @@ export class Progress {
   private readonly to: NonNullable<ProgressOptions['to']>
   private readonly now: () => number
   private readonly startedAt: number
+  private total: number
   private drawnAt = Number.NEGATIVE_INFINITY
   private done = 0
 
   constructor(options: ProgressOptions) {
     this.options = options
+    this.total = options.total
     this.to = options.to ?? process.stderr
     this.now = options.now ?? performance.now.bind(performance)
     this.startedAt = this.now()
@@ -41,8 +43,9 @@ export class Progress {
     if (this.now() - this.drawnAt >= everyMs) this.draw()
   }
 
-  /** Draws the last state; what is printed next begins on a line of its own. */
-  end(): void {
+  /** Draws the last state, with the total where that was an estimate; what is printed next begins on a line of its own. */
+  end(total = this.total): void {
+    this.total = total
     this.draw()
     if (this.to.isTTY) this.to.write('\n')
   }
@@ -53,7 +56,8 @@ export class Progress {
   }
 
   private line(): string {
-    const {what, unit, total, doneBefore = 0} = this.options
+    const {total} = this
+    const {what, unit, doneBefore = 0} = this.options
     const seconds = (this.now() - this.startedAt) / 1000
     const share = total > 0 ? Math.min(this.done / total, 1) : 1
     const filled = Math.round(share * width)

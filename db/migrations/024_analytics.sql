@@ -1,5 +1,25 @@
 -- What analysts read at any size: reorganisations are remembered, what is a sum over everything is materialised, and the rest has an index.
 --
+-- The indexes first, beside whoever writes: days of deposits, of one merchant and of all. Ledger entries and events lie in the order of their
+-- time, which takes no more than the bounds of each range of blocks. Waiting for old transactions to end keeps nobody else waiting, so there
+-- is no hurry.
+select set_config('sluice.lock_timeout', current_setting('lock_timeout'), false), set_config('lock_timeout', '0', false);
+
+drop index concurrently if exists app.deposit_created;
+
+create index concurrently deposit_created on app.deposit (merchant_id, created_at) where credited;
+
+drop index concurrently if exists app.ledger_entry_created;
+
+create index concurrently ledger_entry_created on app.ledger_entry using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
+
+drop index concurrently if exists app.event_created;
+
+create index concurrently event_created on app.event using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
+
+select set_config('lock_timeout', current_setting('sluice.lock_timeout'), false);
+
+-- Transaction
 -- Readers: sluice_analyst (docs/database.md), the command line (sluice export). Writers: chain.settle, which notes each reorganisation;
 -- app.refresh_analytics, called by the jobs worker, which computes the materialised views anew.
 --
@@ -469,9 +489,3 @@ comment on column analytics.freshness.failed_at is 'When computing it failed; nu
 
 grant select on all tables in schema analytics to sluice_analyst;
 grant execute on function analytics.id to sluice_analyst;
-
--- Last, because writers wait for it: days of deposits. Ledger entries and events lie in the order of their time, which takes no more than the
--- bounds of each range of blocks.
-create index ledger_entry_created on app.ledger_entry using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
-create index event_created on app.event using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
-create index deposit_created on app.deposit (merchant_id, created_at) where credited;

@@ -1,0 +1,175 @@
+// sluice export, as a process: what it writes, where, and what is left when it is stopped in the middle.
+import {type ChildProcess, spawn} from 'node:child_process'
+import {once} from 'node:events'
+import {readdirSync, readFileSync, writeFileSync} from 'node:fs'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {seed} from '../db/examples/examples.ts'
+import {CommandLine} from '../test/support/command-line.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {until} from '../test/support/until.ts'
+import {selectOf, views} from './export.ts'
+
+let db: TestDatabase
+let commandLine: CommandLine
+let {sluice, failure}: CommandLine = {} as CommandLine
+
+beforeAll(async () => {
+  db = await testDatabase()
+  await seed(db.ownerUrl)
+  commandLine = new CommandLine(db, {})
+  ;({sluice, failure} = commandLine)
+})
+afterAll(async () => {
+  await db.drop()
+  commandLine.close()
+})
+
+const inHome = (name: string) => path.join(commandLine.home, name)
+
+/** A call whose output nobody reads yet. */
+function start(...given: string[]): ChildProcess {
+  const program = fileURLToPath(new URL('main.ts', import.meta.url))
+  const env = {...process.env, SLUICE_HOME: commandLine.home, npm_lifecycle_event: ''}
+  return spawn(process.execPath, [program, ...given], {env, stdio: ['ignore', 'pipe', 'pipe']})
+}
+
+async function endOf(child: ChildProcess): Promise<{code: number; stderr: string}> {
+  let stderr = ''
+  child.stderr!.on('data', chunk => {
+    stderr += chunk
+  })
+  const [code] = await once(child, 'exit', {signal: AbortSignal.timeout(15_000)})
+  return {code, stderr}
+}
+
+const exportsWaiting = async (event: string) =>
+  (
+    await db.rows(
+      `select from pg_stat_activity where application_name = 'sluice-export' and datname = current_database()
+         and (wait_event = $1 or wait_event_type = $1)`,
+      [event],
+    )
+  ).length
+
+test('rows are written with their headings, exact amounts and times in UTC, from a time on and up to another', async () => {
+  const {code, stdout} = await sluice('export', 'unattributed', '--from', '2026-07-01T08:00', '--to', '2026-07-02')
+  expect(code).toBe(0)
+  const [headings, ...rows] = stdout.trimEnd().split('\n')
+  expect(headings).toMatch(
+    /^deposit_id,merchant_id,merchant_name,.*,decision,decided_at,returned_to,return_txid,returned_at$/,
+  )
+  expect(rows.sort()).toEqual([
+    expect.stringMatching(
+      /^dep_[0-9a-f]{32},mer_\w+,Acme Games,acme,usr_\w+,alice,unsupported_token,ETH,0x211cD78a278ED8CE38840597bFc9793990241FE3,,1000000000,final,.*,2026-07-01T10:30:37\.000000Z,.*,,,,,$/,
+    ),
+    expect.stringMatching(
+      /carol,chain_not_requested,POLYGON,POL,7,7000000000000000000,final,.*,2026-07-01T08:00:08\.000000Z/,
+    ),
+  ])
+  const upTo = await sluice('export', 'analytics.unattributed', '--from', '2026-07-01', '--to', '2026-07-01T10:30:37Z')
+  expect(upTo.stdout.trimEnd().split('\n')).toHaveLength(2)
+})
+
+test('every view of analytics can be exported, by the time that it has', async () => {
+  const known = await db.rows<{view: string; column: string | null}>(
+    `select c.relname as view, (select a.attname from pg_attribute a where a.attrelid = c.oid and a.attname = ($1::jsonb)->>c.relname
+       and a.atttypid in ('date'::regtype, 'timestamptz'::regtype)) as column
+     from pg_class c where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm') order by 1`,
+    [JSON.stringify(views)],
+  )
+  expect(Object.fromEntries(known.map(({view, column}) => [view, column]))).toEqual(views)
+  const analyst = new pg.Client({connectionString: db.url('sluice_analyst')})
+  await analyst.connect()
+  for (const [view, column] of Object.entries(views)) {
+    const all = await analyst.query(await selectOf(analyst, view, {}))
+    if (!column) continue
+    const bounds = {from: '2026-01-01T00:00:00.000Z', to: '2026-07-01T00:00:00.000Z'}
+    const before = await analyst.query(await selectOf(analyst, view, {to: bounds.to}))
+    const between = await analyst.query(await selectOf(analyst, view, bounds))
+    const since = await analyst.query(await selectOf(analyst, view, {from: bounds.to}))
+    expect([between.rowCount, before.rowCount! + since.rowCount!], view).toEqual([before.rowCount, all.rowCount])
+  }
+  await analyst.end()
+})
+
+test('a text that a spreadsheet would run gets an apostrophe, unless it is to be left as it is; everything else is quoted as CSV is', async () => {
+  const references = ['=1+1', '+49', '-x', '@x', '\tx', 'a "quote", and a\nline', "'plain'"]
+  await db.rows(
+    `insert into app.user (merchant_id, external_ref) select m.id, r from app.merchant m, unnest($1::text[]) r where prefix = 'acme'`,
+    [references],
+  )
+  await db.rows(
+    `insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version, created_at)
+     select merchant_id, id, 'ETH', 'USDC', 1, '0x', '0x', external_ref, 0, 1, '0x', 'pending', true, 1, '2020-01-01' from app.user where external_ref = any($1)`,
+    [references],
+  )
+  const written = async (...options: string[]) =>
+    (await sluice('export', 'deposits', '--to', '2020-01-02', ...options)).stdout
+  const safe = await written()
+  for (const text of [",'=1+1,", ",'+49,", ",'-x,", ",'@x,", ",'\tx,", `,"a ""quote"", and a\nline",`, ",'plain',"])
+    expect(safe).toContain(text)
+  const raw = await written('--raw')
+  for (const text of [',=1+1,', ',+49,', ',-x,', ',@x,', ',\tx,', `,"a ""quote"", and a\nline",`, ",'plain',"])
+    expect(raw).toContain(text)
+})
+
+test('a file is written whole, in the place of an older one, and its rows are counted', async () => {
+  const file = inHome('ledger.csv')
+  writeFileSync(file, 'old')
+  const {stdout, stderr} = await sluice('export', 'ledger', '--out', file, '--json')
+  const rows = readFileSync(file, 'utf8').trimEnd().split('\n').length - 1
+  expect(JSON.parse(stdout)).toEqual({view: 'ledger', file, rows})
+  expect(stderr).toMatch(new RegExp(`exporting ledger .* 100 % {2}${rows} of ${rows} rows`))
+  expect(readdirSync(commandLine.home).filter(name => name.includes('partial'))).toEqual([])
+})
+
+test('what cannot be exported is refused, and says what can be done', async () => {
+  expect(await failure('export', 'nothing')).toMatch(/no view "nothing"; there are address_utilisation, balances, /)
+  expect(await failure('export', 'deposits', '--out', inHome('nowhere/x.csv'))).toMatch(/was not written: ENOENT/)
+  const {code, stderr} = await sluice('export', 'deposits', '--from', 'yesterday')
+  expect({code, stderr}).toEqual({code: 2, stderr: expect.stringContaining('a day or a time in UTC')})
+  const client = await db.pool.connect()
+  const day = '2026-01-02T00:00:00.000Z'
+  await expect(selectOf(client, 'toString', {})).rejects.toThrow('no view "toString"')
+  await expect(selectOf(client, 'balances', {from: day})).rejects.toThrow('only knows the present')
+  await expect(selectOf(client, 'deposits', {from: day, to: day})).rejects.toThrow('--from must be before --to')
+  client.release()
+})
+
+test('an export into a file that is interrupted leaves nothing', async () => {
+  const blocker = await db.pool.connect()
+  await blocker.query('begin; lock table app.payout in access exclusive mode')
+  const child = start('export', 'payouts', '--out', inHome('payouts.csv'))
+  const ended = endOf(child)
+  await until(async () => (await exportsWaiting('Lock')) === 1, {
+    timeoutMs: 10_000,
+    what: 'the export to wait for the lock',
+  })
+  child.kill('SIGINT')
+  expect(await ended).toEqual({code: 1, stderr: expect.stringContaining('interrupted')})
+  expect(readdirSync(commandLine.home).filter(name => name.startsWith('payouts'))).toEqual([])
+  await blocker.query('rollback')
+  blocker.release()
+})
+
+test('rows wait for whoever reads them, and one who has read enough ends the export quietly', async () => {
+  await db.rows(
+    `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
+     select uuidv7(), m.id, 'deposit.pending', uuidv7(), 1, json_build_object('filler', repeat('x', 400)), now()
+     from app.merchant m, generate_series(1, 20000) where prefix = 'acme'`,
+  )
+  const child = start('export', 'events')
+  const ended = endOf(child)
+  await until(async () => (await exportsWaiting('ClientWrite')) === 1, {
+    timeoutMs: 10_000,
+    what: 'the server to wait for the reader',
+  })
+  const [first] = await once(child.stdout!, 'data')
+  expect(String(first)).toMatch(/^event_id,sequence,type,/)
+  child.stdout!.destroy()
+  const {code, stderr} = await ended
+  expect({code, errors: stderr.match(/sluice:.*/g)}).toEqual({code: 0, errors: null})
+})

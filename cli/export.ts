@@ -1,0 +1,232 @@
+// sluice export: a view of analytics as CSV. Promises: rows stream, so that memory stays flat whatever their number; a file is there in full
+// or not at all; amounts are exact and times in UTC; what is exported is what sluice_analyst may read, at one moment.
+import {createWriteStream} from 'node:fs'
+import {rename, rm, stat} from 'node:fs/promises'
+import {Transform, type Writable} from 'node:stream'
+import {pipeline} from 'node:stream/promises'
+import {type Command, InvalidArgumentError} from 'commander'
+import pg from 'pg'
+import {to as copyTo} from 'pg-copy-streams'
+import {roleUrl} from '../db/migrate.ts'
+import {PermanentError} from '../service/errors.ts'
+import {onInterrupt} from '../service/interrupt.ts'
+import {action, leaf} from './command.ts'
+import type {Report} from './output.ts'
+import {Progress, type ProgressOptions} from './progress.ts'
+
+/** The views, each with the column that --from and --to are about; null for one that only knows the present. */
+export const views: Record<string, string | null> = {
+  address_utilisation: null,
+  balances: null,
+  chain_lag: null,
+  customer_cohorts: 'cohort_month',
+  daily_ledger: 'day',
+  daily_volume: 'day',
+  delivery_health: 'day',
+  deposits: 'created_at',
+  earnings: 'day',
+  events: 'created_at',
+  freshness: null,
+  ledger: 'created_at',
+  merchant_totals: null,
+  payout_costs: 'created_at',
+  payouts: 'created_at',
+  reorganisations: 'happened_at',
+  sweeps: 'created_at',
+  time_to_finality: 'day',
+  treasury: null,
+  unattributed: 'created_at',
+}
+
+interface Wanted {
+  /** In the form of ISO 8601, in UTC. */
+  from?: string
+  to?: string
+  /** Leaves texts as they are that a spreadsheet would run. */
+  raw?: boolean
+}
+
+interface Options extends Wanted {
+  out?: string
+  json?: boolean
+}
+
+export function addExportCommand(program: Command): void {
+  leaf(
+    program,
+    'export',
+    [
+      'Writes a view of analytics as CSV, to a file or to standard output (docs/database.md says what is in it).',
+      '',
+      'Views, with the column of --from and --to:',
+      ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(neither)'}`),
+    ].join('\n'),
+    'sluice export deposits --from 2026-06-01 --to 2026-07-01 --out june.csv',
+  )
+    .argument('<view>', 'the view')
+    .option('--from <time>', 'from this day or time on, in UTC', utcTime)
+    .option('--to <time>', 'up to this day or time, itself not included, in UTC', utcTime)
+    .option('--out <file>', 'write this file instead; the number of rows is printed')
+    .option(
+      '--raw',
+      "leave texts as they are that a spreadsheet would run as formulas; otherwise they get a ' in front",
+    )
+    .action(action<Options>(({service}, options, view) => exportView(service.database_url, view, options)))
+}
+
+async function exportView(ownerUrl: string, given: string, options: Options): Promise<Report | undefined> {
+  const view = given.replace(/^analytics\./, '')
+  conditionOf(view, options)
+  if (options.json && !options.out) throw new PermanentError('--json tells what was written to a file: give --out, too')
+  const client = await connect(ownerUrl)
+  try {
+    const select = await selectOf(client, view, options)
+    const rowsAreShown = !options.out && process.stdout.isTTY // and a bar would stand between them
+    const progressTo = rowsAreShown ? {write: () => {}} : process.stderr
+    const copy: CopyTo = (open, signal) => copyRows(client, {view, select, open, signal, progressTo})
+    if (!options.out) return await toStandardOutput(copy)
+    const rows = await toFile(options.out, copy)
+    return {json: {view, file: options.out, rows}, text: `${rows} rows of ${view} are in ${options.out}.`}
+  } finally {
+    await client.end()
+  }
+}
+
+/** The rows of a view as they are written. Throws where the view is not known, or has no time to ask for. */
+export async function selectOf(client: pg.ClientBase, view: string, wanted: Wanted): Promise<string> {
+  return `select ${await columnsOf(client, view, wanted.raw ?? false)} from analytics.${view} ${conditionOf(view, wanted)}`
+}
+
+function conditionOf(view: string, {from, to}: Wanted): string {
+  const column = Object.hasOwn(views, view) ? views[view] : undefined
+  if (column === undefined)
+    throw new PermanentError(`there is no view "${view}"; there are ${Object.keys(views).join(', ')}`)
+  if (column === null && (from ?? to))
+    throw new PermanentError(`${view} only knows the present: it takes neither --from nor --to`)
+  if (from && to && from >= to) throw new PermanentError('--from must be before --to, which is not included itself')
+  const bounds = [from && `${column} >= '${from}'::timestamptz`, to && `${column} < '${to}'::timestamptz`].filter(
+    Boolean,
+  )
+  return bounds.length ? `where ${bounds.join(' and ')}` : ''
+}
+
+/** As the analyst, without its time limit. The server ends the query soon after this program is gone. */
+async function connect(ownerUrl: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: roleUrl(ownerUrl, 'sluice_analyst'),
+    application_name: 'sluice-export',
+    options: '-c statement_timeout=0 -c client_connection_check_interval=1s -c timezone=UTC',
+  })
+  client.on('error', () => {}) // the query under way fails, and says so
+  await client.connect()
+  return client
+}
+
+/** A text that another person chose and that a spreadsheet would run. */
+const formula = String.raw`'^[-=+@\t\r\n]'`
+
+async function columnsOf(client: pg.ClientBase, view: string, raw: boolean): Promise<string> {
+  const {rows} = await client.query<{name: string; type: string}>(
+    `select attname as name, format_type(atttypid, null) as type from pg_attribute
+     where attrelid = to_regclass('analytics.' || $1) and attnum > 0 and not attisdropped order by attnum`,
+    [view],
+  )
+  const written: Record<string, (name: string) => string> = {
+    'timestamp with time zone': name => `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+    boolean: name => `${name}::text`,
+    text: name => (raw ? name : `case when ${name} ~ ${formula} then '''' || ${name} else ${name} end`),
+  }
+  return rows.map(({name, type}) => `${written[type]?.(name) ?? name} as ${name}`).join(', ')
+}
+
+interface Copy {
+  view: string
+  select: string
+  /** Opens what they are written to. */
+  open: () => Writable
+  signal: AbortSignal
+  progressTo: NonNullable<ProgressOptions['to']>
+}
+
+/** Copies the rows; resolves to their number. Waits for whoever reads them. */
+async function copyRows(client: pg.Client, {view, select, open, signal, progressTo}: Copy): Promise<number> {
+  signal.addEventListener('abort', () => client.end()) // which ends the query under way
+  const progress = await progressOf(client, view, select, progressTo)
+  const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true)`))
+  let lines = -1 // the first is that of the headings; a line break in a text makes one too many
+  const count = new Transform({
+    transform(chunk: Buffer, _, done) {
+      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
+      progress.at(Math.max(lines, 0))
+      done(null, chunk)
+    },
+  })
+  let total: number | undefined
+  try {
+    await pipeline(rows, count, open(), {signal})
+    total = Math.max(lines, 0)
+  } finally {
+    progress.end(total)
+  }
+  return rows.rowCount
+}
+
+/** The number of rows is the planner's estimate: counting them would take as long as copying them. */
+async function progressOf(
+  client: pg.Client,
+  view: string,
+  select: string,
+  to: NonNullable<ProgressOptions['to']>,
+): Promise<Progress> {
+  const {rows} = await client.query<{'QUERY PLAN': [{Plan: {'Plan Rows': number}}]}>(`explain (format json) ${select}`)
+  const total = rows[0]!['QUERY PLAN'][0].Plan['Plan Rows']
+  return new Progress({what: `exporting ${view}`, unit: 'rows', total, to})
+}
+
+type CopyTo = (open: () => Writable, signal: AbortSignal) => Promise<number>
+
+/** Whoever reads the output may stop when it has enough (| head). */
+async function toStandardOutput(copy: CopyTo): Promise<undefined> {
+  await interruptible('the rows so far are not all', signal => copy(() => process.stdout, signal)).catch(error => {
+    if (error.code !== 'EPIPE') throw error
+  })
+}
+
+/** Into a file beside the one that is meant, which takes its name at the end. */
+async function toFile(file: string, copy: CopyTo): Promise<number> {
+  if ((await stat(file).catch(() => undefined))?.isDirectory())
+    throw new PermanentError(`${file} is a directory; name a file`)
+  const partial = `${file}.${process.pid}.partial`
+  try {
+    const rows = await interruptible(`${file} was not written`, signal =>
+      copy(() => createWriteStream(partial, {flags: 'wx', mode: 0o600, flush: true}), signal),
+    )
+    await rename(partial, file)
+    return rows
+  } catch (cause) {
+    await rm(partial, {force: true})
+    if (cause instanceof PermanentError) throw cause
+    throw new PermanentError(`${file} was not written: ${(cause as Error).message}`, {cause})
+  }
+}
+
+async function interruptible<T>(outcome: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const interrupted = new AbortController()
+  onInterrupt({first: () => interrupted.abort(), again: () => process.exit(130)})
+  try {
+    return await work(interrupted.signal)
+  } catch (cause) {
+    if (interrupted.signal.aborted) throw new PermanentError(`interrupted: ${outcome}`, {cause})
+    throw cause
+  }
+}
+
+/** In the form of ISO 8601, in UTC; a time without a zone is in UTC. */
+function utcTime(text: string): string {
+  const [, day, time, zone = 'Z'] =
+    text.match(/^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2})?)?$/) ?? []
+  const at = new Date(day ? `${day}T${time ?? '00:00'}${zone}` : Number.NaN)
+  if (Number.isNaN(at.getTime()))
+    throw new InvalidArgumentError('it must be a day or a time in UTC, such as 2026-11-20 or 2026-11-20T10:00:00Z.')
+  return at.toISOString()
+}
