@@ -1,14 +1,13 @@
 // sluice audit finds what it claims to find: each check is right on a real database with a payout that was paid, and wrong once its
-// invariant is broken there; and a coin more or less on a real chain is a difference.
+// invariant is broken there; and a coin more or less on a real chain is a difference. What it says is kept, and its exit code tells.
 import {encodeFunctionData, numberToHex} from 'viem'
-import {afterAll, beforeAll, expect, test} from 'vitest'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {Anvil, abis} from '../test/support/anvil.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
-import {checks} from './audit-checks.ts'
 
 const ether = 10n ** 18n
 let db: TestDatabase
@@ -27,6 +26,7 @@ beforeAll(async () => {
   treasury = await makeTreasury(db)
   await topUp(eth, treasury, 'ETH', 100n * ether)
   const merchant = await makeMerchant(db)
+  await db.rows(`select app.create_webhook_endpoint($1, 'https://example.com/hook')`, [merchant])
   user = await makeUser(db, merchant)
   await eth.write({
     add: [
@@ -64,53 +64,204 @@ async function growTo(height: number): Promise<void> {
   await eth.finalize(height)
 }
 
-/** A statement that breaks the invariant of each check. */
-const breaks: Record<string, string> = {
-  conservation: `update app.deposit set amount = amount + 1 where token = 'USDC'`,
-  balances: `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) select id, 'ETH', 'USDC', 1, 0 from app.merchant`,
-  ledger: 'update app.holding set amount = amount - 1',
-  postings: 'update app.ledger_entry set amount = amount + 1 where id = (select max(id) from app.ledger_entry)',
-  'nothing below zero': 'update app.treasury set reserved = -1',
-  'no double credit': `
-    insert into app.deposit (chain, txid, output_index, address, token, amount, block_height, block_hash, sender, status, credited, version)
-    select chain, txid, output_index, '0xOther', token, amount, block_height, block_hash, sender, status, false, 1 from app.deposit limit 1`,
-  'deposits are on the chain': `delete from chain.transfer where token = 'USDC'`,
-  finality: 'update chain.cursor set final_height = 2',
-  'payouts add up': 'update app.deposit set settlement_id = null',
-  'no double pay': 'update chain.inclusion set success = false',
-  events: `delete from app.event where type = 'payout.completed'`,
-  deliveries: `insert into app.delivery (event_id, endpoint_id, status, finished_at) select id, gen_random_uuid(), 'delivered', now() from app.event limit 1`,
-  nonces: 'update app.sender set next_nonce = 2',
-  outputs: `insert into app.output (chain, txid, vout, address, amount) values ('BTC', '00', 0, 'nobody', 1)`,
-  'no unknown transaction': 'delete from app.outbound_tx',
-  journal: `update custody.journal set raw = '0x'`,
-  whitelist: `update custody.whitelist set removed_at = added_at - interval '1 minute'`,
-  'merchants apart': `update custody.address set merchant_id = gen_random_uuid() where purpose = 'deposit'`,
-  'idempotency keys': 'update app.idempotency_key set payout_id = gen_random_uuid()',
+/** Statements that break the invariant of each check, each by itself. */
+const breaks: Record<string, string[]> = {
+  conservation: [`update app.deposit set amount = amount + 1 where token = 'USDC'`],
+  balances: [
+    `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) select id, 'ETH', 'USDC', 1, 0 from app.merchant`,
+  ],
+  ledger: ['update app.holding set amount = amount - 1'],
+  postings: ['update app.ledger_entry set amount = amount + 1 where id = (select max(id) from app.ledger_entry)'],
+  fees: [
+    'update app.payout set fee = fee + 1, gross = gross + 1',
+    'update app.spend set fee_paid = fee_paid + 1',
+    `delete from app.ledger_entry where account = 'fees'`,
+  ],
+  nothing_below_zero: ['update app.treasury set reserved = -1', 'update app.holding set amount = -1'],
+  no_double_credit: [
+    `insert into app.deposit (chain, txid, output_index, address, token, amount, block_height, block_hash, sender, status, credited, version)
+     select chain, txid, output_index, '0xOther', token, amount, block_height, block_hash, sender, status, false, 1 from app.deposit limit 1`,
+  ],
+  deposits_are_on_the_chain: [
+    `delete from chain.transfer where token = 'USDC'`,
+    'update chain.transfer set amount = amount + 1',
+    `update chain.transfer set block_hash = '0xElsewhere'`,
+  ],
+  transfers_are_deposits: [
+    `update app.deposit set status = 'reorged' where token = 'USDC'`,
+    'delete from app.deposit where user_id is null',
+  ],
+  finality: [
+    'update chain.cursor set final_height = 2',
+    `update app.deposit set status = 'pending'`,
+    `update app.spend set status = 'live'`,
+  ],
+  blocks: [
+    `update chain.cursor set final_hash = '0xElsewhere'`,
+    `update chain.cursor set head_hash = '0xElsewhere'`,
+    `update chain.cursor c set final_height = b.height, final_hash = b.hash from chain.block b where b.height = c.head_height - 1;
+     update chain.block b set parent_hash = '0xElsewhere' from chain.cursor c where b.height = c.head_height`,
+  ],
+  states: [
+    `update app.event set type = 'deposit.reorged' where type = 'deposit.pending'`,
+    `update app.event set type = 'deposit.confirmed' where type = 'deposit.pending'`,
+    `update app.event set type = 'deposit.pending' where type = 'deposit.confirmed'`,
+    `update app.deposit set status = 'pending', finalised_at = null, promotion = null`,
+    'update app.deposit set finalised_at = null',
+    'update app.payout set finished_at = null',
+    `update app.payout set error_code = 'timed_out'`,
+  ],
+  payouts_add_up: ['update app.deposit set settlement_id = null'],
+  one_payout_each: [
+    'update app.deposit set settlement_id = gen_random_uuid() where settlement_id is not null',
+    'update app.deposit set merchant_id = gen_random_uuid() where settlement_id is not null',
+    `update app.payout set status = 'failed'`,
+  ],
+  no_double_pay: [
+    'update chain.inclusion set success = false',
+    `update app.payout set status = 'paying'`,
+    `update app.outbound_tx set recipient = '0xElsewhere'`,
+  ],
+  events: [
+    `delete from app.event where type = 'payout.completed'`,
+    `delete from app.event where type = 'deposit.pending'`,
+    `delete from app.event where type = 'deposit.confirmed'`,
+    `delete from app.event where type like 'deposit.%'`,
+    `update app.event set version = 9 where type = 'deposit.confirmed'`,
+    'update app.deposit set credited = false',
+  ],
+  deliveries: [
+    `insert into app.delivery (event_id, endpoint_id, status, finished_at)
+     select e.id, w.id, 'delivered', now() from app.event e cross join app.webhook_endpoint w limit 1`,
+    'insert into app.delivery (event_id, endpoint_id) select id, gen_random_uuid() from app.event limit 1',
+    'insert into app.delivery (event_id, endpoint_id) select event_id, endpoint_id from app.delivery limit 1',
+  ],
+  stored_first: [
+    `update app.outbound_tx set broadcast_at = stored_at - interval '1 second'`,
+    `update app.spend set status = 'allocated'`,
+    `update app.spend set status = 'live'; delete from app.outbound_tx`,
+    `update app.payout set status = 'paying'; delete from app.outbound_tx`,
+  ],
+  no_unknown_transaction: ['delete from app.outbound_tx'],
+  journal: [`update custody.journal set raw = '0x'`, 'update custody.journal set seq = seq + 1'],
+  whitelist: [
+    `update custody.whitelist set removed_at = added_at - interval '1 minute'`,
+    `update custody.whitelist set active_at = now() + interval '1 minute'`,
+    'update custody.whitelist set merchant_id = null',
+  ],
+  nonces: ['update app.sender set next_nonce = 2', 'update chain.inclusion set nonce = nonce + 1'],
+  outputs: [`insert into app.output (chain, txid, vout, address, amount) values ('BTC', '00', 0, 'nobody', 1)`],
+  merchants_apart: [
+    `update custody.address set merchant_id = gen_random_uuid() where purpose = 'deposit'`,
+    'update app.deposit set merchant_id = gen_random_uuid()',
+  ],
+  idempotency_keys: [
+    'update app.idempotency_key set payout_id = gen_random_uuid()',
+    `update app.idempotency_key set body = '{}'`,
+    `insert into app.idempotency_key select merchant_id, 'another', request_hash, payout_id, body from app.idempotency_key`,
+  ],
 }
 
-test.each(checks)('$name: $claim, and what breaks that is found', async ({name, sql}) => {
-  expect(await db.rows(sql)).toEqual([])
+/** What a check finds once a statement has been run, which is undone. */
+async function foundAfter(statement: string, name: string): Promise<object[]> {
   const client = await db.pool.connect()
-  await client.query('begin; set local session_replication_role = replica') // no trigger refuses it
-  await client.query(breaks[name]!)
-  const {rows} = await client.query(sql)
-  await client.query('rollback')
-  client.release()
-  expect(rows).not.toEqual([])
+  try {
+    await client.query('begin; set local session_replication_role = replica') // no trigger refuses it
+    await client.query(statement)
+    return (await client.query(`select * from audit.${name}`)).rows
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+test('the checks are the views of the schema audit, and each has statements that break what it claims', async () => {
+  const views = await db.rows<{name: string}>(
+    `select relname as name from pg_class where relnamespace = 'audit'::regnamespace and relkind = 'v'
+     and obj_description(oid, 'pg_class') <> ''`,
+  )
+  expect(views.map(({name}) => name).sort()).toEqual(Object.keys(breaks).sort())
 })
 
+test('on a database where all is right every check finds nothing', async () => {
+  const checks = await db.rows('select name, count::int, found from app.audit_checks()')
+  expect(checks.map(({name}) => name).sort()).toEqual(Object.keys(breaks).sort())
+  expect(checks.filter(({count}) => count > 0)).toEqual([])
+})
+
+describe.each(Object.entries(breaks))('%s finds what breaks it', (name, statements) => {
+  test.each(statements)('%s', async statement => {
+    expect(await foundAfter(statement, name)).not.toEqual([])
+  })
+})
+
+test.each([
+  ['deposits_are_on_the_chain', `delete from chain.transfer where token = 'USDC'`, 'final_deposit_vanished'],
+  ['no_unknown_transaction', 'delete from app.outbound_tx', 'unknown_transaction'],
+])('%s does not say again what an incident says that is open or was kept', async (name, statement, kind) => {
+  const subject =
+    kind === 'unknown_transaction'
+      ? `select 'ETH:' || txid from chain.inclusion`
+      : `select id::text from app.deposit where token = 'USDC'`
+  const incident = (end: string) =>
+    `${statement}; insert into app.incident (chain, kind, subject, details, resolved_at, resolution)
+     values ('ETH', '${kind}', (${subject}), '{}', ${end})`
+  expect(await foundAfter(incident('null, null'), name)).toEqual([])
+  expect(await foundAfter(incident(`now(), 'kept'`), name)).toEqual([])
+  expect(await foundAfter(incident(`now(), 'healed'`), name)).not.toEqual([])
+})
+
+interface Audited {
+  right: boolean
+  complete: boolean
+  checks: {name: string; right: boolean | null}[]
+}
+
 test('all is right, in the database and on the chain', async () => {
-  const {right, checks: results} = await commandLine.json<{right: boolean; checks: object[]}>('audit')
-  expect(results.filter(result => !('right' in result && result.right === true))).toEqual([])
-  expect(right).toBe(true)
-  expect(results).toContainEqual({
-    name: 'ETH on chain',
-    claim: `addresses and treasury hold what the ledger says, at block ${eth.head.height}`,
+  const {right, complete, checks} = await commandLine.json<Audited>('audit')
+  expect(checks.filter(check => check.right !== true)).toEqual([])
+  expect({right, complete}).toEqual({right: true, complete: true})
+  expect(checks).toContainEqual({
+    name: 'on_chain_eth',
+    claim: 'our addresses and the treasury hold on the chain what the ledger says',
     right: true,
     count: 0,
     found: [],
   })
+  const [run] = await db.rows('select id, finished_at, error from app.audit_run order by id desc limit 1')
+  expect(run).toMatchObject({finished_at: expect.any(Date), error: null})
+  const kept = await db.rows('select name, count::int from app.audit_finding where run_id = $1', [run!.id])
+  expect(kept.map(({name}) => name).sort()).toEqual(checks.map(({name}) => name).sort())
+  expect(await db.rows('select from app.incident')).toEqual([])
+})
+
+test('with a node that does not answer nothing is wrong, and nothing is compared: the exit code is 3', async () => {
+  const other = new CommandLine(db, {ETH: {rpc_url: 'http://127.0.0.1:9', local: false, tokens: {}}})
+  const {code, stdout} = await other.sluice('audit')
+  other.close()
+  expect(code).toBe(3)
+  expect(stdout).toMatch(/^not compared +on_chain_eth/m)
+  expect(stdout).toMatch(/^on_chain_eth: not compared, the node cannot be asked: /m)
+  const [run] = await db.rows('select id, error from app.audit_run order by id desc limit 1')
+  expect(run!.error).toMatch(/^on_chain_eth: the node cannot be asked: /)
+  const kept = `select from app.audit_finding where run_id = $1 and name = 'on_chain_eth'`
+  expect(await db.rows(kept, [run!.id])).toEqual([])
+})
+
+test('what is slow and what is unattributed is listed, and is not wrong; nor is a chain for which no node is named', async () => {
+  await eth.write({add: [[{txid: '0x3', token: '0xFake', amount: 7n, recipient: user.address}]]})
+  await eth.finalize(eth.head.height)
+  await db.rows(`
+    insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount, created_at)
+    select 'release', id, merchant_id, 'ETH', 'ETH', 0, 0, 0, now() - interval '2 hours' from app.payout`)
+  const other = new CommandLine(db, {})
+  const {code, stdout} = await other.sluice('audit')
+  other.close()
+  await db.rows(`delete from app.claim where kind = 'release'`)
+  expect(code).toBe(3)
+  expect(stdout).toMatch(/^on_chain_eth: not compared, no node is named for it$/m)
+  expect(stdout).toMatch(/^stamping +pay_\w+ +ETH +0 of 0 deposits/m)
+  expect(stdout).toMatch(/^ETH +0xFake +unsupported_token +1 +7$/m)
 })
 
 test('a coin that the ledger does not know, and bytes that are not those of their txid, are found; the exit code is 1', async () => {
@@ -122,16 +273,17 @@ test('a coin that the ledger does not know, and bytes that are not those of thei
   const {code, stdout, stderr} = await commandLine.sluice('audit')
   expect({code, stderr}).toEqual({code: 1, stderr: ''})
   expect(stdout).toMatch(/^right +conservation/m)
-  expect(stdout).toMatch(/^WRONG +bytes/m)
-  expect(stdout).toMatch(/^WRONG +ETH on chain/m)
+  expect(stdout).toMatch(/^WRONG +stored_bytes/m)
+  expect(stdout).toMatch(/^WRONG +on_chain_eth/m)
   expect(stdout).toContain(`{"address":"${user.address}","token":"USDC","ledger":"250000000","chain":"250000001"}`)
   expect(stdout).toContain(`{"address":"${treasury}","token":"ETH","ledger":"90099979000000000000","chain":"1"}`)
-})
 
-test('a node that does not answer is no match', async () => {
-  const other = new CommandLine(db, {ETH: {rpc_url: 'http://127.0.0.1:9', local: false, tokens: {}}})
-  const {code, stdout} = await other.sluice('audit')
-  other.close()
-  expect(code).toBe(1)
-  expect(stdout).toMatch(/ETH on chain: 1 found\n {2}"the node cannot be asked: /)
+  const open = await commandLine.json<{incidents: {chain: null; kind: string; subject: string}[]}>('incident', 'list')
+  expect(open.incidents.map(({subject}) => subject).sort()).toEqual([
+    'audit:journal',
+    'audit:on_chain_eth',
+    'audit:stored_bytes',
+  ])
+  expect(open.incidents[0]).toMatchObject({chain: null, kind: 'audit'})
+  expect(await db.rows(`select app.why_halted('ETH') as why`)).toEqual([{why: null}])
 })

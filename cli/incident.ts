@@ -56,7 +56,8 @@ export function addIncidentCommands(program: Command): void {
       '',
       'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that',
       'collected it fails; from paying on, the merchant owes it instead. kept leaves everything as it is. A halted chain',
-      '(fork_below_final) is resolved by sluice chain rewind or resume.',
+      '(fork_below_final) is resolved by sluice chain rewind or resume. What an audit found closes when it is right again; kept silences it for',
+      'as long as exactly that is found.',
     ].join('\n'),
     'sluice incident resolve 7 --as reorged',
   )
@@ -86,7 +87,7 @@ export function addIncidentCommands(program: Command): void {
 
 function seen({details}: Incident): string {
   return Object.entries(details)
-    .filter(([name]) => !['transfer', 'block_hash'].includes(name))
+    .filter(([name]) => !['transfer', 'block_hash', 'found'].includes(name)) // with --json they are there
     .map(([name, value]) => `${name}=${value}`)
     .join(' ')
 }

@@ -108,6 +108,8 @@ const may: Record<Role, string[]> = {
     'select * from app.due_job',
     `select app.enqueue('stamp_deposits')`,
     `select graphile_worker.add_job('deliver_webhooks')`,
+    'select app.audit_is_due(), app.finish_audit(app.begin_audit(), to_json(array(select c from app.audit_checks() c))::jsonb, null)',
+    `select app.audit_holdings('ETH'), app.audit_outputs('BTC')`,
   ],
   sluice_custody: [
     `insert into custody.address (address, family, derivation_index) values ('0xNext', 'evm', 1)`,
@@ -167,6 +169,8 @@ const mayNot: Record<Role, string[]> = {
     `select app.create_api_key('${someone}', sha256('x'))`,
     `select app.create_merchant('x', 'xx', null, 0)`,
     `select app.resolve_incident(1, 'reorged')`,
+    'select app.audit_checks()',
+    'select app.begin_audit()',
     'select app.fold_balances()',
     'select * from chain.transfer',
     'select * from graphile_worker._private_jobs',
@@ -200,6 +204,10 @@ const mayNot: Record<Role, string[]> = {
        values ('ETH:x', 'ETH', 'x', 1, '0x1', now(), '0xA', 0, true, 1)`,
     'delete from chain.transfer',
     'create table app.mine ()',
+    'select * from audit.conservation',
+    'select * from app.audit_run',
+    'delete from app.audit_finding',
+    'update app.incident set resolved_at = now()',
   ],
   sluice_custody: [
     'update custody.address set taken_at = null',
@@ -304,6 +312,10 @@ test('the indexers alone write what was seen on the chains: blocks, transfers an
   )
 })
 
+test('what breaks an invariant is read by the owner alone, and by nobody directly', async () => {
+  expect(await granted('audit', ['select', ...writing])).toEqual([])
+})
+
 test('an analyst reads every view of analytics and nothing else, and nobody writes there', async () => {
   const views = await db.rows<{name: string}>(
     `select relname as name from pg_class where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm') order by 1`,
@@ -340,7 +352,7 @@ test('secrets of webhooks are read by the worker alone, hashes of keys by the AP
 test('a role that is not named has nothing: neither a table, a function nor a schema of ours is public', async () => {
   expect(
     await db.rows(`
-      with ours as (select oid from pg_namespace where nspname in ('chain', 'app', 'custody', 'analytics') or nspname ~ '^squid_')
+      with ours as (select oid from pg_namespace where nspname in ('chain', 'app', 'custody', 'analytics', 'audit') or nspname ~ '^squid_')
       select object, privilege_type from (
         select nspname::text as object, acl.* from pg_namespace n, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) acl
         where n.oid in (select oid from ours)

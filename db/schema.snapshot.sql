@@ -1503,6 +1503,15 @@ create view app.free_output as
 --   merchant_id uuid: The merchant whose user's address it is; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 
+-- Incidents that are open, or that an operator decided to keep: what they say, an audit does not say again.
+create view app.known_incident as
+ SELECT subject,
+    kind
+   FROM app.incident
+  WHERE resolved_at IS NULL OR resolution = 'kept'::text;
+--   subject text: What it is about.
+--   kind text: Its kind.
+
 -- What is kept beside the ledger and differs from it. Always empty; a row is a bug.
 create view app.ledger_audit as
  WITH entry AS (
@@ -1775,6 +1784,64 @@ UNION ALL
 --   fee numeric(78,0): What it cost.
 --   excludes boolean: Whether it uses what every attempt of the spend uses: if it is none of them, none can be mined.
 
+-- What has been under way for longer than it should be. Not wrong: the chain, a node, the whitelist or a merchant may be what it waits for.
+create view app.stuck as
+ SELECT 'payout'::text AS what,
+    app.public_id('pay'::text, p.id) AS id,
+    p.chain,
+    COALESCE(p.waiting_reason, p.status) AS state,
+    p.created_at AS since
+   FROM app.payout p
+  WHERE (p.status <> ALL (ARRAY['completed'::text, 'failed'::text])) AND p.created_at < (clock_timestamp() - '1 day'::interval)
+UNION ALL
+ SELECT s.kind AS what,
+    s.id::text AS id,
+    s.chain,
+    COALESCE(s.waiting_reason, s.status) AS state,
+    s.created_at AS since
+   FROM app.spend s
+  WHERE s.status <> 'final'::text AND s.kind <> 'payout'::text AND s.created_at < (clock_timestamp() - '1 day'::interval)
+UNION ALL
+ SELECT 'deposit'::text AS what,
+    app.public_id('dep'::text, d.id) AS id,
+    d.chain,
+        CASE
+            WHEN d.block_height IS NULL THEN 'in no block'::text
+            ELSE 'not final'::text
+        END AS state,
+    d.created_at AS since
+   FROM app.deposit d
+  WHERE d.status = 'pending'::text AND d.created_at < (clock_timestamp() - '1 day'::interval)
+UNION ALL
+ SELECT 'stamping'::text AS what,
+    app.public_id('pay'::text, c.payout_id) AS id,
+    c.chain,
+    ((c.done_count || ' of '::text) || c.deposit_count) || ' deposits'::text AS state,
+    c.created_at AS since
+   FROM app.claim c
+  WHERE c.finished_at IS NULL AND c.created_at < (clock_timestamp() - '01:00:00'::interval)
+UNION ALL
+ SELECT 'event'::text AS what,
+    app.public_id('evt'::text, e.id) AS id,
+    NULL::text AS chain,
+    'not sequenced'::text AS state,
+    e.created_at AS since
+   FROM app.event e
+  WHERE e.sequence IS NULL AND e.created_at < (clock_timestamp() - '00:10:00'::interval)
+UNION ALL
+ SELECT 'delivery'::text AS what,
+    app.public_id('dlv'::text, d.id) AS id,
+    NULL::text AS chain,
+    d.attempts || ' attempts'::text AS state,
+    d.created_at AS since
+   FROM app.delivery d
+  WHERE d.status = 'pending'::text AND d.created_at < (clock_timestamp() - '4 days'::interval) AND d.next_attempt_at < clock_timestamp();
+--   what text: payout, sweep, withdrawal, deposit, stamping (of deposits with their payout), event or delivery.
+--   id text: Its id, as commands take it.
+--   chain text: Chain code; null if it concerns none.
+--   state text: What it waits for, or how far it is.
+--   since timestamp with time zone: When it began.
+
 create sequence app.event_sequence as bigint;
 
 create sequence app.ledger_posting as bigint;
@@ -1946,6 +2013,75 @@ begin
   return null;
 end $function$;
 
+-- Makes every check of the schema audit: what must hold, how many things break it, and the first ten of them.
+CREATE OR REPLACE FUNCTION app.audit_checks()
+ RETURNS TABLE(name text, claim text, count bigint, found jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare view record;
+begin
+  for view in
+    select c.relname, obj_description(c.oid, 'pg_class') as claim from pg_class c
+    where c.relnamespace = 'audit'::regnamespace and c.relkind = 'v' order by c.oid
+  loop
+    return query execute format('with wrong as materialized (select to_jsonb(w) as row from audit.%I w)
+      select $1, $2, (select count(*) from wrong), coalesce((
+        select jsonb_agg((select jsonb_object_agg(key, case jsonb_typeof(value) when ''number'' then to_jsonb(value #>> ''{}'') else value end)
+          from jsonb_each(first.row))) from (select row from wrong order by row::text limit 10) first), ''[]'')', view.relname)
+    using view.relname::text, view.claim;
+  end loop;
+end $function$;
+
+-- What the treasury, and each address that ever received anything, hold of each token at the final height, by the ledger.
+CREATE OR REPLACE FUNCTION app.audit_holdings(of_chain text)
+ RETURNS TABLE(address text, token text, amount numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  with treasury as (select app.treasury_address(of_chain) as address), posted as (
+    select case e.account when 'treasury' then t.address else e.address end as address, e.token, sum(e.amount) as amount
+    from app.ledger_entry e cross join treasury t where e.chain = of_chain and e.account in ('address', 'treasury') group by 1, 2
+  ), ours as (
+    select d.address from app.deposit d where d.chain = of_chain union select t.address from treasury t where t.address is not null
+  )
+  select o.address, a.token, coalesce(p.amount, 0)
+  from ours o join app.asset a on a.chain = of_chain left join posted p on p.address = o.address and p.token = a.token order by o.address, a.token
+$function$;
+
+-- Whether the last audit is a day ago.
+CREATE OR REPLACE FUNCTION app.audit_is_due()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select (select min(m.applied_at) from public.sluice_migration m) < clock_timestamp() - interval '10 minutes'
+    and not exists (select from app.audit_run r
+      where r.finished_at > clock_timestamp() - interval '1 day' or r.started_at > clock_timestamp() - interval '1 hour')
+$function$;
+
+-- The final unspent outputs of our addresses on a chain that has outputs, by the ledger: leaving where a transaction of ours spends it; and each address once without any.
+CREATE OR REPLACE FUNCTION app.audit_outputs(of_chain text)
+ RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select u.address, u.txid || ':' || u.vout, u.amount, u.spend_id is not null or exists (
+    select from chain.inclusion i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+  from app.output u where u.chain = of_chain and u.spent_by is null
+  union all -- not ours to spend
+  select d.address, d.txid || ':' || d.output_index, d.amount, false from app.deposit d
+  where d.chain = of_chain and d.status = 'final' and not d.credited and d.user_id is not null
+  union all -- what has nothing unspent is looked at, too
+  select ours.address, null, null, null from (
+    select d.address from app.deposit d where d.chain = of_chain union select app.treasury_address(of_chain) where app.treasury_address(of_chain) is not null
+  ) ours
+$function$;
+
 -- Has a payout wait for the sweeps of its addresses that are under way for others. Safe to run again.
 CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
  RETURNS void
@@ -1963,6 +2099,17 @@ AS $function$
       where u.spend_id = s.id and d.settlement_id = p.id)
     else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
+$function$;
+
+-- Notes that an audit begins; returns the number of the run.
+CREATE OR REPLACE FUNCTION app.begin_audit()
+ RETURNS bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  delete from app.audit_run r where r.started_at < clock_timestamp() - interval '1 year';
+  insert into app.audit_run default values returning id
 $function$;
 
 -- Begins a child that spends unmined outputs of ours and pays for their transaction, too; returns the id of the spend.
@@ -2683,6 +2830,38 @@ begin
   from undeliverable u where d.id = u.id;
   get diagnostics failed = row_count;
   return failed;
+end $function$;
+
+-- Stores what an audit found, and opens, renews or heals the incidents that follow from it.
+CREATE OR REPLACE FUNCTION app.finish_audit(of_run bigint, findings jsonb, error text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('app.finish_audit', 0));
+  insert into app.audit_finding (run_id, name, claim, count, found)
+  select of_run, f.name, f.claim, f.count, f.found from jsonb_to_recordset(findings) as f (name text, claim text, count bigint, found jsonb);
+  update app.audit_run r set finished_at = clock_timestamp(), error = finish_audit.error where r.id = of_run;
+
+  update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
+  from app.audit_finding f
+  where f.run_id = of_run and f.count = 0 and i.kind = 'audit' and i.subject = 'audit:' || f.name and i.resolved_at is null;
+  with wrong as (
+    select 'audit:' || f.name as subject, jsonb_build_object('claim', f.claim, 'count', f.count, 'found', f.found) as details
+    from app.audit_finding f where f.run_id = of_run and f.count > 0
+  ), known as (
+    update app.incident i set details = w.details from wrong w where i.kind = 'audit' and i.subject = w.subject and i.resolved_at is null
+    returning i.subject
+  )
+  insert into app.incident (chain, kind, subject, details)
+  select null, 'audit', w.subject, w.details from wrong w
+  left join lateral (
+    select i.resolution, i.details from app.incident i where i.kind = 'audit' and i.subject = w.subject order by i.id desc limit 1
+  ) last on true
+  where w.subject not in (select subject from known)
+    and (last.resolution = 'kept' and last.details - 'claim' = w.details - 'claim') is not true;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.finish_payment(s app.spend, outcome text, txid text)
@@ -4142,6 +4321,696 @@ AS $function$
       from app.incident i where i.chain = of_chain and i.resolved_at is null having count(*) > 0))
 $function$;
 
+-- What must always hold: a view for each check, empty when all is right, its comment the claim. Read by the owner, and by app.audit_checks for everybody who audits.
+create schema audit;
+
+-- each balance = the sum of its unsettled deposits and debts
+create view audit.balances as
+ SELECT merchant_id,
+    chain,
+    token,
+    kept_amount,
+    counted_amount,
+    kept_count,
+    counted_count
+   FROM app.balance_audit;
+--   merchant_id uuid
+--   chain text
+--   token text
+--   kept_amount numeric
+--   counted_amount numeric
+--   kept_count bigint
+--   counted_count bigint
+
+-- the blocks from the final one to the head form one linked chain, and the final height lies on it
+create view audit.blocks as
+ SELECT c.chain,
+    c.final_height AS height,
+    'the final block is not among the blocks'::text AS wrong
+   FROM chain.cursor c
+  WHERE NOT (EXISTS ( SELECT
+           FROM chain.block b
+          WHERE b.chain = c.chain AND b.height = c.final_height AND b.hash = c.final_hash))
+UNION ALL
+ SELECT c.chain,
+    c.head_height AS height,
+    'the head is not the newest of the blocks'::text AS wrong
+   FROM chain.cursor c
+  WHERE NOT (EXISTS ( SELECT
+           FROM chain.block b
+          WHERE b.chain = c.chain AND b.height = c.head_height AND b.hash = c.head_hash AND NOT (EXISTS ( SELECT
+                   FROM chain.block above
+                  WHERE above.chain = c.chain AND above.height > b.height))))
+UNION ALL
+ SELECT link.chain,
+    link.height,
+    'does not link to the block below'::text AS wrong
+   FROM ( SELECT b.chain,
+            b.height,
+            b.parent_hash,
+            lag(b.hash) OVER (PARTITION BY b.chain ORDER BY b.height) AS below
+           FROM chain.block b
+             JOIN chain.cursor c USING (chain)
+          WHERE b.height >= c.final_height) link
+  WHERE link.parent_hash <> ''::text AND link.parent_hash <> link.below;
+--   chain text
+--   height integer
+--   wrong text
+
+-- final deposits = balances + gross of payouts that did not fail
+create view audit.conservation as
+ SELECT chain,
+    token,
+    merchant_id,
+    sum(received) AS received,
+    sum(held) AS balance_and_payouts
+   FROM ( SELECT deposit.chain,
+            deposit.token,
+            deposit.merchant_id,
+            deposit.amount AS received,
+            0 AS held
+           FROM app.deposit
+          WHERE deposit.status = 'final'::text AND deposit.credited
+        UNION ALL
+         SELECT balance_now.chain,
+            balance_now.token,
+            balance_now.merchant_id,
+            0,
+            balance_now.amount
+           FROM app.balance_now
+        UNION ALL
+         SELECT payout.chain,
+            payout.token,
+            payout.merchant_id,
+            0,
+            payout.gross
+           FROM app.payout
+          WHERE payout.status <> 'failed'::text
+        UNION ALL
+         SELECT adjustment.chain,
+            adjustment.token,
+            adjustment.merchant_id,
+            0,
+            - adjustment.amount
+           FROM app.adjustment
+          WHERE adjustment.reason = 'paid_after_all'::text) part
+  GROUP BY chain, token, merchant_id
+ HAVING sum(received) <> sum(held);
+--   chain text
+--   token text
+--   merchant_id uuid
+--   received numeric
+--   balance_and_payouts numeric
+
+-- an event is delivered once to an endpoint of its merchant, and what counts as delivered was answered with success
+create view audit.deliveries as
+ SELECT d.event_id,
+    d.endpoint_id,
+    'delivered, and no attempt succeeded'::text AS wrong
+   FROM app.delivery d
+  WHERE d.status = 'delivered'::text AND NOT (EXISTS ( SELECT
+           FROM app.delivery_attempt a
+          WHERE a.delivery_id = d.id AND a.error IS NULL))
+UNION ALL
+ SELECT d.event_id,
+    d.endpoint_id,
+    'to an endpoint of somebody else'::text AS wrong
+   FROM app.delivery d
+     LEFT JOIN app.event e ON e.id = d.event_id
+     LEFT JOIN app.webhook_endpoint w ON w.id = d.endpoint_id
+  WHERE e.merchant_id IS NULL OR e.merchant_id IS DISTINCT FROM w.merchant_id
+UNION ALL
+ SELECT delivery.event_id,
+    delivery.endpoint_id,
+    count(*) || ' times'::text AS wrong
+   FROM app.delivery
+  GROUP BY delivery.event_id, delivery.endpoint_id
+ HAVING count(*) > 1;
+--   event_id uuid
+--   endpoint_id uuid
+--   wrong text
+
+-- every deposit that is not reorged is the one transfer that the chain holds, or that is on its way into a block
+create view audit.deposits_are_on_the_chain as
+ SELECT d.id,
+    d.chain,
+    d.txid,
+    d.output_index,
+    d.status
+   FROM app.deposit d
+     LEFT JOIN chain.transfer t ON t.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND t.recipient = d.address AND t.token = d.token AND t.amount = d.amount AND t.block_height = d.block_height AND t.block_hash = d.block_hash
+  WHERE d.status <> 'reorged'::text AND t.id IS NULL AND NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = d.id::text AND k.kind ~~ 'final\_deposit\_%'::text)) AND NOT (d.status = 'pending'::text AND d.block_height IS NULL AND (EXISTS ( SELECT
+           FROM chain.unmined u
+          WHERE u.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND u.recipient = d.address AND u.amount = d.amount)));
+--   id uuid
+--   chain text
+--   txid text
+--   output_index integer
+--   status text
+
+-- each change of a deposit, and the end of each payout, has exactly one event
+create view audit.events as
+ SELECT d.id,
+    d.version AS expected,
+    count(e.id) AS found
+   FROM app.deposit d
+     LEFT JOIN app.event e ON e.subject_id = d.id AND e.type ~~ 'deposit.%'::text
+  GROUP BY d.id
+ HAVING
+        CASE
+            WHEN NOT d.credited THEN count(e.id) > 0
+            ELSE count(e.id) <> (d.version - min(e.version) + 1) OR max(e.version) <> d.version OR NOT (min(e.version) = 1 OR min(e.version) > 2) OR count(e.id) = 0
+        END
+UNION ALL
+ SELECT p.id,
+    (p.status = ANY (ARRAY['completed'::text, 'failed'::text]))::integer AS expected,
+    count(e.id) AS found
+   FROM app.payout p
+     LEFT JOIN app.event e ON e.subject_id = p.id AND e.type ~~ 'payout.%'::text
+  GROUP BY p.id
+ HAVING count(e.id) <> (p.status = ANY (ARRAY['completed'::text, 'failed'::text]))::integer OR count(e.id) FILTER (WHERE e.type <> ('payout.'::text || p.status)) > 0;
+--   id uuid
+--   expected integer
+--   found bigint
+
+-- the fees in the ledger are those of completed payouts and of final transactions
+create view audit.fees as
+ SELECT what,
+    chain,
+    token,
+    sum(posted) AS posted,
+    sum(due) AS due
+   FROM ( SELECT 'service fees'::text AS what,
+            ledger_entry.chain,
+            ledger_entry.token,
+            - ledger_entry.amount AS posted,
+            0 AS due
+           FROM app.ledger_entry
+          WHERE ledger_entry.account = 'fees'::text
+        UNION ALL
+         SELECT 'service fees'::text,
+            payout.chain,
+            payout.token,
+            0,
+            payout.fee
+           FROM app.payout
+          WHERE payout.status = 'completed'::text
+        UNION ALL
+         SELECT 'network fees'::text,
+            ledger_entry.chain,
+            ledger_entry.token,
+            ledger_entry.amount,
+            0
+           FROM app.ledger_entry
+          WHERE ledger_entry.account = 'network'::text
+        UNION ALL
+         SELECT 'network fees'::text,
+            spend.chain,
+            app.native_token(spend.chain) AS native_token,
+            0,
+            spend.fee_paid
+           FROM app.spend
+          WHERE spend.status = 'final'::text) part
+  GROUP BY what, chain, token
+ HAVING sum(posted) <> sum(due);
+--   what text
+--   chain text
+--   token text
+--   posted numeric
+--   due numeric
+
+-- deposits and spends are final at or below the final height, and nothing below it is still pending
+create view audit.finality as
+ SELECT d.chain,
+    'deposit'::text AS what,
+    d.id,
+    d.status,
+    d.block_height,
+    c.final_height
+   FROM app.deposit d
+     JOIN chain.cursor c USING (chain)
+  WHERE (d.status = 'final'::text AND d.block_height > c.final_height OR d.status = 'pending'::text AND d.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = d.id::text AND k.kind ~~ 'final\_deposit\_%'::text))
+UNION ALL
+ SELECT s.chain,
+    s.kind AS what,
+    s.id,
+    s.status,
+    i.block_height,
+    c.final_height
+   FROM app.spend s
+     JOIN chain.cursor c USING (chain)
+     JOIN app.spend_inclusion i ON i.spend_id = s.id
+  WHERE i.excludes AND (s.status = 'final'::text) <> (i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text));
+--   chain text
+--   what text
+--   id uuid
+--   status text
+--   block_height integer
+--   final_height integer
+
+-- each key has its own payout, of its merchant, and the reply names it
+create view audit.idempotency_keys as
+ SELECT k.merchant_id,
+    k.key
+   FROM app.idempotency_key k
+     LEFT JOIN app.payout p ON p.id = k.payout_id AND p.merchant_id = k.merchant_id
+  WHERE p.id IS NULL OR (k.body::json ->> 'id'::text) IS DISTINCT FROM app.public_id('pay'::text, p.id)
+UNION ALL
+ SELECT idempotency_key.merchant_id,
+    count(*) || ' keys of one payout'::text AS key
+   FROM app.idempotency_key
+  GROUP BY idempotency_key.merchant_id, idempotency_key.payout_id
+ HAVING count(*) > 1;
+--   merchant_id uuid
+--   key text
+
+-- custody signed what was stored, and numbered it without a gap
+create view audit.journal as
+ SELECT o.chain,
+    o.txid
+   FROM app.outbound_tx o
+     LEFT JOIN custody.journal j ON j.stream = o.chain AND j.txid = o.txid
+  WHERE j.raw IS DISTINCT FROM o.raw
+UNION ALL
+ SELECT journal.stream AS chain,
+    (('entries: '::text || count(*)) || ', highest: '::text) || max(journal.seq) AS txid
+   FROM custody.journal
+  GROUP BY journal.stream
+ HAVING count(*) <> max(journal.seq);
+--   chain text
+--   txid text
+
+-- what is kept beside the ledger = the sum of its entries
+create view audit.ledger as
+ SELECT what,
+    chain,
+    token,
+    merchant_id,
+    address,
+    kept,
+    posted
+   FROM app.ledger_audit;
+--   what text
+--   chain text
+--   token text
+--   merchant_id uuid
+--   address text
+--   kept numeric
+--   posted numeric
+
+-- addresses and deposits belong to the merchant to whom the address was handed
+create view audit.merchants_apart as
+ SELECT a.chain,
+    a.address AS what,
+    a.merchant_id,
+    o.merchant_id AS handed_to
+   FROM app.address a
+     LEFT JOIN custody.address o ON o.address = a.address
+  WHERE a.merchant_id IS DISTINCT FROM o.merchant_id
+UNION ALL
+ SELECT d.chain,
+    d.id::text AS what,
+    d.merchant_id,
+    o.merchant_id AS handed_to
+   FROM app.deposit d
+     LEFT JOIN custody.address o ON o.address = d.address
+  WHERE d.merchant_id IS DISTINCT FROM o.merchant_id;
+--   chain text
+--   what text
+--   merchant_id uuid
+--   handed_to uuid
+
+-- of the deposits at one output at most one is not reorged
+create view audit.no_double_credit as
+ SELECT chain,
+    txid,
+    output_index,
+    count(*) AS deposits
+   FROM app.deposit
+  WHERE status <> 'reorged'::text
+  GROUP BY chain, txid, output_index
+ HAVING count(*) > 1;
+--   chain text
+--   txid text
+--   output_index integer
+--   deposits bigint
+
+-- a completed payout has one final transaction of its net to its address; no other payout has any
+create view audit.no_double_pay as
+ SELECT p.id,
+    p.status,
+    count(DISTINCT i.txid) AS paid
+   FROM app.payout p
+     LEFT JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
+     LEFT JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
+     LEFT JOIN chain.inclusion i ON i.chain = o.chain AND i.txid = o.txid AND i.success AND i.block_height <= (( SELECT c.final_height
+           FROM chain.cursor c
+          WHERE c.chain = o.chain))
+  WHERE NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = s.id::text AND (k.kind = ANY (ARRAY['final_payment_vanished'::text, 'payment_of_failed_payout'::text]))))
+  GROUP BY p.id
+ HAVING count(DISTINCT i.txid) <> (p.status = 'completed'::text)::integer
+UNION ALL
+ SELECT p.id,
+    p.status,
+    NULL::bigint AS paid
+   FROM app.payout p
+     JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
+     JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
+  WHERE o.amount <> p.net OR o.recipient <> p.address OR o.token <> p.token OR o.chain <> p.chain;
+--   id uuid
+--   status text
+--   paid bigint
+
+-- every transaction that an address of ours sent was stored before
+create view audit.no_unknown_transaction as
+ SELECT id,
+    sender,
+    nonce
+   FROM chain.inclusion i
+  WHERE NOT (EXISTS ( SELECT
+           FROM app.outbound_tx o
+          WHERE o.chain = i.chain AND o.txid = i.txid)) AND NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = ((i.chain || ':'::text) || i.txid) AND k.kind = 'unknown_transaction'::text));
+--   id text
+--   sender text
+--   nonce integer
+
+-- the nonces of each sender have no gap, in our books and in what the chain holds
+create view audit.nonces as
+ SELECT n.chain,
+    n.address,
+    n.next_nonce,
+    count(s.id) AS used
+   FROM app.sender n
+     LEFT JOIN app.spend s ON s.chain = n.chain AND s.sender = n.address
+  GROUP BY n.chain, n.address
+ HAVING count(s.id) <> n.next_nonce OR max(s.nonce) >= n.next_nonce
+UNION ALL
+ SELECT inclusion.chain,
+    inclusion.sender AS address,
+    max(inclusion.nonce) + 1 AS next_nonce,
+    count(DISTINCT inclusion.nonce) AS used
+   FROM chain.inclusion
+  GROUP BY inclusion.chain, inclusion.sender
+ HAVING count(DISTINCT inclusion.nonce) <> (max(inclusion.nonce) + 1);
+--   chain text
+--   address text
+--   next_nonce integer
+--   used bigint
+
+-- no address, no treasury and no reservation is below zero
+create view audit.nothing_below_zero as
+ SELECT 'holding'::text AS what,
+    holding.chain,
+    holding.token,
+    holding.address AS whose,
+    holding.amount
+   FROM app.holding
+  WHERE holding.amount < 0::numeric
+UNION ALL
+ SELECT 'treasury'::text AS what,
+    treasury.chain,
+    treasury.token,
+    NULL::text AS whose,
+    treasury.balance AS amount
+   FROM app.treasury
+  WHERE treasury.balance < 0::numeric
+UNION ALL
+ SELECT 'reserved'::text AS what,
+    treasury.chain,
+    treasury.token,
+    NULL::text AS whose,
+    treasury.reserved AS amount
+   FROM app.treasury
+  WHERE treasury.reserved < 0::numeric
+UNION ALL
+ SELECT 'reserved share'::text AS what,
+    treasury_share.chain,
+    treasury_share.token,
+    treasury_share.merchant_id::text AS whose,
+    treasury_share.reserved AS amount
+   FROM app.treasury_share
+  WHERE treasury_share.reserved < 0::numeric;
+--   what text
+--   chain text
+--   token text
+--   whose text
+--   amount numeric
+
+-- what was claimed belongs to one payout of its merchant, chain and token, which did not fail
+create view audit.one_payout_each as
+ SELECT c.what,
+    c.id,
+    c.settlement_id,
+    p.status
+   FROM ( SELECT 'deposit'::text AS what,
+            deposit.id,
+            deposit.settlement_id,
+            deposit.merchant_id,
+            deposit.chain,
+            deposit.token
+           FROM app.deposit
+          WHERE deposit.settlement_id IS NOT NULL
+        UNION ALL
+         SELECT 'adjustment'::text,
+            adjustment.id,
+            adjustment.settlement_id,
+            adjustment.merchant_id,
+            adjustment.chain,
+            adjustment.token
+           FROM app.adjustment
+          WHERE adjustment.settlement_id IS NOT NULL) c
+     LEFT JOIN app.payout p ON p.id = c.settlement_id AND p.merchant_id = c.merchant_id AND p.chain = c.chain AND p.token = c.token
+  WHERE p.id IS NULL OR p.status = 'failed'::text AND NOT (EXISTS ( SELECT
+           FROM app.claim r
+          WHERE r.payout_id = p.id AND r.finished_at IS NULL));
+--   what text
+--   id uuid
+--   settlement_id uuid
+--   status text
+
+-- an output is spent or reserved by one spend, from its lead on, and what is unspent adds up to holdings and treasury
+create view audit.outputs as
+ SELECT u.chain,
+    (u.txid || ':'::text) || u.vout AS output,
+    'reserved by a spend that is over'::text AS wrong
+   FROM app.output u
+     JOIN app.spend s ON s.id = u.spend_id
+  WHERE u.spent_by IS NULL AND s.status = 'final'::text
+UNION ALL
+ SELECT u.chain,
+    (u.txid || ':'::text) || u.vout AS output,
+    'spent by another transaction than its spend says'::text AS wrong
+   FROM app.output u
+     JOIN app.spend s ON s.id = u.spend_id
+  WHERE u.spent_by IS NOT NULL AND (s.status <> 'final'::text OR s.txid IS DISTINCT FROM u.spent_by) AND s.outcome IS DISTINCT FROM 'displaced'::text
+UNION ALL
+ SELECT u.chain,
+    (u.txid || ':'::text) || u.vout AS output,
+    'spent, and in no block'::text AS wrong
+   FROM app.output u
+  WHERE u.spent_by IS NOT NULL AND NOT (EXISTS ( SELECT
+           FROM chain.inclusion i
+          WHERE i.chain = u.chain AND i.txid = u.spent_by)) AND NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = u.spend_id::text AND k.kind = 'final_payment_vanished'::text))
+UNION ALL
+ SELECT s.chain,
+    s.id::text AS output,
+    'does not have its lead'::text AS wrong
+   FROM app.spend s
+  WHERE app.uses_outputs(s.chain) AND s.outcome IS DISTINCT FROM 'displaced'::text AND NOT s.recovered AND NOT (EXISTS ( SELECT
+           FROM app.bump b
+          WHERE b.spend_id = s.id AND s.status <> 'final'::text AND NOT (EXISTS ( SELECT
+                   FROM app.output u
+                  WHERE u.chain = s.chain AND u.txid = b.txid)))) AND NOT (EXISTS ( SELECT
+           FROM app.output u
+          WHERE u.spend_id = s.id AND ((u.txid || ':'::text) || u.vout) = s.sender AND u.from_attempt = 1))
+UNION ALL
+ SELECT ledger_audit.chain,
+    COALESCE(ledger_audit.address, 'treasury'::text) AS output,
+    ((('has '::text || ledger_audit.kept) || ' in outputs, and '::text) || ledger_audit.posted) || ' in the books'::text AS wrong
+   FROM app.ledger_audit
+  WHERE ledger_audit.what = 'output'::text;
+--   chain text
+--   output text
+--   wrong text
+
+-- gross = fee + net = the sum of what was claimed, and a failed payout holds nothing
+create view audit.payouts_add_up as
+ SELECT p.id,
+    p.status,
+    p.gross,
+    COALESCE(d.amount, 0::numeric) + COALESCE(j.amount, 0::numeric) AS claimed
+   FROM app.payout p
+     LEFT JOIN ( SELECT deposit.settlement_id,
+            sum(deposit.amount) AS amount
+           FROM app.deposit
+          WHERE deposit.settlement_id IS NOT NULL
+          GROUP BY deposit.settlement_id) d ON d.settlement_id = p.id
+     LEFT JOIN ( SELECT adjustment.settlement_id,
+            sum(adjustment.amount) AS amount
+           FROM app.adjustment
+          WHERE adjustment.settlement_id IS NOT NULL
+          GROUP BY adjustment.settlement_id) j ON j.settlement_id = p.id
+  WHERE p.gross <> (p.fee + p.net) OR NOT (EXISTS ( SELECT
+           FROM app.claim c
+          WHERE c.payout_id = p.id AND c.finished_at IS NULL)) AND NOT (EXISTS ( SELECT
+           FROM app.adjustment a
+          WHERE a.settlement_id = p.id AND a.reason = 'payout_recovered'::text)) AND (COALESCE(d.amount, 0::numeric) + COALESCE(j.amount, 0::numeric)) <>
+        CASE
+            WHEN p.status = 'failed'::text THEN 0::numeric
+            ELSE p.gross
+        END;
+--   id uuid
+--   status text
+--   gross numeric(78,0)
+--   claimed numeric
+
+-- the entries of each posting add up to zero for each token
+create view audit.postings as
+ SELECT posting,
+    chain,
+    token,
+    sum(amount) AS sum
+   FROM app.ledger_entry
+  GROUP BY posting, chain, token
+ HAVING sum(amount) <> 0::numeric;
+--   posting bigint
+--   chain text
+--   token text
+--   sum numeric
+
+-- deposits and payouts went from state to state as the contract has it, and are where their last event says
+create view audit.states as
+ SELECT 'deposit'::text AS what,
+    step.subject_id AS id,
+    (step.before || ' to '::text) || step.type AS wrong
+   FROM ( SELECT event.subject_id,
+            event.version,
+            event.type,
+            lag(event.type, 1, 'nothing'::text) OVER (PARTITION BY event.subject_id ORDER BY event.version) AS before
+           FROM app.event
+          WHERE event.type ~~ 'deposit.%'::text) step
+  WHERE
+        CASE step.type
+            WHEN 'deposit.pending'::text THEN step.before <> ALL (ARRAY['nothing'::text, 'deposit.reorged'::text])
+            WHEN 'deposit.confirmed'::text THEN step.before <> 'deposit.pending'::text AND NOT (step.before = 'nothing'::text AND step.version > 2)
+            ELSE step.before <> ALL (ARRAY['deposit.pending'::text, 'deposit.confirmed'::text])
+        END
+UNION ALL
+ SELECT 'deposit'::text AS what,
+    d.id,
+    (d.status || ', and the last event is '::text) || e.type AS wrong
+   FROM app.deposit d
+     JOIN app.event e ON e.subject_id = d.id AND e.version = d.version
+  WHERE d.credited AND e.type <>
+        CASE d.status
+            WHEN 'final'::text THEN 'deposit.confirmed'::text
+            ELSE 'deposit.'::text || d.status
+        END
+UNION ALL
+ SELECT 'deposit'::text AS what,
+    deposit.id,
+    (deposit.status ||
+        CASE
+            WHEN deposit.finalised_at IS NULL THEN ' without'::text
+            ELSE ' with'::text
+        END) || ' the time when it became final'::text AS wrong
+   FROM app.deposit
+  WHERE (deposit.status = 'final'::text) <> (deposit.finalised_at IS NOT NULL) OR (deposit.status = 'final'::text) <> (deposit.promotion IS NOT NULL)
+UNION ALL
+ SELECT 'payout'::text AS what,
+    payout.id,
+    payout.status || ', and how it ended says something else'::text AS wrong
+   FROM app.payout
+  WHERE (payout.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (payout.finished_at IS NOT NULL) OR (payout.status = 'completed'::text) <> (payout.txid IS NOT NULL) OR (payout.status = 'failed'::text) <> (payout.error_code IS NOT NULL);
+--   what text
+--   id uuid
+--   wrong text
+
+-- a transaction is stored, signed, before it is given to a node and before anything counts on it
+create view audit.stored_first as
+ SELECT s.chain,
+    s.id,
+    s.status ||
+        CASE
+            WHEN o.stored IS NULL THEN ', and nothing is stored'::text
+            ELSE ', and something is stored'::text
+        END AS wrong
+   FROM app.spend s
+     LEFT JOIN ( SELECT outbound_tx.spend_id,
+            count(*) AS stored
+           FROM app.outbound_tx
+          GROUP BY outbound_tx.spend_id) o ON o.spend_id = s.id
+  WHERE s.status <> 'final'::text AND (s.status = 'live'::text) <> (o.stored IS NOT NULL)
+UNION ALL
+ SELECT p.chain,
+    p.id,
+    'paying, and no payment is stored'::text AS wrong
+   FROM app.payout p
+  WHERE p.status = 'paying'::text AND NOT (EXISTS ( SELECT
+           FROM app.spend s
+             JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
+          WHERE s.payout_id = p.id AND s.kind = 'payout'::text))
+UNION ALL
+ SELECT o.chain,
+    o.spend_id AS id,
+    'given to a node before it was stored'::text AS wrong
+   FROM app.outbound_tx o
+  WHERE o.broadcast_at < o.stored_at;
+--   chain text
+--   id uuid
+--   wrong text
+
+-- everything that the chain shows to have reached an address of ours is a deposit, or what we sent to the treasury ourselves
+create view audit.transfers_are_deposits as
+ SELECT t.id,
+    t.recipient,
+    t.token,
+    t.amount,
+    t.block_height
+   FROM chain.transfer t
+     JOIN app.address a ON a.chain = t.chain AND a.address = t.recipient
+  WHERE NOT (EXISTS ( SELECT
+           FROM app.deposit d
+          WHERE d.txid = t.txid AND d.output_index = t.output_index AND d.chain = t.chain AND d.address = t.recipient AND d.token = t.token AND d.status <> 'reorged'::text)) AND NOT (a.user_id IS NULL AND ((EXISTS ( SELECT
+           FROM app.outbound_tx o
+          WHERE o.chain = t.chain AND o.txid = t.txid)) OR (EXISTS ( SELECT
+           FROM custody.address own
+          WHERE own.address = t.sender)))) AND NOT (EXISTS ( SELECT
+           FROM app.known_incident k
+          WHERE k.subject = t.id AND k.kind = 'payment_replaced'::text));
+--   id text
+--   recipient text
+--   token text
+--   amount numeric(78,0)
+--   block_height integer
+
+-- every destination was on its whitelist when it was first signed for
+create view audit.whitelist as
+ SELECT stream,
+    seq,
+    destination
+   FROM custody.journal j
+  WHERE (kind = ANY (ARRAY['pay'::text, 'withdraw'::text])) AND NOT (EXISTS ( SELECT
+           FROM custody.journal before
+          WHERE before.subject_id = j.subject_id AND before.kind = j.kind AND before.stream = j.stream AND before.seq < j.seq)) AND NOT (EXISTS ( SELECT
+           FROM custody.whitelist w
+          WHERE NOT w.merchant_id IS DISTINCT FROM j.merchant_id AND w.chain = j.stream AND w.address = j.destination AND (w.active_at - '00:00:01'::interval) <= j.signed_at AND (w.removed_at IS NULL OR (w.removed_at + '00:00:01'::interval) > j.signed_at)));
+--   stream text
+--   seq bigint
+--   destination text
+
 -- What the indexers saw on the chains. Written by the indexers only; every row is undone when its block leaves the chain.
 create schema chain;
 
@@ -5368,7 +6237,12 @@ grant usage on schema squid_polygon to sluice_indexer;
 -- sluice_jobs
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
 grant execute on function app.add_inputs(uuid,integer,text[]) to sluice_jobs;
+grant execute on function app.audit_checks() to sluice_jobs;
+grant execute on function app.audit_holdings(text) to sluice_jobs;
+grant execute on function app.audit_is_due() to sluice_jobs;
+grant execute on function app.audit_outputs(text) to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
+grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
@@ -5381,6 +6255,7 @@ grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
+grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;

@@ -1,11 +1,11 @@
 // One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick, alive as long as its liveness connection
-// is. Promises:
-// several workers may run; what one of them held when it died is taken over within three seconds.
+// is. Promises: several workers may run; what one of them held when it died is taken over within three seconds.
 import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
 import type pg from 'pg'
 import {openPool} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
 import type {Settings} from '../service/settings.ts'
+import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
 import {countJobs} from './metrics.ts'
 import {advancePayout} from './payouts/advance-payout.ts'
@@ -58,11 +58,13 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   const runner = await startRunner({pool, sequencer, liveness, payouts, log})
   runner.promise.catch(error => onLost(`graphile-worker ended: ${error}`))
   const analytics = analyticsRefresh(databaseUrl)
-  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, log})
+  const daily = openDailyAudit({databaseUrl, pool, settings, log})
+  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, daily, log})
   return {
     stop: async () => {
       // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
       const cut = setTimeout(closeContext, stopGraceMs, payouts)
+      daily.stop()
       await Promise.all([runner.stop(), dispatcher.stop(), stopTick(), analytics.stop()])
       clearTimeout(cut)
       await closeContext(payouts)
@@ -79,16 +81,13 @@ interface Parts {
   liveness: Liveness
   payouts: Context
   analytics: AnalyticsRefresh
+  daily: DailyAudit
   log: Logger
 }
 
-function startRunner({
-  pool,
-  sequencer,
-  liveness,
-  payouts,
-  log,
-}: Omit<Parts, 'dispatcher' | 'analytics'>): Promise<Runner> {
+type Tasks = Pick<Parts, 'pool' | 'sequencer' | 'liveness' | 'payouts' | 'log'>
+
+function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<Runner> {
   const levels = {error: 'error', warning: 'warn', info: 'debug', debug: 'trace'} as const
   return run({
     pgPool: pool,
@@ -109,7 +108,7 @@ function startRunner({
 }
 
 async function startParts(parts: Parts): Promise<() => Promise<void>> {
-  const {pool, sequencer, dispatcher, liveness, payouts, analytics, log} = parts
+  const {pool, sequencer, dispatcher, liveness, payouts, analytics, daily, log} = parts
   const utils = await makeWorkerUtils({pgPool: pool, logger: new GraphileLogger(() => () => {})})
   const second = 1000
   const minute = 60 * second
@@ -123,6 +122,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
       {name: 'refresh analytics', intervalMs: minute / 2, run: analytics.run},
+      {name: 'audit', intervalMs: minute, run: daily.run},
       {name: 'delete failed jobs', intervalMs: minute, run: () => utils.cleanup({tasks: ['DELETE_PERMAFAILED_JOBS']})},
     ],
     log,

@@ -142,12 +142,12 @@ async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
     const {right, checks} = JSON.parse(await audit()) as {right: boolean; checks: {right: boolean; name: string}[]}
     expect(checks.filter(check => !check.right)).toEqual([])
     expect(right).toBe(true)
-    expect(checks.map(({name}) => name)).toContain('BTC on chain')
+    expect(checks.map(({name}) => name)).toContain('on_chain_btc')
 
     await world.db.rows(`update app.output set amount = amount + 1 where spent_by is null and merchant_id is null`)
     const broken = JSON.parse(await audit()) as {checks: {right: boolean; name: string}[]}
     expect(broken.checks.filter(check => !check.right).map(({name}) => name)).toEqual(
-      expect.arrayContaining(['outputs', 'BTC on chain']),
+      expect.arrayContaining(['outputs', 'on_chain_btc']),
     )
     await world.db.rows(`update app.output set amount = amount - 1 where spent_by is null and merchant_id is null`)
   } finally {

@@ -1,0 +1,142 @@
+// The audit that a worker makes by itself: a worker process on a real database and a real node, whose first look is at once.
+import {type ChildProcess, fork} from 'node:child_process'
+import {once} from 'node:events'
+import {numberToHex} from 'viem'
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {Anvil} from '../support/anvil.ts'
+import {ChainWriter} from '../support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {makeTreasury, topUp} from '../support/payouts.ts'
+import {until} from '../support/until.ts'
+
+const ether = 10n ** 18n
+let db: TestDatabase
+let anvil: Anvil
+const workers: ChildProcess[] = []
+
+beforeAll(async () => {
+  db = await testDatabase()
+  anvil = await Anvil.start()
+  const eth = await ChainWriter.open(db, 'ETH')
+  const treasury = await makeTreasury(db)
+  await topUp(eth, treasury, 'ETH', 5n * ether)
+  await eth.close()
+  await anvil.call('anvil_setBalance', [treasury, numberToHex(5n * ether)])
+  await anvil.mine(1)
+  await db.rows(`update public.sluice_migration set applied_at = now() - interval '1 hour'`)
+})
+afterEach(async () => {
+  await stopWorkers()
+  await db.rows('delete from app.audit_run')
+})
+afterAll(async () => {
+  await anvil.stop()
+  await db.drop()
+})
+
+async function startWorker(environment: Record<string, string> = {}): Promise<void> {
+  const worker = fork(new URL('../../jobs/main.ts', import.meta.url), {
+    env: {
+      ...process.env,
+      DATABASE_URL: db.url('sluice_jobs'),
+      ETH_RPC_URL: anvil.wsUrl,
+      ETH_USDC_ADDRESS: anvil.usdc,
+      LOG_LEVEL: 'silent',
+      ...environment,
+    },
+    execArgv: [],
+  })
+  workers.push(worker)
+  await once(worker, 'message', {signal: AbortSignal.timeout(15_000)})
+}
+
+async function stopWorkers(): Promise<void> {
+  await Promise.all(
+    workers.splice(0).map(async worker => {
+      worker.kill('SIGTERM')
+      await once(worker, 'exit', {signal: AbortSignal.timeout(10_000)})
+    }),
+  )
+}
+
+interface Run {
+  id: number
+  error: string | null
+}
+
+/** The run that a worker which starts now makes. */
+async function auditOf(environment?: Record<string, string>): Promise<Run> {
+  await startWorker(environment)
+  const finished = () => db.rows<Run>('select id::int, error from app.audit_run where finished_at is not null')
+  const [run] = await until(async () => ((await finished()).length ? finished() : undefined), {
+    timeoutMs: 15_000,
+    what: 'the audit to end',
+  })
+  await stopWorkers()
+  return run!
+}
+
+const wrongIn = async ({id}: Run) =>
+  (await db.rows('select name from app.audit_finding where run_id = $1 and count > 0 order by name', [id])).map(
+    ({name}) => name,
+  )
+const incidents = () =>
+  db.rows('select subject, chain, resolution from app.incident order by subject, resolution nulls first')
+
+test('a worker audits the database and the chains, opens incidents for what is wrong, and heals them when it is right', async () => {
+  const run = await auditOf()
+  expect(run.error).toBeNull()
+  expect(await wrongIn(run)).toEqual([])
+  expect(await db.rows(`select count::int from app.audit_finding where name = 'on_chain_eth'`)).toEqual([{count: 0}])
+
+  await db.rows('delete from app.audit_run')
+  await db.rows(`update app.treasury set balance = balance + 1 where token = 'ETH'`)
+  expect(await wrongIn(await auditOf())).toEqual(['ledger'])
+  expect(await incidents()).toEqual([{subject: 'audit:ledger', chain: null, resolution: null}])
+
+  await db.rows('delete from app.audit_run')
+  await db.rows(`update app.treasury set balance = balance - 1 where token = 'ETH'`)
+  expect(await wrongIn(await auditOf())).toEqual([])
+  expect(await incidents()).toEqual([{subject: 'audit:ledger', chain: null, resolution: 'healed'}])
+}, 60_000)
+
+test('a node that does not answer is neither right nor wrong, and opens no incident', async () => {
+  const before = await incidents()
+  const run = await auditOf({ETH_RPC_URL: 'http://127.0.0.1:9'})
+  expect(run.error).toMatch(/^on_chain_eth: the node cannot be asked/)
+  expect(await db.rows(`select from app.audit_finding where name = 'on_chain_eth'`)).toEqual([])
+  expect(await incidents()).toEqual(before)
+}, 30_000)
+
+test('of several workers one makes it, once a day', async () => {
+  const finished = () => db.rows('select from app.audit_run where finished_at is not null')
+  await Promise.all([startWorker(), startWorker(), startWorker()])
+  await until(async () => (await finished()).length, {timeoutMs: 15_000, what: 'the audit to end'})
+  await stopWorkers()
+  expect(await db.rows('select from app.audit_run')).toHaveLength(1)
+  await db.rows(
+    `update app.audit_run set started_at = now() - interval '2 days', finished_at = now() - interval '2 days'`,
+  )
+  await startWorker()
+  await until(async () => (await finished()).length > 1, {timeoutMs: 15_000, what: 'the audit of another day'})
+}, 60_000)
+
+test('a worker that is stopped gives up the audit that it makes, within five seconds', async () => {
+  const blocker = await db.pool.connect()
+  try {
+    await blocker.query('begin; lock table app.ledger_entry in access exclusive mode')
+    await startWorker()
+    await until(async () => (await db.rows('select from app.audit_run')).length, {
+      timeoutMs: 15_000,
+      what: 'the audit to begin',
+    })
+    const began = performance.now()
+    await stopWorkers()
+    expect(performance.now() - began).toBeLessThan(5000)
+    const [run] = await db.rows('select finished_at from app.audit_run')
+    expect(run).toEqual({finished_at: null})
+  } finally {
+    await blocker.query('rollback')
+    blocker.release()
+  }
+}, 30_000)
