@@ -63,118 +63,139 @@ export interface WriteOptions {
   display: (address: string) => string
 }
 
+/** Asks the database, in the transaction that writes. */
+export type Query = <T>(sql: string, values: unknown[]) => Promise<T[]>
+
 /** Inserts blocks, in ascending order and without holes, through the store. Throws RetryableError if they do not link. */
-export async function writeBlocks(store: Store, blocks: ReadBlock[], {chain, display}: WriteOptions): Promise<void> {
+export async function writeBlocks(store: Store, blocks: ReadBlock[], options: WriteOptions): Promise<void> {
   const first = blocks[0]
   if (!first) return
-  const {parentHash, addresses, senders} = await lookUp(store, chain, blocks)
-  assertLinked(blocks, parentHash)
+  const {chain} = options
+  const query: Query = (sql, values) => (store as unknown as {em(): EntityManager}).em().query(sql, values) // private; reading through it is all we do
+  const found = await lookUp(query, chain, blocks)
+  assertLinked(blocks, found.parentHash)
 
   await store.insert(
     blocks.map(({height, hash, parentHash, time}) => {
       return new Block({id: `${chain}:${height}`, chain, height, hash, parentHash, time})
     }),
   )
-  await store.insert(
-    blocks.flatMap(block =>
-      block.candidates.flatMap(({txid, outputIndex, token, amount, sender, recipientKey}) => {
-        const recipient = addresses[recipientKey]
-        if (!recipient) return []
-        const id = `${chain}:${txid}:${outputIndex}`
-        return [
-          new Transfer({id, chain, txid, outputIndex, ...at(block), token, amount, sender: display(sender), recipient}),
-        ]
-      }),
-    ),
-  )
-  await writeSpent(store, chain, blocks)
-  await writeSent(store, blocks, senders, {chain, display})
+  await store.insert(transfersIn(blocks, found, options))
+  await store.insert(await inclusionsIn(query, blocks, found, options))
+  await noteMined(query, chain, blocks, () => true)
 }
 
-/** What addresses of ours sent. */
-async function writeSent(
-  store: Store,
+/** What moved to addresses of ours. */
+export function transfersIn(blocks: ReadBlock[], {addresses}: Found, {chain, display}: WriteOptions): Transfer[] {
+  return blocks.flatMap(block =>
+    block.candidates.flatMap(({txid, outputIndex, token, amount, sender, recipientKey}) => {
+      const recipient = addresses[recipientKey]
+      if (!recipient) return []
+      const id = `${chain}:${txid}:${outputIndex}`
+      return [
+        new Transfer({id, chain, txid, outputIndex, ...at(block), token, amount, sender: display(sender), recipient}),
+      ]
+    }),
+  )
+}
+
+/** What addresses of ours sent, once the transfers of these blocks are written. */
+export async function inclusionsIn(
+  query: Query,
   blocks: ReadBlock[],
-  senders: Found['senders'],
+  found: Found,
+  options: WriteOptions,
+): Promise<Inclusion[]> {
+  return [...(await spentIn(query, options.chain, blocks)), ...(await sentIn(query, blocks, found, options))]
+}
+
+async function sentIn(
+  query: Query,
+  blocks: ReadBlock[],
+  {senders}: Found,
   {chain, display}: WriteOptions,
-): Promise<void> {
+): Promise<Inclusion[]> {
   const ours = blocks.flatMap(block =>
     block.sent.flatMap(transaction => {
       const sender = senders[transaction.senderKey]
       return sender ? [{block, transaction, sender}] : []
     }),
   )
-  if (!ours.length) return
+  if (!ours.length) return []
   const purposes = await purposesOf(
-    store,
+    query,
     chain,
     ours.map(({transaction}) => transaction.txid),
   )
-  await store.insert(
-    ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
-      const purpose = purposes.get(txid)
-      const success = executed && (!purpose || isFulfilled(purpose, block, display))
-      if (executed && !success) block.assertComplete() // else what was paid could be paid again
-      return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
-    }),
-  )
+  return ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
+    const purpose = purposes.get(txid)
+    const success = executed && (!purpose || isFulfilled(purpose, block, display))
+    if (executed && !success) block.assertComplete() // else what was paid could be paid again
+    return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
+  })
 }
 
-/** Outputs of ours that were spent, those of the same blocks included; and what becomes of what was unmined. */
-async function writeSpent(store: Store, chain: string, blocks: ReadBlock[]): Promise<void> {
-  const spends = blocks.flatMap(block => (block.spends ?? []).map(transaction => ({block, ...transaction})))
-  if (!spends.length) return
-  const outpoints = spends.flatMap(transaction => transaction.outpoints)
+/** Outputs of ours that were spent, those of the same blocks included. */
+async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promise<Inclusion[]> {
+  const spends = spendsIn(blocks)
+  if (!spends.length) return []
   const rows = await query<{outpoint: string; amount: string}>(
-    store,
     `select t.txid || ':' || t.output_index as outpoint, t.amount from unnest($2::text[]) o
      cross join lateral (select * from chain.transfer t where t.id = $1 || ':' || o offset 0) t`,
-    [chain, outpoints],
+    [chain, spends.flatMap(({outpoints}) => outpoints)],
   )
   const amounts = new Map(rows.map(({outpoint, amount}) => [outpoint, BigInt(amount)]))
-  await store.insert(
-    spends.flatMap(({block, txid, outpoints, outputSum}) => {
-      const ours = outpoints.map((outpoint, input) => ({outpoint, input})).filter(({outpoint}) => amounts.has(outpoint))
-      const brought = ours.reduce((sum, {outpoint}) => sum + amounts.get(outpoint)!, 0n)
-      const fee = ours.length === outpoints.length ? brought - outputSum : 0n
-      return ours.map(({outpoint, input}) => {
-        const id = `${chain}:${txid}:${input}`
-        return new Inclusion({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
-      })
-    }),
-  )
-  await query(store, 'select chain.note_mined($1, $2, $3, $4)', [
-    chain,
-    JSON.stringify(await keptUntilFinal(store, chain, spends)),
-    spends.flatMap(({txid, outpoints}) => outpoints.map(() => txid)),
-    outpoints,
-  ])
+  return spends.flatMap(({block, txid, outpoints, outputSum}) => {
+    const ours = outpoints.map((outpoint, input) => ({outpoint, input})).filter(({outpoint}) => amounts.has(outpoint))
+    const brought = ours.reduce((sum, {outpoint}) => sum + amounts.get(outpoint)!, 0n)
+    const fee = ours.length === outpoints.length ? brought - outputSum : 0n
+    return ours.map(({outpoint, input}) => {
+      const id = `${chain}:${txid}:${input}`
+      return new Inclusion({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
+    })
+  })
 }
 
-/** What these blocks pay to us, as chain.note_mined takes it. */
-async function keptUntilFinal(
-  store: Store,
+function spendsIn(blocks: ReadBlock[]): ({block: ReadBlock} & SpendingTransaction)[] {
+  return blocks.flatMap(block => (block.spends ?? []).map(transaction => ({block, ...transaction})))
+}
+
+/** What becomes of what was unmined. Of the transfers to us in these blocks, those that are to be kept until they are final are named by their id. */
+export async function noteMined(
+  query: Query,
   chain: string,
-  spends: ({block: ReadBlock} & SpendingTransaction)[],
-): Promise<object[]> {
-  const rows = await query<Record<string, unknown> & {txid: string}>(
-    store,
-    `select t.txid, t.output_index, t.token, t.amount::text as amount, t.sender, t.recipient from chain.transfer t
+  blocks: ReadBlock[],
+  isKept: (id: string) => boolean,
+): Promise<void> {
+  const spends = spendsIn(blocks)
+  if (!spends.length) return
+  const kept = await query<Record<string, unknown> & {id: string; txid: string}>(
+    `select t.id, t.txid, t.output_index, t.token, t.amount::text as amount, t.sender, t.recipient from chain.transfer t
      where t.chain = $1 and t.block_height between $2 and $3`,
     [chain, spends[0]!.block.height, spends.at(-1)!.block.height],
   )
   const transactions = new Map(spends.map(transaction => [transaction.txid, transaction]))
-  return rows.map(row => {
-    const {outpoints = [], raw} = transactions.get(row.txid) ?? {}
-    return {...row, inputs: outpoints, raw}
-  })
+  const withInputs = kept
+    .filter(({id}) => isKept(id))
+    .map(({id: _, ...row}) => {
+      const {outpoints = [], raw} = transactions.get(row.txid) ?? {}
+      return {...row, inputs: outpoints, raw}
+    })
+  await query('select chain.note_mined($1, $2, $3, $4)', [
+    chain,
+    JSON.stringify(withInputs),
+    spends.flatMap(({txid, outpoints}) => outpoints.map(() => txid)),
+    spends.flatMap(({outpoints}) => outpoints),
+  ])
 }
 
 function at({height, hash, time}: ReadBlock) {
   return {blockHeight: height, blockHash: hash, blockTime: time}
 }
 
-interface Found {
+/** Of what blocks name, what is ours. */
+export interface Found {
+  /** Of the block below them. */
   parentHash: string | null
   addresses: Record<string, string>
   senders: Record<string, string>
@@ -182,11 +203,10 @@ interface Found {
 
 // Each key is looked up by index (lateral with offset 0, which the planner cannot turn into a scan of all addresses: measured, with 20,000 keys
 // and a million addresses it does, and takes ten times as long).
-async function lookUp(store: Store, chain: string, blocks: ReadBlock[]): Promise<Found> {
+export async function lookUp(query: Query, chain: string, blocks: ReadBlock[]): Promise<Found> {
   const recipientKeys = new Set(blocks.flatMap(block => block.candidates.map(candidate => candidate.recipientKey)))
   const senderKeys = new Set(blocks.flatMap(block => block.sent.map(transaction => transaction.senderKey)))
   const [row] = await query<Found>(
-    store,
     `select (select hash from chain.block where id = $1) as "parentHash",
        coalesce((select json_object_agg(match_key, address) from unnest($3::text[]) key cross join lateral (
          select match_key, address from app.address where chain = $2 and match_key = key offset 0) a), '{}') as addresses,
@@ -208,9 +228,8 @@ interface Purpose {
 }
 
 // As custody wrote it down before its signature left: what the worker says of a transaction could make a payment look as if it had failed.
-async function purposesOf(store: Store, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
+async function purposesOf(query: Query, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
   const rows = await query<Purpose>(
-    store,
     'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',
     [chain, txids],
   )
@@ -232,10 +251,6 @@ function isFulfilled(
       display(transfer.sender) === source &&
       display(transfer.recipientKey) === recipient,
   )
-}
-
-function query<T>(store: Store, sql: string, values: unknown[]): Promise<T[]> {
-  return (store as unknown as {em(): EntityManager}).em().query(sql, values) // private; reading through it is all we do
 }
 
 function assertLinked(blocks: ReadBlock[], parentHash: string | null): void {
