@@ -80,12 +80,19 @@ function apart(databaseUrl: string, {host, port, chains}: Settings): Facts {
   }
 }
 
-/** Settings of a chain; where the service reads a Bitcoin network is what it was started with. */
+/** Settings of a chain; where the service reads it, and how, is what it was started with. */
 export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
-  const {bitcoin} = chains[code] ?? {}
+  const {bitcoin, evm, rpc_url, tokens} = chains[code] ?? {}
   const settings = readSettings().chains.get(code)
   if (!settings) throw new PermanentError(`Sluice does not run ${code}`)
-  if (settings.family === 'evm') return settings
+  if (settings.family === 'evm') {
+    const contracts = Object.entries(tokens ?? {}).map(([token, contract]) => [contract.toLowerCase(), token] as const)
+    return {
+      ...settings,
+      ...(rpc_url !== undefined && {rpcUrl: rpc_url, tokens: new Map(contracts)}),
+      ...(evm && {chainId: evm.chain_id, traces: evm.traces}),
+    }
+  }
   if (!bitcoin) throw new PermanentError(`the service does not follow ${code}; docs/operations.md says how it does`)
   const {network, source, electrum_urls, electrum_ca, node_url} = bitcoin
   return {

@@ -12,6 +12,7 @@ import {addKeyCommands} from './key.ts'
 import {addMerchantCommands} from './merchant.ts'
 import {addMigrateCommand} from './migrate.ts'
 import {addPayoutCommands} from './payout.ts'
+import {addReindexCommand} from './reindex.ts'
 import {addStatusCommand} from './status.ts'
 import {addTreasuryCommands} from './treasury.ts'
 import {addWebhookCommands} from './webhook.ts'
@@ -35,6 +36,7 @@ addWhitelistCommands(program)
 addTreasuryCommands(program)
 addIncidentCommands(program)
 addChainCommands(program)
+addReindexCommand(program)
 addAuditCommand(program)
 addExportCommand(program)
 addCustodyCommand(program)

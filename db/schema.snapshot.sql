@@ -1200,6 +1200,22 @@ create table app.payout_sweep (
 );
 CREATE INDEX payout_sweep_spend ON app.payout_sweep USING btree (spend_id);
 
+-- Ranges of final blocks that an operator had read again (sluice reindex), and how far that is.
+create table app.reindex (
+  id bigint not null generated always as identity, -- Number of the run.
+  chain text not null, -- Chain code.
+  from_height integer not null, -- Lowest block that is read again.
+  to_height integer not null, -- Highest block that is read again.
+  next_height integer not null, -- Everything from from_height up to the block below this one is done.
+  last_hash text, -- Hash of the block below next_height; null before the first one is done.
+  added integer not null default 0, -- Transfers and transactions of ours that the chain has and that were missing.
+  removed integer not null default 0, -- Transfers and transactions of ours that were stored and that the chain does not have there.
+  changed integer not null default 0, -- Transfers and transactions of ours that were stored otherwise than the chain has them.
+  started_at timestamp with time zone not null default clock_timestamp(), -- When it began.
+  finished_at timestamp with time zone, -- When it was done; null until then.
+  constraint reindex_pkey PRIMARY KEY (id)
+);
+
 -- The next nonce of each address of ours that ever sent. Never taken from a node.
 create table app.sender (
   chain text not null, -- Chain code.
@@ -5165,6 +5181,102 @@ begin
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
 end $function$;
 
+CREATE OR REPLACE FUNCTION chain.correct_inclusions(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  rewritten text[];
+  lost jsonb;
+begin
+  with want as materialized (
+    select * from jsonb_populate_recordset(null::chain.inclusion, wanted)
+  )
+  select jsonb_agg(jsonb_build_object('spend', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
+  into lost
+  from chain.inclusion i left join want w on w.id = i.id
+  join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
+  where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
+
+  with want as materialized (
+    select * from jsonb_populate_recordset(null::chain.inclusion, wanted)
+  ), differs as materialized (
+    select w.id, w.block_height, i.id is null as is_new
+    from want w left join lateral (select * from chain.inclusion i where i.id = w.id offset 0) i on true
+    where i.id is null or (i.block_height, i.block_hash, i.block_time, i.sender, i.nonce, i.success, i.fee)
+      is distinct from (w.block_height, w.block_hash, w.block_time, w.sender, w.nonce, w.success, w.fee)
+  ), gone as (
+    delete from chain.inclusion i
+    where i.chain = of_chain and i.block_height between from_height and to_height and not exists (select from want w where w.id = i.id)
+    returning i.block_height
+  )
+  select array(select id from differs where is_new), array(select id from differs where not is_new), (select count(*) from gone),
+    array(select block_height from gone union select block_height from differs where not is_new)
+  into added, rewritten, removed, heights;
+  changed := cardinality(rewritten);
+
+  delete from chain.inclusion i where i.id = any(rewritten); -- and inserted: that is what heals an incident
+  insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+  select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
+  from jsonb_populate_recordset(null::chain.inclusion, wanted) w where w.id = any(added || rewritten);
+  perform chain.log_for_undo(of_chain, 'inclusion', added || rewritten);
+
+  insert into app.incident (chain, kind, subject, details)
+  select of_chain, 'final_payment_vanished', l->>'spend', l - 'spend' - 'is_gone' from jsonb_array_elements(lost) l
+  on conflict do nothing;
+  update app.spend s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
+  where s.id = (l->>'spend')::uuid and (l->>'is_gone')::boolean;
+  if cardinality(added || rewritten) + removed > 0 then
+    insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- what it does to payouts is settled
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION chain.correct_transfers(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  rewritten text[];
+  unsettled text[];
+begin
+  with want as materialized (
+    select * from jsonb_populate_recordset(null::chain.transfer, wanted)
+  ), gone as (
+    delete from chain.transfer t
+    where t.chain = of_chain and t.block_height between from_height and to_height and not exists (select from want w where w.id = t.id)
+    returning t.block_height
+  ), differs as materialized (
+    select w.*, t.id is null as is_new
+    from want w left join lateral (select * from chain.transfer t where t.id = w.id offset 0) t on true
+    where t.id is null or (t.block_height, t.block_hash, t.block_time, t.token, t.amount, t.recipient)
+      is distinct from (w.block_height, w.block_hash, w.block_time, w.token, w.amount, w.recipient)
+      or (t.sender <> w.sender and w.sender <> 'unknown')
+  ), written as (
+    insert into chain.transfer as t
+      (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+    select id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient from differs
+    on conflict (id) do update set block_height = excluded.block_height, block_hash = excluded.block_hash, block_time = excluded.block_time,
+      token = excluded.token, amount = excluded.amount, recipient = excluded.recipient,
+      sender = case when excluded.sender = 'unknown' then t.sender else excluded.sender end
+  )
+  select array(select id from differs where is_new), array(select id from differs where not is_new), (select count(*) from gone),
+    array(select block_height from gone union select block_height from differs where not is_new)
+  into added, rewritten, removed, heights;
+  changed := cardinality(rewritten);
+  perform chain.log_for_undo(of_chain, 'transfer', added || rewritten);
+
+  -- What was stored, and never became a deposit, becomes one now. What an operator decided stays.
+  select array_agg(w.id) into unsettled from jsonb_populate_recordset(null::chain.transfer, wanted) w
+  where not exists (
+    select from app.deposit d where d.txid = w.txid and d.output_index = w.output_index and d.chain = of_chain and d.status <> 'reorged'
+  );
+  perform chain.touch(of_chain, unsettled);
+end $function$;
+
 -- Moves finality to a block that the node calls final; true if that block is final here now.
 CREATE OR REPLACE FUNCTION chain.finalize(of_chain text, height integer, hash text)
  RETURNS boolean
@@ -5217,6 +5329,21 @@ begin
   execute format('create trigger note_status after update on %I.status for each row execute function chain.note_status(%L)', state, of_chain);
   execute format('grant usage on schema %I to sluice_indexer', state);
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
+end $function$;
+
+CREATE OR REPLACE FUNCTION chain.log_for_undo(of_chain text, of_table text, ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if cardinality(ids) = 0 then return; end if;
+  execute format(
+    'insert into %1$I.hot_change_log (block_height, index, change) '
+    'select h.height, (select coalesce(max(l.index), 0) from %1$I.hot_change_log l where l.block_height = h.height) '
+    '    + row_number() over (partition by h.height order by r.id), jsonb_build_object(''kind'', ''insert'', ''table'', $1, ''id'', r.id) '
+    'from chain.%2$I r join %1$I.hot_block h on h.height = r.block_height where r.id = any($2)',
+    'squid_' || lower(of_chain), of_table) using of_table, ids;
 end $function$;
 
 -- Takes in everything unmined that a source shows now: new deposits are pending, and what was missed for long enough is gone.

@@ -58,6 +58,14 @@ export class ChainCursor {
     await this.db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])
   }
 
+  /** The tracer that the chain is read with; null where that was never one. */
+  async tracer(): Promise<string | null> {
+    const {rows} = await this.db.query<{tracer: string | null}>('select tracer from chain.cursor where chain = $1', [
+      this.chain,
+    ])
+    return rows[0]?.tracer ?? null
+  }
+
   /** True if the block with this hash is on our chain and final now. */
   async finalize(height: number, hash: string): Promise<boolean> {
     const {rows} = await this.db.query<{done: boolean}>('select chain.finalize($1, $2, $3) as done', [

@@ -18,6 +18,9 @@ const BitcoinSource = z.object({
   node_url: z.string().optional(),
 })
 
+/** How the blocks of an EVM chain are read. */
+const EvmReading = z.object({chain_id: z.int(), traces: z.enum(['off', 'debug', 'trace'])})
+
 const Service = z.object({
   pid: z.int(),
   started_at: z.iso.datetime(),
@@ -31,6 +34,7 @@ const Service = z.object({
       local: z.boolean(),
       tokens: z.record(z.string(), z.string()).default({}),
       bitcoin: BitcoinSource.optional(),
+      evm: EvmReading.optional(),
     }),
   ),
 })
@@ -44,8 +48,11 @@ export function sourceUrl(settings: ChainSettings): string | undefined {
 /** What the command line is told of a chain that is read from the node that its settings name. */
 export function factsOf(settings: ChainSettings): Service['chains'][string] {
   const found = {rpc_url: sourceUrl(settings) ?? '', local: false}
-  if (settings.family === 'evm')
-    return {...found, tokens: Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))}
+  if (settings.family === 'evm') {
+    const {chainId, traces} = settings
+    const tokens = Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))
+    return {...found, tokens, evm: {chain_id: chainId, traces}}
+  }
   const {network, source, electrumUrls, electrumCa, rpcUrl} = settings
   const bitcoin = {network, source, electrum_urls: electrumUrls, electrum_ca: electrumCa, node_url: rpcUrl}
   return {...found, tokens: {}, bitcoin}

@@ -58,10 +58,12 @@ export interface ElectrumSourceOptions {
   electrum: Electrum
   cursor: ChainCursor
   db: pg.Pool
-  addresses: AddressFeed
+  addresses: Pick<AddressFeed, 'take' | 'changed'>
   format: BitcoinNetworkData
   confirmations: number
   log: Logger
+  /** Where final blocks are read once more: the block below the lowest of them. Then what is stored is no proof of itself. */
+  readsAgainAbove?: BlockRef
 }
 
 export class ElectrumSource implements ChainSource, UnminedSource {
@@ -156,6 +158,23 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     })
   }
 
+  /** What links the blocks of these heights. */
+  links(from: number, to: number): {height: number; hash: string; parentHash: string}[] {
+    return Array.from({length: to - from + 1}, (_, i) => {
+      const header = this.headers?.at(from + i)
+      if (!header) throw new RetryableError(`the Electrum server has no block ${from + i}`)
+      return {height: from + i, hash: header.hash, parentHash: header.parentHash}
+    })
+  }
+
+  /** Believes nothing that was answered before, and asks the next server, where there are several. */
+  askAnew(): void {
+    this.transactions.clear()
+    this.proven.clear()
+    for (const scripthash of this.addressOf.keys()) this.outdated.add(scripthash)
+    this.options.electrum.drop('another one is asked for a second opinion')
+  }
+
   async unmined(): Promise<Unmined | undefined> {
     if (this.lookedAt?.generation !== this.options.electrum.generation) return
     const {hash: head} = this.tip
@@ -176,7 +195,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       await this.subscribe()
       await this.lookAtHeaders()
       const changed = await this.lookAtHistories()
-      await this.findLate(changed)
+      if (!this.options.readsAgainAbove) await this.findLate(changed)
     })
     if (generation === this.options.electrum.generation) this.lookedAt = {generation}
   }
@@ -212,8 +231,8 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   // Headers -------------------------------------------------------------------------------------------------------------------------------
 
   private async lookAtHeaders(): Promise<void> {
-    const {cursor, format} = this.options
-    this.headers ??= new HeaderChain((await cursor.blocksFrom(0)).at(-1)!, format.easiestBits)
+    const {cursor, format, readsAgainAbove} = this.options
+    this.headers ??= new HeaderChain(readsAgainAbove ?? (await cursor.blocksFrom(0)).at(-1)!, format.easiestBits)
     const {ref: tip} = await this.askTip()
     const {headers} = this
     if (headers.hashAt(tip.height) !== tip.hash && tip.height >= headers.base.height) {
@@ -373,8 +392,20 @@ export class ElectrumSource implements ChainSource, UnminedSource {
        ) r where r.block_hash = b.hash`,
       [this.options.cursor.chain, blocks.map(({height}) => height), blocks.map(({header}) => header.hash)],
     )
-    for (const {txid, height} of rows) claims.get(height)!.add(txid)
+    const stored = rows.filter(({txid, height}) => !claims.get(height)!.has(txid))
+    for (const {txid, height} of this.options.readsAgainAbove ? await this.stillThere(stored) : stored)
+      claims.get(height)!.add(txid)
     return claims
+  }
+
+  /** Those for which the server has a proof that no history mentions. */
+  private async stillThere<T extends {txid: string; height: number}>(stored: T[]): Promise<T[]> {
+    const calls = stored.map(({txid, height}) => ({
+      method: 'blockchain.transaction.get_merkle',
+      params: [txid, height],
+    }))
+    const answers = await this.trusting(() => this.options.electrum.batch(calls, Merkle))
+    return stored.filter((_, i) => !(answers[i] instanceof ElectrumError))
   }
 
   /** The transactions of these blocks, each with a proof. */
@@ -509,6 +540,10 @@ class Cache<T> {
 
   get(key: string): T | undefined {
     return this.entries.get(key)
+  }
+
+  clear(): void {
+    this.entries.clear()
   }
 
   set(key: string, value: T): void {

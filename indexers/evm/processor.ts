@@ -10,7 +10,7 @@ import {getAddress} from 'viem'
 import {RetryableError} from '../../service/errors.ts'
 import type {Logger} from '../../service/log.ts'
 import type {EvmSettings} from '../../service/settings.ts'
-import {writeBlocks} from '../match.ts'
+import {type ReadBlock, writeBlocks} from '../match.ts'
 import {nodeErrors} from '../metrics.ts'
 import type {ChainDatabase} from '../store.ts'
 import {logsBloom} from './bloom.ts'
@@ -56,35 +56,64 @@ const fields = {
  * was committed.
  */
 export function runProcessor(settings: EvmSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
-  routeLogs(log, settings.chain.code)
-  const {chain, tokens, traces} = settings
+  const {chain, traces} = settings
+  const processor = processorOf(settings, rpcUrl, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
+  withRisingFinality(processor)
+  if (traces === 'off') withLeanCatchUp(processor)
+  withPresentHead(processor, chain.pollIntervalMs, log)
+
+  processor.run(database, async ({store, blocks}) => {
+    const read = (blocks as unknown as FetchedBlock[]).map(block => readBlock(block, settings))
+    await writeBlocks(store, read, {chain: chain.code, display: getAddress})
+  })
+}
+
+/**
+ * The blocks of these heights, which are final, as the processor reads them where traces are on, so that calls inside transactions have the same
+ * numbers as ever.
+ */
+export async function* readTraced(
+  settings: EvmSettings,
+  rpcUrl: string,
+  range: {from: number; to: number},
+  log: Logger,
+): AsyncIterable<ReadBlock[]> {
+  const processor = processorOf(settings, rpcUrl, log, {retryAttempts: 5})
+    .setFinalityConfirmation(0)
+    .setBlockRange(range)
+  const {getHotDataSource, getChainRpcClient, getBatchRequests} = processor as unknown as Internals
+  try {
+    const batches = getHotDataSource.call(processor).getFinalizedBlocks(getBatchRequests.call(processor), true)
+    for await (const {blocks} of batches) yield blocks.map(block => readBlock(block, settings))
+  } finally {
+    getChainRpcClient.call(processor).close()
+  }
+}
+
+function processorOf({chain, traces}: EvmSettings, url: string, log: Logger, more: {retryAttempts?: number} = {}) {
+  routeLogs(log, chain.code)
   const processor = new EvmBatchProcessor()
-    .setRpcEndpoint({url: rpcUrl, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000})
+    .setRpcEndpoint({url, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000, ...more})
     .setRpcDataIngestionSettings({
       headPollInterval: chain.pollIntervalMs,
       preferTraceApi: traces === 'trace',
     })
-    .setFinalityConfirmation(chain.rollbackHorizonBlocks)
     .setFields(fields)
     .includeAllBlocks()
     .addTransaction({})
     .addLog({})
   if (traces !== 'off') processor.addTrace({type: ['call', 'create', 'suicide']})
   withoutMetricsServer(processor)
-  withRisingFinality(processor)
-  if (traces === 'off') withLeanCatchUp(processor)
-  withPresentHead(processor, chain.pollIntervalMs, log)
+  return processor
+}
 
-  processor.run(database, async ({store, blocks}) => {
-    const read = (blocks as unknown as FetchedBlock[]).map(block => {
-      assertWhole(block, traces !== 'off')
-      const {height, hash, parentHash, timestamp} = block.header
-      const candidates = transfersOf(block, chain.assets[0].token, tokens)
-      const assertComplete = () => assertAllLogs(block)
-      return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), assertComplete}
-    })
-    await writeBlocks(store, read, {chain: chain.code, display: getAddress})
-  })
+/** Throws RetryableError where it contradicts itself. */
+export function readBlock(block: FetchedBlock, {chain, tokens, traces}: EvmSettings): ReadBlock {
+  assertWhole(block, traces !== 'off')
+  const {height, hash, parentHash, timestamp} = block.header
+  const candidates = transfersOf(block, chain.assets[0].token, tokens)
+  const assertComplete = () => assertAllLogs(block)
+  return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), assertComplete}
 }
 
 // What a node that lags, or has forgotten, leaves out of its answers must not look like a block without it.
@@ -115,8 +144,13 @@ function withoutMetricsServer(processor: object): void {
 
 // The seam between evm-processor's runner and where it gets its blocks from; private in 1.27.3.
 interface Internals {
-  getHotDataSource(): {getFinalizedHeight(): Promise<number>; subscribeNewHeads(): Heads}
+  getHotDataSource(): {
+    getFinalizedHeight(): Promise<number>
+    getFinalizedBlocks(requests: object[], stopOnHead?: boolean): AsyncIterable<{blocks: FetchedBlock[]}>
+    subscribeNewHeads(): Heads
+  }
   getChainRpcClient(): RpcClient
+  getBatchRequests(): object[]
 }
 
 interface Heads {

@@ -1,0 +1,166 @@
+// sluice reindex: final blocks are read once more, and the database is left as the chain is.
+import type {Command} from 'commander'
+import type pg from 'pg'
+import type {ChainCode} from '../chains/registry.ts'
+import {openPool} from '../db/pool.ts'
+import {ChainCursor} from '../indexers/cursor.ts'
+import type {HistorySource} from '../indexers/history.ts'
+import type {Reindexed} from '../indexers/reindex.ts'
+import {PermanentError} from '../service/errors.ts'
+import {onInterrupt} from '../service/interrupt.ts'
+import {type Logger, logger} from '../service/log.ts'
+import {type ChainSettings, hasNode} from '../service/settings.ts'
+import {action, chainCode, leaf, type Sluice, settingsOf, wholeNumber} from './command.ts'
+import type {Report} from './output.ts'
+import {Progress} from './progress.ts'
+
+interface Options {
+  chain: ChainCode
+  from?: number
+  to?: number
+  resume?: boolean
+}
+
+export function addReindexCommand(program: Command): void {
+  leaf(
+    program,
+    'reindex',
+    [
+      'Reads final blocks again from the node, beside the live indexer, and leaves the database as the chain is.',
+      '',
+      'Deposits that were missed appear, with their events. What is stored and the chain does not have becomes an incident; a final',
+      'deposit stays until you decide. Everything else is untouched: where nothing is wrong, nothing is written. Ctrl-C stops it after',
+      'the blocks that it has in hand; --resume goes on. docs/operations/reindex.md says more.',
+    ].join('\n'),
+    'sluice reindex --chain ETH --from 7200000\nsluice reindex --chain ETH --resume',
+  )
+    .requiredOption('--chain <code>', 'the chain', chainCode)
+    .option('--from <height>', 'the lowest block to read', wholeNumber)
+    .option('--to <height>', 'the highest block to read (default: the final one)', wholeNumber)
+    .option('--resume', 'go on with the last run, which was stopped')
+    .action(action<Options>(run))
+}
+
+async function run(sluice: Sluice, {chain, from, to, resume = false}: Options): Promise<Report> {
+  if (resume === (from !== undefined) || (resume && to !== undefined))
+    throw new PermanentError('say with --from where to begin, or with --resume alone to go on with the last run')
+  const settings = settingsOf(sluice.service, chain)
+  if (!hasNode(settings)) throw new PermanentError(`${chain} has no node; docs/operations.md says how one is named`)
+  const log = logger('reindex')
+  log.level = 'silent' // the bar has the line; what goes wrong for good is said at the end
+  const pool = openPool(sluice.service.database_url, {name: `reindex-${chain}`, max: 2, log})
+  try {
+    await assertSameTracer(new ChainCursor(pool, chain), settings)
+    const source = await historyOf(settings, {db: pool, log})
+    try {
+      return await readAgain({sluice, settings, source, from, to})
+    } finally {
+      await source.close()
+    }
+  } finally {
+    await pool.end()
+  }
+}
+
+interface Work {
+  sluice: Sluice
+  settings: ChainSettings
+  source: HistorySource
+  from: number | undefined
+  to: number | undefined
+}
+
+async function readAgain({sluice: {db}, settings, source, from, to}: Work): Promise<Report> {
+  const {reindex} = await import('../indexers/reindex.ts') // takes longer to load than most commands to run
+  const {code: chain} = settings.chain
+  const bars = new Bars(chain)
+  const stop = new AbortController()
+  onInterrupt({first: () => stop.abort(), again: () => process.exit(130)})
+  try {
+    const result = await reindex({
+      db,
+      chain,
+      source,
+      signal: stop.signal,
+      onProgress: bars.draw,
+      ...(from !== undefined && {from}),
+      ...(to !== undefined && {to}),
+      ...(await readingOf(settings)),
+    })
+    return {json: {chain, ...result}, text: inWords(chain, result)}
+  } catch (error) {
+    throw new PermanentError(whyNot(error as Error, chain, bars.hasBegun), {cause: error})
+  } finally {
+    bars.end()
+  }
+}
+
+async function historyOf(settings: ChainSettings, options: {db: pg.Pool; log: Logger}): Promise<HistorySource> {
+  if (settings.family === 'bitcoin')
+    return (await import('../indexers/bitcoin/history.ts')).bitcoinHistory(settings, options)
+  return (await import('../indexers/evm/history.ts')).evmHistory(settings, options.log)
+}
+
+/** How addresses and tokens of a chain are written. */
+async function readingOf(settings: ChainSettings) {
+  if (settings.family === 'bitcoin') return {display: (address: string) => address}
+  const {getAddress} = await import('viem')
+  return {display: (address: string) => getAddress(address), tokens: settings.tokens}
+}
+
+/** Where calls inside transactions were read, all of them would look gone to who does not read them. */
+async function assertSameTracer(cursor: ChainCursor, settings: ChainSettings): Promise<void> {
+  if (settings.family !== 'evm' || !(await cursor.read())) return
+  if (settings.traces !== 'off') return await cursor.pinTracer(settings.traces)
+  const tracer = await cursor.tracer()
+  if (tracer)
+    throw new PermanentError(
+      `${cursor.chain} was read with the tracer "${tracer}", and ${cursor.chain}_TRACES is off: set it to ${tracer} to read the chain again`,
+    )
+}
+
+function whyNot(error: Error, chain: string, hasBegun: boolean): string {
+  const goOn = `sluice reindex --chain ${chain} --resume goes on from there`
+  if (error.name === 'Interrupted') return hasBegun ? `stopped; ${goOn}` : 'stopped before anything was read'
+  return hasBegun ? `${error.message}\nWhat was read until then is written; ${goOn}.` : error.message
+}
+
+function inWords(chain: string, {from, to, added, removed, changed, incidents}: Reindexed): string {
+  const range = `Blocks ${from} to ${to} of ${chain} were read again`
+  if (!added && !removed && !changed)
+    return `${range}: everything is stored as the chain has it, and nothing was written.`
+  const found = `${added} rows were missing, ${removed} are not on the chain, ${changed} were stored otherwise`
+  const open = incidents ? `; ${incidents} incidents wait for you (sluice incident list)` : ''
+  return `${range}: ${found}${open}. The database is as the chain is.`
+}
+
+/** The bar of the step that runs. */
+class Bars {
+  readonly #chain: string
+  #step = ''
+  #bar: Progress | undefined
+
+  constructor(chain: string) {
+    this.#chain = chain
+  }
+
+  /** Whether blocks are read, so that there is something to go on with. */
+  get hasBegun(): boolean {
+    return this.#step === 'reading'
+  }
+
+  draw = (step: 'linking' | 'reading', done: number, total: number): void => {
+    if (step !== this.#step) {
+      this.#bar?.end()
+      const what = step === 'linking' ? `headers of ${this.#chain}` : `reading ${this.#chain}`
+      this.#bar = new Progress({what, unit: 'blocks', total, doneBefore: step === 'reading' ? done : 0})
+      this.#step = step
+    }
+    this.#bar!.at(done)
+  }
+
+  end(): void {
+    this.#bar?.end()
+    this.#bar = undefined
+  }
+}

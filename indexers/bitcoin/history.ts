@@ -1,0 +1,149 @@
+// The final blocks of Bitcoin, read once more, from the source that the operator chose. Promises: every block has the hash that is computed from its
+// bytes. From Electrum servers, what the histories of all addresses place there is read, and what is stored there as long as a server can prove it.
+import type pg from 'pg'
+import {z} from 'zod'
+import {parseHeader} from '../../service/bitcoin/block.ts'
+import {Electrum} from '../../service/bitcoin/electrum.ts'
+import {Bitcoind, RpcError} from '../../service/bitcoin/rpc.ts'
+import {RetryableError} from '../../service/errors.ts'
+import type {Logger} from '../../service/log.ts'
+import type {BitcoinSettings} from '../../service/settings.ts'
+import {ChainCursor} from '../cursor.ts'
+import type {ChainSource} from '../follow.ts'
+import type {HistorySource, Link} from '../history.ts'
+import type {ReadBlock} from '../match.ts'
+import {ElectrumSource} from './electrum-source.ts'
+import {NodeSource} from './node-source.ts'
+
+const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
+
+const blocksPerStep = 100
+const linksPerStep = 500
+
+export interface HistoryOptions {
+  db: pg.Pool
+  log: Logger
+}
+
+export function bitcoinHistory(settings: BitcoinSettings, options: HistoryOptions): HistorySource {
+  return settings.source === 'node' ? fromNode(settings, options) : fromElectrum(settings, options)
+}
+
+function fromNode({chain, network, rpcUrl, confirmations}: BitcoinSettings, {db}: HistoryOptions): HistorySource {
+  const node = new Bitcoind(rpcUrl!)
+  const source = new NodeSource({node, db, format: chain.networks[network], confirmations})
+
+  async function* links(from: number, to: number): AsyncIterable<Link[]> {
+    for (let next = from; next <= to; next += linksPerStep) {
+      const heights = Array.from({length: Math.min(linksPerStep, to - next + 1)}, (_, i) => next + i)
+      const hashes = await source.hashesAt(heights)
+      const headers = await node.batch(
+        hashes.map((hash, i) => {
+          if (hash === undefined) throw new RetryableError(`the node has no block ${heights[i]}`)
+          return {method: 'getblockheader', params: [hash, false]}
+        }),
+        Hex,
+      )
+      yield headers.map((header, i) => {
+        if (header instanceof RpcError) throw header
+        const {hash, parentHash} = parseHeader(Buffer.from(header, 'hex'))
+        return {height: heights[i]!, hash, parentHash}
+      })
+    }
+  }
+
+  return {
+    network: () => source.network(),
+    hashAt: height => source.hashAt(height),
+    links,
+    blocks: (from, to) => inSteps(source, from, to),
+    again: height => onlyBlock(source, height),
+    async lacks(height) {
+      const hash = await source.hashAt(height)
+      if (hash === undefined) return 'it has no such block'
+      try {
+        await node.rawBlock(hash)
+      } catch (error) {
+        if (error instanceof RpcError) return error.message
+        throw error
+      }
+    },
+    close: () => node.close(),
+  }
+}
+
+function fromElectrum(
+  {chain, network, electrumUrls, electrumCa, confirmations}: BitcoinSettings,
+  {db, log}: HistoryOptions,
+): HistorySource {
+  const format = chain.networks[network]
+  const electrum = new Electrum({urls: electrumUrls, genesis: format.genesis, ca: electrumCa, log})
+  const options = {electrum, cursor: new ChainCursor(db, chain.code), db, format, confirmations, log}
+  const known = new ElectrumSource({...options, addresses: none})
+  /** Its headers begin below the lowest block that is read. */
+  let source: ElectrumSource | undefined
+
+  async function* links(from: number, to: number): AsyncIterable<Link[]> {
+    const hash = await known.hashAt(from - 1)
+    if (hash === undefined) throw new RetryableError(`the Electrum server has no block ${from - 1}`)
+    source = new ElectrumSource({
+      ...options,
+      addresses: addressesOf(db, chain.code),
+      readsAgainAbove: {height: from - 1, hash},
+    })
+    await source.head()
+    for (let next = from; next <= to; next += linksPerStep)
+      yield source.links(next, Math.min(next + linksPerStep - 1, to))
+  }
+
+  return {
+    network: () => known.network(),
+    hashAt: height => known.hashAt(height),
+    links,
+    blocks: (from, to) => inSteps(source!, from, to),
+    async again(height) {
+      source!.askAnew()
+      return await onlyBlock(source!, height)
+    },
+    lacks: async height => ((await known.hashAt(height)) === undefined ? 'it has no such block' : undefined),
+    async close() {
+      electrum.close()
+    },
+  }
+}
+
+async function* inSteps(source: ChainSource, from: number, to: number): AsyncIterable<ReadBlock[]> {
+  await source.head()
+  for (let next = from; next <= to; ) {
+    const blocks = await source.blocksAbove(next - 1, Math.min(blocksPerStep, to - next + 1))
+    if (!blocks.length) throw new RetryableError(`the source has no block ${next}`)
+    yield blocks
+    next = blocks.at(-1)!.height + 1
+  }
+}
+
+async function onlyBlock(source: ChainSource, height: number): Promise<ReadBlock> {
+  await source.head()
+  const [block] = await source.blocksAbove(height - 1, 1)
+  if (block) return block
+  throw new RetryableError(`the source has no block ${height}`)
+}
+
+/** The addresses of this moment: what is final was paid to nobody who comes later. */
+function addressesOf(db: pg.Pool, chain: string) {
+  let isTaken = false
+  return {
+    ...none,
+    async take(): Promise<string[]> {
+      if (isTaken) return []
+      const {rows} = await db.query<{address: string}>('select address from app.address where chain = $1', [chain])
+      isTaken = true
+      return rows.map(({address}) => address)
+    },
+  }
+}
+
+const none = {
+  take: async (): Promise<string[]> => [],
+  changed: () => new Promise<never>(() => {}),
+}
