@@ -3,6 +3,7 @@
 import {execFileSync} from 'node:child_process'
 import {writeFileSync} from 'node:fs'
 import {cpus, totalmem} from 'node:os'
+import {benchAnalytics} from './analytics.ts'
 import {benchApi} from './api.ts'
 import {benchBlockScan} from './block-scan.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
@@ -56,6 +57,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async api() {
     results.push(...(await benchApi()))
+  },
+  async analytics() {
+    results.push(...(await benchAnalytics()))
   },
   async payouts() {
     results.push(await benchPayoutRate())

@@ -1,0 +1,113 @@
+// The queries of docs/database.md at 10 million deposits, as the planner sees them: the statistics are those of a large year, so that it plans as
+// it would there, in no time. None reads all deposits, whether from the table or from an index. What it takes is measured by npm run bench analytics.
+import {readFileSync} from 'node:fs'
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
+import {documentFile, queriesOf, seed} from './examples.ts'
+
+const deposits = 10_000_000
+let db: TestDatabase
+let analyst: pg.Client
+
+beforeAll(async () => {
+  db = await testDatabase()
+  await seed(db.ownerUrl)
+  await db.rows('analyze')
+  await grow('app.deposit', deposits, {
+    merchant_id: 100,
+    user_id: deposits / 10,
+    settlement_id: deposits / 1000,
+    chain: 3,
+    token: 4,
+    status: 3,
+    txid: -1,
+    id: -1,
+    created_at: -1,
+  })
+  await grow('chain.transfer', deposits, {id: -1})
+  await grow('app.event', 2 * deposits, {merchant_id: 100, subject_id: deposits, created_at: -1})
+  await grow('app.ledger_entry', 2 * deposits, {reference: deposits / 10, created_at: -1})
+  await grow('app.user', deposits / 10, {id: -1, merchant_id: 100, external_ref: -1})
+  await grow('app.merchant', 100, {id: -1, prefix: -1})
+  analyst = new pg.Client({connectionString: db.url('sluice_analyst')})
+  await analyst.connect()
+})
+afterAll(async () => {
+  await analyst.end()
+  await db.drop()
+})
+
+/** Gives a table the statistics of so many rows: how many values each column has (-1: all different), times spread evenly over two years. */
+async function grow(table: string, rows: number, values: Record<string, number>): Promise<void> {
+  const [schema, name] = table.split('.')
+  await db.rows(
+    `select pg_restore_relation_stats('schemaname', $1::text, 'relname', $2::text,
+       'relpages', pg_relation_size(($1 || '.' || $2)::regclass)::int / 8192, 'reltuples', $3::real)`,
+    [schema, name, rows],
+  )
+  for (const [column, distinct] of Object.entries(values))
+    await db.rows(
+      `select pg_restore_attribute_stats('schemaname', $1::text, 'relname', $2::text, 'attname', $3::text, 'inherited', false,
+         'null_frac', 0::real, 'avg_width', 16, 'n_distinct', $4::real${
+           column === 'created_at'
+             ? `, 'histogram_bounds', (select array_agg(t order by t)::text from generate_series(timestamptz '2025-01-01', '2027-01-01', '1 week') t)`
+             : ''
+         })`,
+      [schema, name, column, distinct],
+    )
+}
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Index Cond'?: string
+  Plans?: Plan[]
+}
+
+/** No condition, or one on the merchant alone. */
+const isWide = /^(\(merchant_id = [^)]*\))?$/
+
+async function planOf(sql: string): Promise<Plan> {
+  const {rows} = await analyst.query<{'QUERY PLAN': [{Plan: Plan}]}>(`explain (format json) ${sql}`)
+  return rows[0]!['QUERY PLAN'][0].Plan
+}
+
+/** What reads all deposits: the table from end to end, or an index of it, but for those of few rows; all of a merchant, or of each, is as bad. */
+function fullScans(plan: Plan): string[] {
+  const {'Node Type': type, 'Relation Name': table, 'Index Name': index = '', 'Index Cond': condition = ''} = plan
+  const isFull =
+    (type === 'Seq Scan' && table === 'deposit') ||
+    (/^deposit_/.test(index) && isWide.test(condition) && index !== 'deposit_uncredited' && index !== 'deposit_pending')
+  return [...(isFull ? [`${type} ${index || table}`] : []), ...(plan.Plans ?? []).flatMap(fullScans)]
+}
+
+const queries = queriesOf(readFileSync(documentFile, 'utf8'))
+
+test.each(queries)('the query does not read all deposits: %s', async sql => {
+  expect(fullScans(await planOf(sql))).toEqual([])
+})
+
+test.each([
+  'select count(*) from analytics.deposits',
+  `select * from analytics.deposits where deposit_id = 'dep_0'`,
+  'select sum(amount) from analytics.deposits where amount > 1000',
+])('a query that reads all deposits is noticed: %s', async sql => {
+  expect(fullScans(await planOf(sql))).not.toEqual([])
+})
+
+test('a deposit is found by its id, those of a payout by the payout, and an event by what it is about', async () => {
+  for (const [view, column, index] of [
+    ['deposits', 'deposit_uuid', 'deposit_pkey'],
+    ['deposits', 'settlement_uuid', 'deposit_settlement'],
+    ['events', 'subject_uuid', 'event_subject_id_version_key'],
+  ])
+    expect(
+      JSON.stringify(
+        await planOf(
+          `select * from analytics.${view} where ${column} = analytics.id('dep_0123456789abcdef0123456789abcdef')`,
+        ),
+      ),
+    ).toContain(`"Index Name":"${index}"`)
+})
