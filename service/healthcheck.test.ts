@@ -1,7 +1,10 @@
 // The program by which containers tell whether they are well.
 import {execFile} from 'node:child_process'
+import {mkdtempSync, rmSync} from 'node:fs'
 import {createServer, type Server} from 'node:http'
 import type {AddressInfo} from 'node:net'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {beforeAll, expect, test} from 'vitest'
 
@@ -35,4 +38,15 @@ test('who answers is well; who refuses, or does not answer, is not, and why is t
   await new Promise(resolve => server.close(resolve))
   expect(await check(`${url}/livez`)).toEqual({code: 1, stderr: expect.stringMatching(/ECONNREFUSED/)})
   expect(await check()).toEqual({code: 1, stderr: expect.stringMatching(/no URL is given/)})
+})
+
+test('of a socket it is enough that somebody listens', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-door-'))
+  const socket = path.join(folder, 'door.sock')
+  const listening = createServer()
+  await new Promise<void>(resolve => listening.listen(socket, resolve))
+  expect(await check(`unix:${socket}`)).toEqual({code: 0, stderr: ''})
+  await new Promise(resolve => listening.close(resolve))
+  expect(await check(`unix:${socket}`)).toEqual({code: 1, stderr: expect.stringMatching(/ENOENT|ECONNREFUSED/)})
+  rmSync(folder, {recursive: true})
 })

@@ -1,15 +1,26 @@
-// Asks a URL whether a process is well: node service/healthcheck.ts URL. Exit code 0 when it answers with a status of 200 to 299 within five
-// seconds, else 1, with the reason on stderr. For containers, whose image need not hold a program like curl for it.
+// Asks whether a process is well: node service/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 when the URL answers with a status of
+// 200 to 299, or somebody listens at the socket, within five seconds; else 1, with the reason on stderr. For containers, whose image need not
+// hold a program like curl for it.
+import {once} from 'node:events'
+import {connect} from 'node:net'
+
 const timeoutMs = 5000
 
-async function main(url: string): Promise<void> {
-  const response = await fetch(url, {signal: AbortSignal.timeout(timeoutMs)})
+async function main(address: string): Promise<void> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  if (address.startsWith('unix:')) {
+    const socket = connect(address.slice('unix:'.length))
+    await once(socket, 'connect', {signal})
+    socket.destroy()
+    return
+  }
+  const response = await fetch(address, {signal})
   if (!response.ok) throw new Error(`it answers with ${response.status}: ${(await response.text()).slice(0, 500)}`)
 }
 
-const url = process.argv[2] ?? ''
-main(url).catch((error: Error) => {
+const address = process.argv[2] ?? ''
+main(address).catch((error: Error) => {
   const why = error.cause instanceof Error ? error.cause.message : error.message
-  console.error(`healthcheck: ${url || 'no URL is given'}: ${why}`)
-  process.exitCode = 1
+  console.error(`healthcheck: ${address || 'no URL is given'}: ${why}`)
+  process.exit(1)
 })

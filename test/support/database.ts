@@ -44,9 +44,13 @@ export async function testDatabase(): Promise<TestDatabase> {
     rows: async (sql, values) => (await pool.query(sql, values)).rows,
     drop: async () => {
       await pool.end()
-      await onServer(serverUrl, client => client.query(`drop database if exists ${name} with (force)`))
+      await dropDatabase(serverUrl, name)
     },
   }
+}
+
+export async function dropDatabase(serverUrl: string, name: string): Promise<void> {
+  await onServer(serverUrl, client => client.query(`drop database if exists ${name} with (force)`))
 }
 
 async function onServer(serverUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {

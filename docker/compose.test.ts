@@ -1,0 +1,191 @@
+// docker-compose.yml as a text: what it names is there, and what must not be in it is not. test/faults/containers.test.ts runs it.
+import {execFileSync} from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {expect, test} from 'vitest'
+import {roleUrl} from '../db/migrate.ts'
+import {settingNames} from '../service/settings.ts'
+import {composeVariables, readCompose} from '../test/support/compose.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const setup = fileURLToPath(new URL('setup.ts', import.meta.url))
+const compose = readCompose()
+const services = Object.entries(compose.services)
+const ours = services.filter(([, {image}]) => image === 'sluice')
+const read = (name: string) => readFileSync(path.join(root, name), 'utf8')
+
+function inFolder(work: (folder: string) => void): void {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-compose-'))
+  try {
+    work(folder)
+  } finally {
+    rmSync(folder, {recursive: true})
+  }
+}
+
+function runSetup(folder: string): string {
+  return execFileSync(process.execPath, [setup, folder], {encoding: 'utf8'})
+}
+
+/** How docker compose is called here; undefined where it is not. */
+function findCompose(): string[] | undefined {
+  const candidates = [[process.env.DOCKER_COMPOSE_BIN || 'docker-compose'], ['docker', 'compose']]
+  return candidates.find(([program, ...given]) => {
+    try {
+      return /^v?([2-9]|\d\d)\./.test(
+        execFileSync(program!, [...given, 'version', '--short'], {encoding: 'utf8', stdio: 'pipe'}),
+      )
+    } catch {
+      return false
+    }
+  })
+}
+
+const program = findCompose()
+
+test.skipIf(!program)(
+  'docker compose takes it, with every profile (skipped where there is no docker compose: set DOCKER_COMPOSE_BIN)',
+  () =>
+    inFolder(folder => {
+      for (const name of ['docker-compose.yml', 'docker'])
+        cpSync(path.join(root, name), path.join(folder, name), {recursive: true})
+      mkdirSync(path.join(folder, 'secrets'))
+      runSetup(path.join(folder, 'secrets'))
+      writeFileSync(path.join(folder, '.env'), 'ETH_CHAIN_ID=31337\nBTC_NETWORK=testnet4\n')
+      const [command, ...given] = program!
+      const profiles = ['nodes', 'tools'].flatMap(name => ['--profile', name])
+      const shown = execFileSync(command!, [...given, ...profiles, 'config', '--format', 'json'], {
+        cwd: folder,
+        encoding: 'utf8',
+      })
+      const config = JSON.parse(shown) as {services: Record<string, {environment?: object; command?: string[]}>}
+      expect(Object.keys(config.services).sort()).toEqual(Object.keys(compose.services).sort())
+      expect(config.services.custody?.environment).toMatchObject({ETH_CHAIN_ID: '31337', BTC_NETWORK: 'testnet4'})
+      expect(config.services.bitcoind?.command).toContain('-chain=testnet4')
+    }),
+)
+
+test('every variable that it names is a setting of Sluice', () => {
+  const known = new Set(settingNames())
+  expect(composeVariables().filter(name => !known.has(name))).toEqual([])
+  for (const [name, {environment}] of ours)
+    expect(
+      Object.keys(environment).filter(each => !known.has(each)),
+      name,
+    ).toEqual([])
+})
+
+test('what its services name is defined, and what it defines is named', () => {
+  const all = (key: 'secrets' | 'networks') => new Set(services.flatMap(([, service]) => service[key]))
+  const volumes = services.flatMap(([, service]) => service.volumes.map(volume => volume.split(':')[0]!))
+  expect([...all('secrets')].sort()).toEqual(Object.keys(compose.secrets).sort())
+  expect([...all('networks')].filter(name => name !== 'default')).toEqual(Object.keys(compose.networks))
+  expect(new Set(volumes.filter(name => !name.startsWith('.')))).toEqual(new Set(Object.keys(compose.volumes)))
+  expect(services.flatMap(([, {configs}]) => configs.map(({source}) => source))).toEqual(Object.keys(compose.configs))
+  for (const {file} of Object.values(compose.configs)) if (file) expect(existsSync(path.join(root, file))).toBe(true)
+  for (const [name, {depends_on, profiles}] of services) {
+    for (const [on, condition] of depends_on) {
+      const needed = compose.services[on]!
+      if (condition === 'service_healthy') expect(needed.healthcheck, `${name} waits for ${on}`).toBeDefined()
+      for (const profile of needed.profiles.length ? profiles : [])
+        expect(needed.profiles, `${name} with profile ${profile} waits for ${on}`).toContain(profile)
+    }
+  }
+})
+
+test('no secret stands in it: each is a file, of which a container sees those of its own', () => {
+  for (const [name, {environment, secrets}] of services) {
+    const named = Object.entries(environment).filter(([key]) => key.endsWith('_FILE'))
+    for (const [, file] of named) expect(secrets, name).toContain(file.replace('/run/secrets/', ''))
+    const inTheOpen = Object.entries(environment).filter(
+      ([key, value]) => /URL|PASS|SECRET|TOKEN/.test(key) && !key.endsWith('_FILE') && value,
+    )
+    expect(inTheOpen, name).toEqual([])
+  }
+  const seeing = (secret: string) => services.filter(([, {secrets}]) => secrets.includes(secret)).map(([name]) => name)
+  expect(seeing('custody_passphrase')).toEqual(['custody', 'custody-cli'])
+  expect(seeing('database_url')).toEqual(['migrate', 'cli', 'custody-cli'])
+  expect(seeing('database_password')).toEqual(['postgres'])
+})
+
+test('keys are out of reach: custody talks to the database alone, and its volumes are nobody else’s but for the door of jobs', () => {
+  expect(compose.services.custody?.networks).toEqual(['database'])
+  expect(compose.networks.database).toEqual({internal: true})
+  const mounting = (volume: string) =>
+    services.filter(([, {volumes}]) => volumes.some(each => each.startsWith(`${volume}:`))).map(([name]) => name)
+  expect(mounting('custody')).toEqual(['custody', 'custody-cli'])
+  expect(mounting('door')).toEqual(['custody', 'jobs'])
+})
+
+test('what is published is for this machine alone, but for what nodes say to each other', () => {
+  const peers = [
+    '30303:30303/tcp',
+    '30303:30303/udp',
+    '30304:30304/tcp',
+    '30304:30304/udp',
+    '9000:9000/tcp',
+    '9000:9000/udp',
+    '26656:26656',
+  ]
+  const published = services.flatMap(([, {ports}]) => ports).filter(port => !port.startsWith('127.0.0.1:'))
+  expect(published.sort()).toEqual(peers.sort())
+})
+
+test('our processes run as nobody special, cannot write to their image, and are told to end before they are killed', () => {
+  for (const [name, service] of ours) {
+    expect(service, name).toMatchObject({read_only: true, init: true, build: '.'})
+    expect(service.user === undefined || name === 'setup', name).toBe(true)
+    expect(service.healthcheck !== undefined || service.restart === 'no', name).toBe(true)
+  }
+  const images = services.map(([, {image}]) => image).filter(image => image !== 'sluice')
+  for (const image of images) expect(image).toMatch(/^[\w./-]+:v?\d+(\.\d+)*$/)
+  expect(read('Dockerfile')).toMatch(/^USER node$/m)
+})
+
+test('the image has the Node of package.json, and nothing but what .dockerignore lets through', () => {
+  const {dependencies} = JSON.parse(read('package.json')) as {dependencies: Record<string, string>}
+  expect(read('Dockerfile')).toContain(`FROM node:${dependencies.node}-slim\n`)
+  expect(statSync(path.join(root, 'cli/main.ts')).mode & 0o111).not.toBe(0)
+  const [first, ...rest] = read('.dockerignore')
+    .split('\n')
+    .filter(line => line && !line.startsWith('#'))
+  expect(first).toBe('*')
+  const passing = rest.filter(line => line.startsWith('!')).map(line => line.slice(1))
+  expect(passing.filter(name => !existsSync(path.join(root, name)))).toEqual([])
+  expect(passing.filter(name => /env|secret|\.sluice|node_modules|\.git/.test(name))).toEqual([])
+})
+
+test('setup writes each secret once, for its role, and closes the folder', () =>
+  inFolder(folder => {
+    const said = runSetup(folder)
+    const secret = (name: string) => readFileSync(path.join(folder, name), 'utf8').trim()
+    expect(readdirSync(folder)).toEqual(
+      expect.arrayContaining(Object.values(compose.secrets).map(({file}) => path.basename(file))),
+    )
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    expect(secret('database_url')).toBe(`postgres://sluice:${secret('database_password')}@postgres:5432/sluice`)
+    expect(secret('database_url_jobs')).toBe(roleUrl(secret('database_url'), 'sluice_jobs'))
+    expect(secret('bitcoin.conf')).toMatch(/^rpcauth=sluice:[0-9a-f]{32}\$[0-9a-f]{64}$/)
+    expect(secret('ethereum_jwt')).toMatch(/^[0-9a-f]{64}$/)
+    for (const name of ['database_password', 'custody_passphrase', 'bitcoin_rpc_password', 'ethereum_jwt'])
+      expect(said).not.toContain(secret(name))
+
+    writeFileSync(path.join(folder, 'eth_rpc_url'), 'wss://node.example\n')
+    rmSync(path.join(folder, 'database_url_api'))
+    const before = readdirSync(folder).map(name => [name, secret(name)])
+    expect(runSetup(folder)).toContain('Made in ./secrets: database_url_api.')
+    expect(before).toEqual(before.map(([name]) => [name, secret(name!)]))
+    expect(secret('database_url_api')).toBe(roleUrl(secret('database_url'), 'sluice_api'))
+  }))
