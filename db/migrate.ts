@@ -5,6 +5,7 @@
 //
 // What takes long on a big table, and must not keep anybody waiting, stands at the top of a file, above the line `-- Transaction`: steps
 // with blank lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top.
+// One that works CONCURRENTLY holds nobody up while it waits, so it waits for as long as it takes.
 // docs/operations/upgrade.md says what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
@@ -78,7 +79,6 @@ export async function migrate(
   await client.connect()
   try {
     await client.query(`select pg_advisory_lock(hashtextextended('sluice.migrate', 0))`)
-    await client.query(`set lock_timeout = ${wait.lockTimeoutMs}`)
     const applied = await applyMigrations(client, readMigrations(folder), wait)
     await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)
@@ -117,7 +117,9 @@ async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration,
   }
   const works: (() => Promise<unknown>)[] = steps.map(step => () => client.query(step))
   const outcome = steps.length ? 'will start from its top again' : 'changed nothing'
-  for (const work of [...works, () => inTransaction(client, transaction)]) {
+  for (const [n, work] of [...works, () => inTransaction(client, transaction)].entries()) {
+    const isConcurrent = /\bindex concurrently\b/.test(steps[n] ?? '')
+    await client.query(`set lock_timeout = ${isConcurrent ? 0 : wait.lockTimeoutMs}`)
     await patiently(work, wait).catch(async cause => {
       const message = `db/migrations/${name} failed and ${outcome}: `
       if (!isInTheWay(cause)) throw new Error(message + cause.message, {cause})

@@ -918,7 +918,7 @@ create table app.claim (
 );
 CREATE INDEX claim_open ON app.claim USING btree (merchant_id, chain, token, id) WHERE (finished_at IS NULL);
 
--- One event on its way to one endpoint.
+-- One event on its way to one endpoint. A part for each week; old weeks are dropped.
 create table app.delivery (
   id uuid not null default uuidv7(), -- Id; shown as dlv_ and 32 hex digits.
   event_id uuid not null, -- The event.
@@ -930,13 +930,13 @@ create table app.delivery (
   finished_at timestamp with time zone, -- When it was delivered or failed.
   constraint delivery_pkey PRIMARY KEY (id),
   constraint delivery_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])))
-);
-CREATE INDEX delivery_due ON app.delivery USING btree (endpoint_id, next_attempt_at) WHERE (status = 'pending'::text);
-CREATE INDEX delivery_failed ON app.delivery USING btree (endpoint_id, created_at) WHERE (status = 'failed'::text);
-CREATE INDEX delivery_failed_page ON app.delivery USING btree (endpoint_id, id DESC) WHERE (status = 'failed'::text);
-CREATE INDEX delivery_page ON app.delivery USING btree (endpoint_id, id DESC);
+) partition by RANGE (id);
+CREATE INDEX delivery_due ON ONLY app.delivery USING btree (endpoint_id, next_attempt_at) WHERE (status = 'pending'::text);
+CREATE INDEX delivery_failed ON ONLY app.delivery USING btree (endpoint_id, created_at) WHERE (status = 'failed'::text);
+CREATE INDEX delivery_failed_page ON ONLY app.delivery USING btree (endpoint_id, id DESC) WHERE (status = 'failed'::text);
+CREATE INDEX delivery_page ON ONLY app.delivery USING btree (endpoint_id, id DESC);
 
--- Each HTTP request that tried to deliver an event.
+-- Each HTTP request that tried to deliver an event. A part for each week, that of the delivery.
 create table app.delivery_attempt (
   id bigint not null generated always as identity, -- Order of the attempts.
   delivery_id uuid not null, -- The delivery.
@@ -944,9 +944,8 @@ create table app.delivery_attempt (
   duration_ms integer not null, -- How long it took, in milliseconds.
   response_status integer, -- HTTP status of the answer; null if there was none.
   error text, -- Why it failed; null if it succeeded.
-  constraint delivery_attempt_pkey PRIMARY KEY (id)
-);
-CREATE INDEX delivery_attempt_delivery ON app.delivery_attempt USING btree (delivery_id, id);
+  constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, id)
+) partition by RANGE (delivery_id);
 
 -- Value that reached an address of ours. Credited ones are deposits of a merchant; the others are unattributed: a token or a chain that was not asked for.
 create table app.deposit (
@@ -1473,6 +1472,23 @@ create view app.chain_state with (security_barrier=true) as
 --   head_moved_seconds_ago numeric: How long ago a block was indexed.
 --   halted boolean: True while it stands still for an operator.
 
+-- The parts of app.delivery and app.delivery_attempt, and how big they are.
+create view app.delivery_partition as
+ SELECT substr(c.relname::text, length('delivery'::text) + 1) AS suffix,
+    uuid_extract_timestamp("substring"(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']+)''\)'::text)::uuid) AS since,
+    uuid_extract_timestamp("substring"(pg_get_expr(c.relpartbound, c.oid), 'TO \(''([^'']+)''\)'::text)::uuid) AS until,
+    pg_total_relation_size(c.oid::regclass) AS delivery_bytes,
+    pg_total_relation_size(a.oid::regclass) AS attempt_bytes
+   FROM pg_inherits i
+     JOIN pg_class c ON c.oid = i.inhrelid
+     JOIN pg_class a ON a.relnamespace = c.relnamespace AND a.relname = ('delivery_attempt'::text || substr(c.relname::text, length('delivery'::text) + 1))
+  WHERE i.inhparent = 'app.delivery'::regclass::oid;
+--   suffix text: What follows app.delivery, or app.delivery_attempt, in the name of the part.
+--   since timestamp with time zone: Deliveries from this time on; null for the first part and the default one.
+--   until timestamp with time zone: Deliveries before this time; null for the default part, which has what no other has.
+--   delivery_bytes bigint: Size of the part of app.delivery on disk, indexes included.
+--   attempt_bytes bigint: Size of the part of app.delivery_attempt on disk, indexes included.
+
 -- The jobs of every payout, spend and stamping that is due now.
 create view app.due_job as
  SELECT 'advance_payout'::text AS task,
@@ -1890,6 +1906,27 @@ begin
     perform app.take_address(of_merchant, of_user, of_family);
   end loop;
   update app.address a set is_provisioned = true where a.user_id = of_user and a.chain = any(chains) and not a.is_provisioned;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.add_delivery_week(week timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  suffix text := to_char(week at time zone 'UTC', '_YYYY_MM_DD');
+  low uuid := app.uuid_at(week);
+  high uuid := app.uuid_at(week + interval '168 hours');
+  part record;
+begin
+  lock table app.delivery_attempt_default, app.delivery_default in access exclusive mode;
+  for part in select * from (values ('delivery', 'id'), ('delivery_attempt', 'delivery_id')) as t (parent, key) loop
+    execute format('create table app.%I (like app.%I including defaults including constraints)', part.parent || suffix, part.parent);
+    execute format('with moved as (delete from app.%1$I where %2$I >= %3$L and %2$I < %4$L returning *) insert into app.%5$I select * from moved',
+      part.parent || '_default', part.key, low, high, part.parent || suffix);
+    execute format('alter table app.%I attach partition app.%I for values from (%L) to (%L)', part.parent, part.parent || suffix, low, high);
+  end loop;
+  return format('made the week of %s', to_char(week at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric)
@@ -2724,6 +2761,20 @@ AS $function$
   where i.inhparent = 'app.delivery'::regclass
 $function$;
 
+CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare is_pending boolean;
+begin
+  lock table only app.delivery_attempt, only app.delivery in access exclusive mode; -- a redelivery that began before is seen, and none begins
+  execute format('select exists (select from app.%I where status = ''pending'')', 'delivery' || suffix) into is_pending;
+  if is_pending then return null; end if;
+  execute format('drop table app.%I, app.%I', 'delivery_attempt' || suffix, 'delivery' || suffix);
+  return format('dropped what is older than %s', to_char(until at time zone 'UTC', 'YYYY-MM-DD'));
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[])
  RETURNS void
  LANGUAGE plpgsql
@@ -2831,19 +2882,21 @@ CREATE OR REPLACE FUNCTION app.fail_undeliverable(batch integer DEFAULT 2000)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
-declare failed int;
+declare
+  ids uuid[];
+  failed int;
 begin
-  with undeliverable as (
+  select array_agg(d.id) into ids from (
     select d.id from app.webhook_endpoint w
     cross join lateral (
       select id from app.delivery where endpoint_id = w.id and status = 'pending' limit batch for update skip locked
     ) d
     where w.disabled_at is not null or w.deleted_at is not null
     limit batch
-  )
-  update app.delivery d set status = 'failed', next_attempt_at = null, finished_at = clock_timestamp()
-  from undeliverable u where d.id = u.id;
+  ) d;
+  update app.delivery d set status = 'failed', next_attempt_at = null, finished_at = clock_timestamp() where d.id = any(ids);
   get diagnostics failed = row_count;
   return failed;
 end $function$;
@@ -3058,6 +3111,39 @@ AS $function$
 begin
   insert into app.treasury (chain, token) select a.chain, a.token from app.asset a where a.chain = of_chain on conflict do nothing;
   perform from app.treasury t where t.chain = of_chain order by t.token for update;
+end $function$;
+
+-- Makes the next parts of deliveries and drops those older than the retention, one at each call; returns what it did. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.maintain_partitions(retention interval)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '200ms'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  expired timestamptz := clock_timestamp() - retention;
+  ahead timestamptz;
+  old record;
+  is_pending boolean;
+  done text;
+begin
+  if retention is null or retention < interval '7 days' then
+    raise exception 'deliveries are kept for at least 7 days, not for %', retention using errcode = 'invalid_parameter_value';
+  end if;
+  if not pg_try_advisory_xact_lock(hashtextextended('app.maintain_partitions', 0)) then return null; end if;
+  select max(p.until) into ahead from app.delivery_partition p;
+  if ahead < clock_timestamp() + interval '21 days' then return app.add_delivery_week(ahead); end if;
+  for old in select p.suffix, p.until from app.delivery_partition p where p.until <= expired order by p.until loop
+    execute format('select exists (select from app.%I where status = ''pending'')', 'delivery' || old.suffix) into is_pending;
+    if not is_pending then done := app.drop_delivery_week(old.suffix, old.until); end if;
+    if done is not null then return done; end if;
+  end loop;
+  delete from app.delivery_default d where d.id < app.uuid_at(expired) and d.status <> 'pending';
+  delete from app.delivery_attempt_default a where a.delivery_id < app.uuid_at(expired)
+    and not exists (select from app.delivery d where d.id = a.delivery_id);
+  return null;
 end $function$;
 
 -- What /metrics says about the database, by Prometheus name.
@@ -3341,7 +3427,7 @@ begin
       status = case when r.error is null then 'delivered' when r.wait_ms is null then 'failed' else 'pending' end,
       next_attempt_at = case when r.error is not null then at + r.wait_ms * interval '1 millisecond' end,
       finished_at = case when r.error is null or r.wait_ms is null then at end
-    from result r where d.id = r.delivery_id and d.status = 'pending' and d.attempts = r.number - 1
+    from result r where d.id = r.delivery_id and d.id = any(deliveries) and d.status = 'pending' and d.attempts = r.number - 1
   ), last_success as (
     select coalesce(max(n), 0) as n from result where error is null
   )
@@ -4260,6 +4346,13 @@ CREATE OR REPLACE FUNCTION app.uses_outputs(of_chain text)
 AS $function$
   select coalesce((select family = 'bitcoin' from app.chain where chain = of_chain), false)
 $function$;
+
+-- The lowest id (uuidv7) that is made at or after a time.
+CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN ((lpad(to_hex(((EXTRACT(epoch FROM at) * (1000)::numeric))::bigint), 12, '0'::text) || '70008000000000000000'::text))::uuid;
 
 -- Notes what a payout waits for (null: nothing), and when its next step is tried again.
 CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
@@ -6385,6 +6478,7 @@ grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
+grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
 grant execute on function app.public_id(text,uuid) to sluice_jobs;

@@ -1,6 +1,6 @@
 // The whole schema as text, for people to read and for a test to compare. Promises: two databases with the same schema give the same text,
 // whatever their owner is called, and any difference in a column, constraint, index, view, function, trigger, grant, comment or setting of a
-// role shows. graphile-worker's schema is its own affair and is left out.
+// role shows. graphile-worker's schema is its own affair and is left out, as are the parts of partitioned tables, which come and go.
 //
 // node db/snapshot.ts writes it to db/schema.snapshot.sql, and the outputs of the examples into docs/database.md.
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
@@ -34,6 +34,7 @@ interface Relation {
   schema: string
   name: string
   kind: 'r' | 'p' | 'v' | 'm'
+  partitioned_by: string | null
   unlogged: boolean
   options: string[] | null
   comment: string | null
@@ -59,7 +60,8 @@ const schemas = `select nspname as name, obj_description(oid, 'pg_namespace') as
   where oid in ${ours} order by nspname collate "C"`
 
 const relations = `
-  select n.nspname as schema, c.oid::regclass::text as name, c.relkind as kind, c.relpersistence = 'u' as unlogged, c.reloptions as options,
+  select n.nspname as schema, c.oid::regclass::text as name, c.relkind as kind, pg_get_partkeydef(c.oid) as partitioned_by,
+    c.relpersistence = 'u' as unlogged, c.reloptions as options,
     obj_description(c.oid, 'pg_class') as comment,
     (select json_agg(json_build_object('name', quote_ident(a.attname), 'type', format_type(a.atttypid, a.atttypmod),
         'not_null', a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid), 'identity', a.attidentity, 'generated', a.attgenerated,
@@ -74,7 +76,7 @@ const relations = `
     array(select pg_get_triggerdef(oid) from pg_trigger where tgrelid = c.oid and not tgisinternal order by tgname collate "C") as triggers,
     case when c.relkind in ('v', 'm') then pg_get_viewdef(c.oid, true) end as definition
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
-  where n.oid in ${ours} and c.relkind in ('r', 'p', 'v', 'm')
+  where n.oid in ${ours} and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
   order by c.relkind in ('v', 'm'), c.relname collate "C"`
 
 const sequences = `
@@ -100,7 +102,7 @@ const grants = `
     union all
     select c.oid::regclass::text, c.relowner, acl.* from pg_class c,
       aclexplode(coalesce(c.relacl, acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))) acl
-    where c.relnamespace in ${ours} and c.relkind in ('r', 'p', 'v', 'm', 'S')
+    where c.relnamespace in ${ours} and c.relkind in ('r', 'p', 'v', 'm', 'S') and not c.relispartition
     union all
     select format('%s (%s)', c.oid::regclass, string_agg(quote_ident(a.attname), ', ' order by a.attnum)), c.relowner,
       acl.grantor, acl.grantee, acl.privilege_type, acl.is_grantable
@@ -150,6 +152,7 @@ export async function schemaSnapshot(client: pg.Client): Promise<string> {
 function relationText({
   name,
   kind,
+  partitioned_by,
   unlogged,
   options,
   comment,
@@ -167,7 +170,7 @@ function relationText({
       lines.push(`  ${columnText(column)}${n < last ? ',' : ''}${column.comment ? ` -- ${column.comment}` : ''}`)
     for (const [n, constraint] of constraints.entries())
       lines.push(`  ${constraint}${columns.length + n < last ? ',' : ''}`)
-    lines.push(kind === 'p' ? ') partitioned;' : ');')
+    lines.push(partitioned_by === null ? ');' : `) partition by ${partitioned_by};`)
   } else {
     lines.push(
       `create ${kind === 'm' ? 'materialized ' : ''}view ${name}${options ? ` with (${options.join(', ')})` : ''} as`,

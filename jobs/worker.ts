@@ -19,6 +19,7 @@ import {startTick} from './tick.ts'
 import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
 import {type Dispatcher, startDispatcher} from './webhooks/dispatcher.ts'
 import {failAll, failUndeliverable} from './webhooks/fail-undeliverable.ts'
+import {maintainPartitions} from './webhooks/partitions.ts'
 import {openSender} from './webhooks/send.ts'
 import {channel, type Sequencer, startSequencer} from './webhooks/sequencer.ts'
 
@@ -59,7 +60,7 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   runner.promise.catch(error => onLost(`graphile-worker ended: ${error}`))
   const analytics = analyticsRefresh(databaseUrl)
   const daily = openDailyAudit({databaseUrl, pool, settings, log})
-  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, daily, log})
+  const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log})
   return {
     stop: async () => {
       // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
@@ -82,6 +83,7 @@ interface Parts {
   payouts: Context
   analytics: AnalyticsRefresh
   daily: DailyAudit
+  settings: Settings
   log: Logger
 }
 
@@ -108,10 +110,12 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<
 }
 
 async function startParts(parts: Parts): Promise<() => Promise<void>> {
-  const {pool, sequencer, dispatcher, liveness, payouts, analytics, daily, log} = parts
+  const {pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log} = parts
+  const {deliveryRetentionDays} = settings
   const utils = await makeWorkerUtils({pgPool: pool, logger: new GraphileLogger(() => () => {})})
   const second = 1000
   const minute = 60 * second
+  const hour = 60 * minute
   const stop = startTick(
     [
       {name: 'recover dead workers', intervalMs: second, run: liveness.beat},
@@ -121,6 +125,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
+      {name: 'keep deliveries', intervalMs: hour, run: () => maintainPartitions(pool, deliveryRetentionDays, log)},
       {name: 'refresh analytics', intervalMs: minute / 2, run: analytics.run},
       {name: 'audit', intervalMs: minute, run: daily.run},
       {name: 'delete failed jobs', intervalMs: minute, run: () => utils.cleanup({tasks: ['DELETE_PERMAFAILED_JOBS']})},

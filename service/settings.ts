@@ -58,6 +58,7 @@ const general = z.object({
   ADDRESS_POOL_SIZE: positive.default(200),
   CUSTODY_PASSPHRASE: z.string().min(8, 'must have at least 8 characters').optional(),
   CUSTODY_PASSPHRASE_FILE: z.string().optional(),
+  DELIVERY_RETENTION_DAYS: whole(7).default(90),
   PAYOUT_TIMEOUT_MS: positive.default(86_400_000),
   REPLACE_AFTER_MS: positive.default(120_000),
   LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -198,6 +199,8 @@ export interface Settings {
   addressPoolSize: number
   custodyPassphrase?: string
   custodyPassphraseFile?: string
+  /** How long deliveries of webhooks and their attempts are kept, at least; what is pending stays. */
+  deliveryRetentionDays: number
   /** How long a payout waits for the whitelist, or for a refusal of custody to be lifted, before it fails. */
   payoutTimeoutMs: number
   /** How long a transaction may stay unmined before it is replaced by one with a higher fee. */
@@ -289,6 +292,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     addressPoolSize: all.ADDRESS_POOL_SIZE,
     custodyPassphrase: all.CUSTODY_PASSPHRASE,
     custodyPassphraseFile: all.CUSTODY_PASSPHRASE_FILE,
+    deliveryRetentionDays: all.DELIVERY_RETENTION_DAYS,
     payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
     replaceAfterMs: all.REPLACE_AFTER_MS,
     chains: new Map(byChain.map(({chain, given}) => [chain.code, chainSettings(chain, given, source)])),
