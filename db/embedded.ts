@@ -81,6 +81,32 @@ export async function startPostgres({dir, flags = []}: {dir: string; flags?: str
   }
 }
 
+/**
+ * Makes `dir` the home of a cluster that exists already, such as a backup's: `fill` puts its files into the directory that it is given, and
+ * `password` is the one of its owner. Rejects where `dir` has a cluster. startPostgres then brings it up.
+ */
+export async function placeCluster(
+  {dir, password}: {dir: string; password: string},
+  fill: (dataDirectory: string) => Promise<unknown>,
+): Promise<void> {
+  await mkdir(dir, {recursive: true})
+  const home = await realpath(dir)
+  const file = path.join(home, 'postgres.json')
+  if (await exists(file)) throw new Error(`${home} has a database already`)
+  const user = await serverUser()
+  const cluster = await newCluster(home, user, password)
+  const work = await newDirectory(path.dirname(cluster.data_directory), user)
+  await fill(work)
+  await ownTree(work, user)
+  await rename(work, cluster.data_directory)
+}
+
+/** The password of the cluster in `dir`, and where its server is reached; undefined where there is none. */
+export async function findCluster(dir: string): Promise<{port: number; password: string} | undefined> {
+  const text = await readFile(path.join(dir, 'postgres.json'), 'utf8').catch(ignore('ENOENT'))
+  return text === undefined ? undefined : Cluster.parse(JSON.parse(text))
+}
+
 function urlOf(cluster: Cluster, database: string): string {
   return `postgres://sluice:${cluster.password}@127.0.0.1:${cluster.port}/${database}`
 }
@@ -100,14 +126,14 @@ async function readCluster(home: string, user: User): Promise<Cluster> {
   }
 }
 
-async function newCluster(home: string, user: User): Promise<Cluster> {
+async function newCluster(home: string, user: User, password = randomBytes(24).toString('hex')): Promise<Cluster> {
   const inHome = path.join(home, 'data')
   if (await exists(inHome))
     throw new Error(`${inHome} exists without ${home}/postgres.json, which holds its password; restore that file`)
   // A name never used before: somebody who removed `dir` wants a new cluster, and the old one may still hold money's records.
   const name = `${createHash('sha256').update(home).digest('hex').slice(0, 16)}-${randomBytes(4).toString('hex')}`
   const dataDirectory = (await canEnter(home, user)) ? inHome : path.join(SYSTEM_DIRECTORY, name, 'data')
-  const cluster = {port: await freePort(), password: randomBytes(24).toString('hex'), data_directory: dataDirectory}
+  const cluster = {port: await freePort(), password, data_directory: dataDirectory}
   await writeCluster(home, cluster)
   return cluster
 }
@@ -122,14 +148,8 @@ async function writeCluster(home: string, cluster: Cluster): Promise<void> {
 
 /** Makes the cluster under a name of its own and renames it: a data directory that exists is always a whole one. */
 async function initialise({bin, user, dataDirectory, flags}: Server, password: string): Promise<void> {
-  const parent = path.dirname(dataDirectory)
-  await mkdir(parent, {recursive: true})
-  for (const name of await readdir(parent))
-    if (name.startsWith('initdb-')) await rm(path.join(parent, name), {recursive: true, force: true})
-  const work = path.join(parent, `initdb-${randomBytes(4).toString('hex')}`)
+  const work = await newDirectory(path.dirname(dataDirectory), user)
   const passwordFile = `${work}.password`
-  await mkdir(work, {mode: 0o700})
-  await own(work, user)
   await writeDurably(passwordFile, password)
   await own(passwordFile, user)
   const unsynced = flags.includes('fsync=off') ? ['--no-sync'] : []
@@ -142,6 +162,17 @@ async function initialise({bin, user, dataDirectory, flags}: Server, password: s
   )
   await rm(passwordFile)
   await rename(work, dataDirectory)
+}
+
+/** An empty directory in which a cluster is made; what an earlier attempt left there is removed. */
+async function newDirectory(parent: string, user: User): Promise<string> {
+  await mkdir(parent, {recursive: true})
+  for (const name of await readdir(parent))
+    if (name.startsWith('initdb-')) await rm(path.join(parent, name), {recursive: true, force: true})
+  const work = path.join(parent, `initdb-${randomBytes(4).toString('hex')}`)
+  await mkdir(work, {mode: 0o700})
+  await own(work, user)
+  return work
 }
 
 async function createDatabase(cluster: Cluster): Promise<void> {
@@ -363,6 +394,13 @@ function environment(): NodeJS.ProcessEnv {
 
 async function own(file: string, {uid, gid}: User): Promise<void> {
   if (uid !== undefined && gid !== undefined) await chown(file, uid, gid)
+}
+
+async function ownTree(directory: string, user: User): Promise<void> {
+  if (user.uid === undefined) return
+  await own(directory, user)
+  for (const entry of await readdir(directory, {withFileTypes: true, recursive: true}))
+    await own(path.join(entry.parentPath, entry.name), user)
 }
 
 async function writeDurably(file: string, content: string): Promise<void> {
