@@ -1,12 +1,13 @@
 // A backup of what only custody has: the encrypted seed and the journal, in one file. Promises: it is on disk, whole, under its name, or not
-// there at all; an existing file is never written over; it holds no secret that the seed file does not hold, encrypted.
+// there at all; an existing file is never written over, by a backup or by restoring one; it holds no secret that the seed file does not
+// hold, encrypted.
 import {createReadStream, existsSync, linkSync, readFileSync, unlinkSync} from 'node:fs'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {z} from 'zod'
 import {PermanentError} from '../service/errors.ts'
-import {follows, type Head, journalFile, noHead, parseEntry, readEntries} from './journal-file.ts'
-import {seedFile, syncDirectory, writeDurably} from './seed.ts'
+import {follows, type Head, journalFile, noHead, parseEntry, readEntries, readLines} from './journal-file.ts'
+import {placeFile, seedFile, syncDirectory, writeDurably} from './seed.ts'
 
 const Header = z.object({
   sluice_custody_backup: z.literal(1),
@@ -65,6 +66,33 @@ export async function readBackup(file: string): Promise<Backup> {
   }
   if (!header || entries !== header.entries) throw damaged
   return {seed: header.seed, heads}
+}
+
+/**
+ * Puts the seed and the journal of a backup where custody has them. What is there already stays, as it is newer. Resolves to what was put
+ * there. Throws PermanentError where another seed is there.
+ */
+export async function restoreBackup(home: string, file: string): Promise<('seed' | 'journal')[]> {
+  const {seed} = await readBackup(file)
+  const put: ('seed' | 'journal')[] = []
+  if (!existsSync(seedFile(home))) {
+    placeFile(seedFile(home), [seed.trimEnd()])
+    put.push('seed')
+  } else if (readFileSync(seedFile(home), 'utf8').trim() !== seed.trim())
+    throw new PermanentError(`${seedFile(home)} is another seed than that of ${file}; name another directory`)
+  if (!existsSync(journalFile(home))) {
+    placeFile(journalFile(home), entriesOf(file))
+    put.push('journal')
+  }
+  return put
+}
+
+function* entriesOf(file: string): Generator<string> {
+  let isHeader = true
+  for (const {line} of readLines(file)) {
+    if (!isHeader) yield line
+    isHeader = false
+  }
 }
 
 function parseHeader(line: string): z.infer<typeof Header> | undefined {

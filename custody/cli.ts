@@ -9,7 +9,7 @@ import {PermanentError} from '../service/errors.ts'
 import {readService} from '../service/home.ts'
 import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {deriver, families} from './addresses.ts'
-import {readBackup, writeBackup} from './backup.ts'
+import {readBackup, restoreBackup, writeBackup} from './backup.ts'
 import {journalFile, readHeads} from './journal-file.ts'
 import {type Family, localKeys} from './keys.ts'
 import {reconcile} from './reconcile.ts'
@@ -44,6 +44,20 @@ program
     const entries = writeBackup(readSettings().home, to)
     console.log(
       `${to} has the encrypted seed and ${count(entries, 'entry', 'entries')} of the journal. It is of no use without the passphrase.`,
+    )
+  })
+
+program
+  .command('restore')
+  .description('Puts the seed and the journal of a backup into SLUICE_HOME. What is there already stays.')
+  .requiredOption('--from <file>', 'a file of sluice custody backup')
+  .action(async ({from}: {from: string}) => {
+    const {home} = readSettings()
+    const put = await restoreBackup(home, from)
+    console.log(
+      put.length
+        ? `The ${put.join(' and the ')} of ${from} ${put.length === 1 ? 'is' : 'are'} in ${path.join(home, 'custody')} now.`
+        : `${path.join(home, 'custody')} has seed and journal already; they stay as they are.`,
     )
   })
 
@@ -93,7 +107,7 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
 }
 
 async function verify({backup: file}: {backup?: string}): Promise<void> {
-  const settings = readSettings()
+  const settings = settingsOfService()
   const {home} = settings
   const passphrase = findPassphrase(settings, false)
   if (passphrase === undefined) throw new PermanentError('set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE')
@@ -116,6 +130,15 @@ async function verify({backup: file}: {backup?: string}): Promise<void> {
     const lacking = behind ? `; the backup lacks the newest ${behind}` : ''
     console.log(`journal ${stream}: ${count(seq, 'entry', 'entries')}, whole${lacking}`)
   }
+}
+
+/** As the service has them that runs here: a local chain is of a network of its own, and addresses differ by that. */
+function settingsOfService(): Settings {
+  const settings = readSettings()
+  const networks = Object.entries(readService(path.resolve(settings.home))?.chains ?? {}).flatMap(
+    ([code, {bitcoin}]) => (bitcoin ? [[`${code}_NETWORK`, bitcoin.network]] : []),
+  )
+  return readSettings({...process.env, ...Object.fromEntries(networks)})
 }
 
 async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => Promise<T>): Promise<T> {

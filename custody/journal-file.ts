@@ -171,7 +171,8 @@ export class JournalFile {
   }
 }
 
-function* readLines(file: string): Generator<{line: string; end: number}> {
+/** The lines of a file that have an end, and where that is. */
+export function* readLines(file: string): Generator<{line: string; end: number}> {
   const descriptor = openSync(file, 'r')
   const chunk = Buffer.alloc(1024 * 1024)
   let rest = Buffer.alloc(0)

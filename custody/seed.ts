@@ -118,7 +118,7 @@ export async function createSeed(home: string, passphrase: string): Promise<stri
 
 /** Writes the file, unless there is one. */
 export async function writeSeed(home: string, phrase: string, passphrase: string, n?: number): Promise<void> {
-  placeFile(seedFile(home), await encryptPhrase(phrase, passphrase, n))
+  placeFile(seedFile(home), [await encryptPhrase(phrase, passphrase, n)])
 }
 
 /**
@@ -136,7 +136,7 @@ export function findPassphrase(settings: Settings, mayMake: boolean): string | u
       )
     return text
   }
-  if (mayMake && !hasEncryptedSeed(home)) placeFile(passphraseFile(home), randomBytes(24).toString('base64url'))
+  if (mayMake && !hasEncryptedSeed(home)) placeFile(passphraseFile(home), [randomBytes(24).toString('base64url')])
   return readIfThere(passphraseFile(home))?.trim()
 }
 
@@ -150,12 +150,12 @@ function hasEncryptedSeed(home: string): boolean {
 }
 
 /** Writes a file of mode 0600 as a whole and durably, unless there is one of this name. */
-function placeFile(file: string, text: string): void {
+export function placeFile(file: string, lines: Iterable<string>): void {
   const directory = path.dirname(file)
   mkdirSync(directory, {recursive: true})
   chmodSync(directory, 0o700)
   const temporary = `${file}.${process.pid}.tmp`
-  writeDurably(temporary, [text])
+  writeDurably(temporary, lines)
   try {
     linkSync(temporary, file) // unlike a rename, this fails where there is a file
   } catch (error) {
