@@ -3,7 +3,7 @@
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'
-import type {Database} from './database.ts'
+import type {Databases} from './replica.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -26,7 +26,7 @@ interface TextReplies extends FastifyTypeProvider {
 export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, TextReplies>
 
 export interface Context {
-  db: Database
+  db: Databases
   /** Webhooks to http URLs, and to private addresses, are allowed. */
   webhookAllowPrivate: boolean
 }

@@ -11,8 +11,14 @@ const log = logger('api')
 
 async function main(): Promise<void> {
   const settings = readSettings()
-  const {host, port, rateLimitPerMinute, webhookAllowPrivate} = settings
-  const app = await buildServer({databaseUrl: databaseUrlOf(settings), rateLimitPerMinute, webhookAllowPrivate, log})
+  const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
+  const app = await buildServer({
+    databaseUrl: databaseUrlOf(settings),
+    replicaUrl,
+    rateLimitPerMinute,
+    webhookAllowPrivate,
+    log,
+  })
   const text = async () => (await app.inject('/metrics')).body
   await observe({...settings, log, text})
   endWhenAsked(() => app.close())

@@ -65,7 +65,14 @@ test('/readyz waits, once after the start, until every enabled chain was followe
     await eth.finalize(1)
     await eth.close()
     const chain = {chain: 'ETH', head_height: 3, final_height: 1, halted: false, lag_seconds: expect.any(Number)}
-    expect(await readyz()).toEqual({status: 200, ready: true, database: true, waiting_for: [], chains: [chain]})
+    expect(await readyz()).toEqual({
+      status: 200,
+      ready: true,
+      database: true,
+      replica: null,
+      waiting_for: [],
+      chains: [chain],
+    })
 
     await own.rows(
       `update chain.cursor set head_moved_at = now() - interval '1 day', head_time = now() - interval '1 day'`,

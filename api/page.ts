@@ -4,7 +4,8 @@
 // (Optional filters as `$1 is null or …` took 3 s on 10 million rows, and ordering by an id whose index spans all merchants walks the
 // whole table: measured. So each list pages by a number that is indexed behind its merchant.)
 import {decodeCursor, encodeCursor} from './cursor.ts'
-import {type Database, type Statement, statement} from './database.ts'
+import {type Statement, statement} from './database.ts'
+import type {Queries} from './replica.ts'
 
 /** SQL of a field: of any type; or, faster, of text that is never null and needs no escaping; or of a number that is never null. */
 export type Field = string | {plain: string} | {number: string}
@@ -88,7 +89,7 @@ export const uuids: Positions = {
 }
 
 /** The finished JSON of one page. Throws 400 invalid_request for a cursor of another list. */
-export async function page(db: Database, request: PageRequest): Promise<string> {
+export async function page(db: Queries, request: PageRequest): Promise<string> {
   const {key, owner, filters = [], query, positions = bigints, start = positions.end} = request
   const list = [request.statement.name, owner, ...filters.map(filter => filter ?? '')].join('|')
   const from = query.cursor === undefined ? start : decodeCursor(list, query.cursor, positions.end)

@@ -13,6 +13,7 @@ import {Keys} from './keys.ts'
 import {Metrics} from './metrics.ts'
 import {documentRoutes} from './openapi.ts'
 import {type Allowance, RateLimiter} from './rate-limit.ts'
+import {Databases} from './replica.ts'
 import {balances} from './routes/balances.ts'
 import {deposits} from './routes/deposits.ts'
 import {events} from './routes/events.ts'
@@ -24,11 +25,15 @@ import {webhookEndpoints} from './routes/webhook-endpoints.ts'
 
 const BODY_LIMIT_BYTES = 64 * 1024
 const POOL_SIZE = 10
+/** The primary can answer in place of a replica that is silent. */
+const REPLICA_TIMEOUT_MS = 3_000
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 export interface ServerOptions {
   /** URL of the role sluice_api. */
   databaseUrl: string
+  /** URL of the same role on a replica, which takes reads. */
+  replicaUrl?: string
   rateLimitPerMinute: number
   webhookAllowPrivate: boolean
   log: Logger
@@ -37,6 +42,7 @@ export interface ServerOptions {
 /** A server that is ready to listen. close() ends it with its database connections. */
 export async function buildServer({
   databaseUrl,
+  replicaUrl,
   rateLimitPerMinute,
   webhookAllowPrivate,
   log,
@@ -54,8 +60,12 @@ export async function buildServer({
     },
     clientErrorHandler: refuseMalformed,
   })
-  const db = new Database(databaseUrl, {max: POOL_SIZE, log})
-  const keys = new Keys(db, databaseUrl, log)
+  const primary = new Database(databaseUrl, {max: POOL_SIZE, log})
+  const replica = replicaUrl
+    ? new Database(replicaUrl, {max: POOL_SIZE, log, timeoutMs: REPLICA_TIMEOUT_MS})
+    : undefined
+  const db = new Databases(primary, replica, log)
+  const keys = new Keys(primary, databaseUrl, log)
   const context: Context = {db, webhookAllowPrivate}
   const metrics = new Metrics()
 

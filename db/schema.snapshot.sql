@@ -949,7 +949,7 @@ create table app.delivery_attempt (
 
 -- Value that reached an address of ours. Credited ones are deposits of a merchant; the others are unattributed: a token or a chain that was not asked for.
 create table app.deposit (
-  id uuid not null default uuidv7(), -- Id; shown as dep_ and 32 hex digits.
+  id uuid not null, -- Id; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
   merchant_id uuid, -- The merchant whose address it is; null for a treasury.
   user_id uuid, -- The user whose address it is; null for a treasury.
@@ -985,6 +985,7 @@ CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHE
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
 CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR (old.credited <> new.credited) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 
@@ -2022,6 +2023,16 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, more, 0);
 end $function$;
 
+-- To be called once when an older copy of the database takes the place of a newer one: no later event has a sequence that was given before. Returns the last one that is skipped.
+CREATE OR REPLACE FUNCTION app.after_restore()
+ RETURNS bigint
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to 9 * 10^15.
+  select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
+$function$;
+
 CREATE OR REPLACE FUNCTION app.announce_address()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2761,6 +2772,18 @@ AS $function$
   where i.inhparent = 'app.delivery'::regclass
 $function$;
 
+-- The id of a deposit, by what it is. (Deposits from before this existed keep theirs.)
+CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+ SET search_path TO 'pg_catalog'
+AS $function$
+  -- A UUID of version 8, which is for ids of one's own making: a hash of what tells the deposit from every other one.
+  select encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
+  from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
+$function$;
+
 CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -3160,6 +3183,16 @@ begin
     select * from app.upkeep_metrics()
     union all
     select * from app.payout_metrics();
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.name_deposit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  new.id := app.deposit_id(new.chain, new.txid, new.output_index, new.address, new.token);
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.native_token(of_chain text)

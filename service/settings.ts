@@ -50,6 +50,7 @@ const general = z.object({
   SLUICE_HOME: z.string().min(1).default('.sluice'),
   SLUICE_DEVNET: choice(['on', 'off']).default('on'),
   DATABASE_URL: url('postgres', 'postgresql').optional(),
+  DATABASE_REPLICA_URL: url('postgres', 'postgresql').optional(),
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: whole(0, 65_535).default(8080),
   METRICS_PORT: whole(1, 65_535 - metricsPorts).optional(),
@@ -190,6 +191,8 @@ export interface Settings {
   home: string
   devnet: boolean
   databaseUrl?: string
+  /** Of the API's role, on a replica that takes its reads. */
+  databaseReplicaUrl?: string
   host: string
   port: number
   /** Where this process serves its metrics; npm start: the first of its processes. Absent: the API alone does, at /metrics of its port. */
@@ -284,6 +287,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     home: all.SLUICE_HOME,
     devnet: all.SLUICE_DEVNET === 'on',
     databaseUrl: all.DATABASE_URL,
+    databaseReplicaUrl: all.DATABASE_REPLICA_URL,
     host: all.HOST,
     port: all.PORT,
     metricsPort: all.METRICS_PORT,

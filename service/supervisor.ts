@@ -391,10 +391,15 @@ function merged<T>(items: T[], environment: (item: T) => Record<string, string>)
   return Object.assign({}, ...items.map(environment))
 }
 
-/** What everybody gets, but for what decrypts the seed: that is custody's. */
+/** What one role alone gets: what decrypts the seed is custody's, and the replica the API's. */
+const belongings: [prefix: string, role: Role][] = [
+  ['CUSTODY_PASSPHRASE', 'sluice_custody'],
+  ['DATABASE_REPLICA_URL', 'sluice_api'],
+]
+
 function environmentOf(role: Role): NodeJS.ProcessEnv {
-  const all = Object.entries(process.env)
-  return Object.fromEntries(all.filter(([name]) => role === 'sluice_custody' || !name.startsWith('CUSTODY_PASSPHRASE')))
+  const isAnothers = (name: string) => belongings.some(([prefix, owner]) => owner !== role && name.startsWith(prefix))
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isAnothers(name)))
 }
 
 function indexerName(chain: ChainCode): string {

@@ -47,6 +47,6 @@ export function balances(app: App, {db}: Context): void {
         },
       },
     },
-    ({merchantId}) => value(db.read<[string]>(readBalances, [merchantId])),
+    ({merchantId}) => value(db.of(merchantId).read<[string]>(readBalances, [merchantId])),
   )
 }

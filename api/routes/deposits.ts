@@ -104,7 +104,7 @@ export function deposits(app: App, {db}: Context): void {
       const {status, chain, user_id} = query
       const owner = user_id === undefined ? merchantId : await userOf(merchantId, user_id)
       const list = lists.get(listName(user_id !== undefined, chain !== undefined, status))!
-      return page(db, {
+      return page(db.of(merchantId), {
         key: 'deposits',
         statement: list,
         owner,
@@ -126,7 +126,7 @@ export function deposits(app: App, {db}: Context): void {
     },
     async ({merchantId, params}) => {
       const deposit = uuidOf('dep', params.id)
-      const found = deposit && (await db.read<[string]>(findDeposit, [deposit, merchantId]))
+      const found = deposit && (await db.of(merchantId).read<[string]>(findDeposit, [deposit, merchantId]))
       if (!found) throw notFound('deposit')
       return found[0]
     },
@@ -134,7 +134,7 @@ export function deposits(app: App, {db}: Context): void {
 
   async function userOf(merchantId: string, publicId: string): Promise<string> {
     const user = uuidOf('usr', publicId)
-    if (!user || !(await db.read(ownsUser, [user, merchantId]))) throw notFound('user')
+    if (!user || !(await db.of(merchantId).read(ownsUser, [user, merchantId]))) throw notFound('user')
     return user
   }
 }

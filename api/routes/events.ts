@@ -105,13 +105,13 @@ export function events(app: App, {db}: Context): void {
       const {type, after} = query
       const list = lists.get(listName(after !== undefined, type !== undefined))!
       const start = after === undefined ? undefined : await sequenceOf(merchantId, after)
-      return page(db, {key: 'events', statement: list, owner: merchantId, filters: [type], query, start})
+      return page(db.of(merchantId), {key: 'events', statement: list, owner: merchantId, filters: [type], query, start})
     },
   )
 
   async function sequenceOf(merchantId: string, publicId: string): Promise<bigint> {
     const event = uuidOf('evt', publicId)
-    const found = event && (await db.read<[string]>(findSequence, [event, merchantId]))
+    const found = event && (await db.of(merchantId).read<[string]>(findSequence, [event, merchantId]))
     if (!found) throw notFound('event')
     return BigInt(found[0])
   }

@@ -27,6 +27,13 @@ type ChainState = z.infer<typeof ChainState>
 const Ready = z.object({
   ready: z.boolean(),
   database: z.boolean(),
+  replica: z
+    .object({
+      serving: z.boolean().describe('Whether it takes reads; while it does not, the primary does.'),
+      lag_seconds: z.number().nullable().describe('For how long at most what it shows has not been the newest.'),
+    })
+    .nullable()
+    .describe('Null where none is named. Requests are served without it.'),
   waiting_for: z.array(chainCode).describe('Enabled chains that were not followed yet since this process started.'),
   chains: z.array(
     ChainState.pick({chain: true, head_height: true, final_height: true, halted: true}).extend({
@@ -61,21 +68,27 @@ export function health(app: App, {db}: Context, metrics: Metrics): void {
       const waitingFor = wasFollowed ? [] : (chains ?? []).filter(isAwaited).map(state => state.chain)
       if (chains && waitingFor.length === 0) wasFollowed = true
       const ready = chains !== undefined && waitingFor.length === 0
-      const body = {ready, database: chains !== undefined, waiting_for: waitingFor, chains: (chains ?? []).map(shown)}
+      const body = {
+        ready,
+        database: chains !== undefined,
+        replica: db.replica ?? null,
+        waiting_for: waitingFor,
+        chains: (chains ?? []).map(shown),
+      }
       return reply.code(ready ? 200 : 503).send(JSON.stringify(body satisfies z.infer<typeof Ready>))
     },
   )
 
   app.get('/metrics', {schema: {hide: true}}, async (_request, reply) => {
     reply.header('content-type', metrics.contentType)
-    return metrics.text(db)
+    return metrics.text(db.primary)
   })
 
   async function readWithin(timeoutMs: number): Promise<ChainState[]> {
     const {promise: late, reject} = Promise.withResolvers<never>()
     const timer = setTimeout(reject, timeoutMs)
     try {
-      return z.array(ChainState).parse(await Promise.race([value(db.read<[unknown]>(readChains, [])), late]))
+      return z.array(ChainState).parse(await Promise.race([value(db.primary.read<[unknown]>(readChains, [])), late]))
     } finally {
       clearTimeout(timer)
     }

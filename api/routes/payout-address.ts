@@ -28,9 +28,11 @@ export function payoutAddress(app: App, {db}: Context): void {
       },
     },
     async ({merchantId, body: {chain, address}}) => {
-      const own = await db.read<[string]>(findOwn, [chain])
+      const own = await db.of(merchantId).read<[string]>(findOwn, [chain])
       return await value(
-        db.change<[string]>(setPayoutAddress, [merchantId, chain, readAddress(chain, address, own?.[0])]),
+        db
+          .of(merchantId)
+          .change<[string]>(setPayoutAddress, [merchantId, chain, readAddress(chain, address, own?.[0])]),
       )
     },
   )

@@ -2,9 +2,10 @@
 import {hash} from 'node:crypto'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
-import {type Database, statement, value} from '../database.ts'
+import {statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
+import type {Queries} from '../replica.ts'
 import {
   address,
   amount,
@@ -129,7 +130,7 @@ export function payouts(app: App, {db}: Context): void {
       const {chain, token, sweep_first} = body
       const request = hash('sha256', JSON.stringify([chain, token, sweep_first]))
       const values = [merchantId, chain, token, sweep_first, keyOf(headers['idempotency-key']), request]
-      return reply.code(202).send(await value(db.change<[string]>(createPayout, values)))
+      return reply.code(202).send(await value(db.of(merchantId).change<[string]>(createPayout, values)))
     },
   )
 
@@ -143,7 +144,8 @@ export function payouts(app: App, {db}: Context): void {
         response: {200: pageOf('payouts', PayoutItem), ...errors()},
       },
     },
-    ({merchantId, query}) => page(db, {key: 'payouts', statement: listPayouts, owner: merchantId, query}),
+    ({merchantId, query}) =>
+      page(db.of(merchantId), {key: 'payouts', statement: listPayouts, owner: merchantId, query}),
   )
 
   app.get(
@@ -156,7 +158,7 @@ export function payouts(app: App, {db}: Context): void {
         response: {200: Payout, ...errors(404)},
       },
     },
-    ({merchantId, params}) => payoutOf(db, merchantId, uuidOf('pay', params.id)),
+    ({merchantId, params}) => payoutOf(db.of(merchantId), merchantId, uuidOf('pay', params.id)),
   )
 
   app.post(
@@ -174,13 +176,13 @@ export function payouts(app: App, {db}: Context): void {
     async ({merchantId, params}) => {
       const payout = uuidOf('pay', params.id)
       if (!payout) throw notFound('payout')
-      await db.change(cancelPayout, [merchantId, payout])
-      return payoutOf(db, merchantId, payout)
+      await db.of(merchantId).change(cancelPayout, [merchantId, payout])
+      return payoutOf(db.of(merchantId), merchantId, payout)
     },
   )
 }
 
-async function payoutOf(db: Database, merchantId: string, payout?: string): Promise<string> {
+async function payoutOf(db: Queries, merchantId: string, payout?: string): Promise<string> {
   const found = payout && (await db.read<[string]>(findPayout, [payout, merchantId]))
   if (!found) throw notFound('payout')
   return found[0]

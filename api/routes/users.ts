@@ -3,9 +3,10 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {DatabaseError} from 'pg'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
-import {type Database, type Statement, statement} from '../database.ts'
+import {type Statement, statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement} from '../page.ts'
+import type {Queries} from '../replica.ts'
 import {
   Address,
   chainList,
@@ -77,7 +78,11 @@ export function users(app: App, {db}: Context): void {
     },
     async (request, reply) => {
       const {external_ref, chains} = request.body
-      const {created, body} = await provision(db, provisionUser, [request.merchantId, external_ref, chains ?? null])
+      const {created, body} = await provision(db.of(request.merchantId), provisionUser, [
+        request.merchantId,
+        external_ref,
+        chains ?? null,
+      ])
       return reply.code(created ? 201 : 200).send(body)
     },
   )
@@ -92,7 +97,7 @@ export function users(app: App, {db}: Context): void {
         response: {200: pageOf('users', User), ...errors()},
       },
     },
-    ({merchantId, query}) => page(db, {key: 'users', statement: listUsers, owner: merchantId, query}),
+    ({merchantId, query}) => page(db.of(merchantId), {key: 'users', statement: listUsers, owner: merchantId, query}),
   )
 
   app.get(
@@ -107,7 +112,7 @@ export function users(app: App, {db}: Context): void {
     },
     async ({merchantId, params}) => {
       const user = uuidOf('usr', params.id)
-      const found = user && (await db.read<[string]>(findUser, [user, merchantId]))
+      const found = user && (await db.of(merchantId).read<[string]>(findUser, [user, merchantId]))
       if (!found) throw notFound('user')
       return found[0]
     },
@@ -132,7 +137,11 @@ export function users(app: App, {db}: Context): void {
     async (request, reply) => {
       const user = uuidOf('usr', request.params.id)
       if (!user) throw notFound('user')
-      const {created, body} = await provision(db, provisionAddresses, [request.merchantId, user, request.body.chains])
+      const {created, body} = await provision(db.of(request.merchantId), provisionAddresses, [
+        request.merchantId,
+        user,
+        request.body.chains,
+      ])
       return reply.code(created ? 201 : 200).send(body)
     },
   )
@@ -140,7 +149,7 @@ export function users(app: App, {db}: Context): void {
 
 // Where the pool of addresses is empty, nothing has changed yet: custody is told, and the call made again until it has filled the pool.
 async function provision(
-  db: Database,
+  db: Queries,
   query: Statement,
   values: (string | string[] | null)[],
 ): Promise<{created: boolean; body: string}> {

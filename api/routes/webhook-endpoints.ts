@@ -139,11 +139,9 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       },
     },
     async ({merchantId, body}, reply) => {
-      const created = await db.change<[id: string, secret: string]>(createEndpoint, [
-        merchantId,
-        body.url,
-        unique(body.event_types),
-      ])
+      const created = await db
+        .of(merchantId)
+        .change<[id: string, secret: string]>(createEndpoint, [merchantId, body.url, unique(body.event_types)])
       const [endpoint, shownOnce] = created!
       return reply.code(201).send(withSecret(await read(merchantId, endpoint), shownOnce))
     },
@@ -158,7 +156,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
         response: {200: z.object({webhook_endpoints: z.array(Endpoint)}), ...errors()},
       },
     },
-    ({merchantId}) => value(db.read<[string]>(listEndpoints, [merchantId])),
+    ({merchantId}) => value(db.of(merchantId).read<[string]>(listEndpoints, [merchantId])),
   )
 
   app.get(
@@ -186,7 +184,9 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     async ({merchantId, params, body}) => {
       const endpoint = endpointOf(params)
       const {url, event_types, enabled} = body
-      await db.change(updateEndpoint, [merchantId, endpoint, url ?? null, unique(event_types), enabled ?? null])
+      await db
+        .of(merchantId)
+        .change(updateEndpoint, [merchantId, endpoint, url ?? null, unique(event_types), enabled ?? null])
       return read(merchantId, endpoint)
     },
   )
@@ -202,7 +202,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       },
     },
     async ({merchantId, params}, reply) => {
-      await db.change(deleteEndpoint, [merchantId, endpointOf(params)])
+      await db.of(merchantId).change(deleteEndpoint, [merchantId, endpointOf(params)])
       return reply.code(204).removeHeader('content-type').send('')
     },
   )
@@ -220,7 +220,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     },
     async ({merchantId, params}) => {
       const endpoint = endpointOf(params)
-      const shownOnce = await value(db.change<[string]>(rotateSecret, [merchantId, endpoint]))
+      const shownOnce = await value(db.of(merchantId).change<[string]>(rotateSecret, [merchantId, endpoint]))
       return withSecret(await read(merchantId, endpoint), shownOnce)
     },
   )
@@ -238,8 +238,8 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     },
     async ({merchantId, params}, reply) => {
       const endpoint = endpointOf(params)
-      const delivery = await value(db.change<[string]>(testEndpoint, [merchantId, endpoint]))
-      return reply.code(201).send(await value(db.read<[string]>(findDelivery, [endpoint, delivery])))
+      const delivery = await value(db.of(merchantId).change<[string]>(testEndpoint, [merchantId, endpoint]))
+      return reply.code(201).send(await value(db.of(merchantId).read<[string]>(findDelivery, [endpoint, delivery])))
     },
   )
 
@@ -259,7 +259,7 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       const endpoint = endpointOf(params)
       await read(merchantId, endpoint)
       const list = deliveryLists.get(query.status)!
-      return page(db, {key: 'deliveries', statement: list, owner: endpoint, query, positions: uuids})
+      return page(db.of(merchantId), {key: 'deliveries', statement: list, owner: endpoint, query, positions: uuids})
     },
   )
 
@@ -278,8 +278,8 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
       const endpoint = endpointOf(params)
       const delivery = uuidOf('dlv', params.delivery_id)
       if (!delivery) throw notFound('webhook_delivery')
-      await db.change(redeliver, [merchantId, endpoint, delivery])
-      return value(db.read<[string]>(findDelivery, [endpoint, delivery]))
+      await db.of(merchantId).change(redeliver, [merchantId, endpoint, delivery])
+      return value(db.of(merchantId).read<[string]>(findDelivery, [endpoint, delivery]))
     },
   )
 
@@ -298,12 +298,12 @@ export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): 
     },
     async ({merchantId, params, body}) => {
       const since = Date.parse(body.since) / 1000
-      return `{"count":${await value(db.change<[number]>(redeliverFailed, [merchantId, endpointOf(params), since]))}}`
+      return `{"count":${await value(db.of(merchantId).change<[number]>(redeliverFailed, [merchantId, endpointOf(params), since]))}}`
     },
   )
 
   async function read(merchantId: string, endpoint: string): Promise<string> {
-    const found = await db.read<[string]>(findEndpoint, [merchantId, endpoint])
+    const found = await db.of(merchantId).read<[string]>(findEndpoint, [merchantId, endpoint])
     if (!found) throw notFound('webhook_endpoint')
     return found[0]
   }

@@ -20,19 +20,29 @@ export interface Api {
 interface Options {
   rateLimitPerMinute?: number
   webhookAllowPrivate?: boolean
+  replicaUrl?: string
 }
 
-export async function startApi(db: TestDatabase, options: Options = {}): Promise<Api> {
-  const {rateLimitPerMinute = 1_000_000, webhookAllowPrivate = true} = options
+export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options = {}): Promise<Api> {
+  const {rateLimitPerMinute = 1_000_000, webhookAllowPrivate = true, replicaUrl} = options
   const log = logger('api')
   log.level = 'fatal'
-  const app = await buildServer({databaseUrl: db.url('sluice_api'), rateLimitPerMinute, webhookAllowPrivate, log})
+  const app = await buildServer({
+    databaseUrl: db.url('sluice_api'),
+    replicaUrl,
+    rateLimitPerMinute,
+    webhookAllowPrivate,
+    log,
+  })
   await app.listen({host: '127.0.0.1', port: 0})
   const {port} = app.server.address() as AddressInfo
   return {url: `http://127.0.0.1:${port}`, app, close: () => app.close()}
 }
 
-export async function makeKey(db: TestDatabase, merchantId: string): Promise<{id: string; secret: string}> {
+export async function makeKey(
+  db: Pick<TestDatabase, 'rows'>,
+  merchantId: string,
+): Promise<{id: string; secret: string}> {
   const secret = `sk_${randomBytes(32).toString('base64url')}`
   const [key] = await db.rows<{id: string}>('select app.create_api_key($1, $2) as id', [
     merchantId,
@@ -44,7 +54,7 @@ export async function makeKey(db: TestDatabase, merchantId: string): Promise<{id
 let filled = 0
 
 /** Free addresses for users to come. */
-export async function fillPool(db: TestDatabase, count: number): Promise<void> {
+export async function fillPool(db: Pick<TestDatabase, 'rows'>, count: number): Promise<void> {
   const addresses = Array.from({length: count}, () => getAddress(`0x${randomBytes(20).toString('hex')}`))
   await db.rows(
     `insert into custody.address (address, family, derivation_index)

@@ -11,7 +11,7 @@ export interface TestUser {
 }
 
 /** A merchant with a fee of 1 %, for which these chains are enabled. */
-export async function makeMerchant(db: TestDatabase, chains = ['ETH', 'POLYGON']): Promise<string> {
+export async function makeMerchant(db: Pick<TestDatabase, 'rows'>, chains = ['ETH', 'POLYGON']): Promise<string> {
   const prefix = `m${randomBytes(4).toString('hex')}`
   const [merchant] = await db.rows<{id: string}>(
     `insert into app.merchant (name, prefix, fee_bps) values ('Test', $1, 100) returning id`,

@@ -1,0 +1,201 @@
+// The databases that requests are served from: the primary, and, where one is named, a streaming replica of it that takes the reads.
+// Promises: everything is changed on the primary; who changed something sees it in whatever is read afterwards, and nobody who once read
+// something sees an older state later (in this process; of several, while the replica is less than a second behind); what the replica does
+// not have is looked for on the primary; a replica that fails, is more than 10 seconds behind, or is none, serves nothing, and the primary does.
+//
+// A position is a place in the primary's log. A merchant whose reads must see a position the replica may not have reached is held: its reads
+// go to the primary until the replica is there.
+import {setTimeout as sleep} from 'node:timers/promises'
+import pg from 'pg'
+import {Gauge} from 'prom-client'
+import type {Logger} from '../service/log.ts'
+import {registry} from '../service/observe.ts'
+import {type Database, type Statement, statement} from './database.ts'
+
+/** How long a change waits for the replica. Then whoever made it is held. */
+const CHANGE_TIMEOUT_MS = 1000
+const HELD_INTERVAL_MS = 20
+const IDLE_INTERVAL_MS = 1000
+const MOST_LAG_MS = 10_000
+
+export type Queries = Pick<Database, 'read' | 'change'>
+type Values = Parameters<Database['read']>[1]
+
+const readPosition = statement(
+  'read_position',
+  `select (pg_current_wal_insert_lsn() - '0/0')::text, (select system_identifier::text from pg_control_system())`,
+)
+const readReplayed = statement(
+  'read_replayed',
+  `select (pg_last_wal_replay_lsn() - '0/0')::text, (select system_identifier::text from pg_control_system()) where pg_is_in_recovery()`,
+)
+
+/** A merchant's reads must see this position, which is not known before it is asked for. */
+interface Hold {
+  position?: bigint
+  /** Changes that wait for the end of it. */
+  readonly waiting: (() => void)[]
+}
+
+export interface ReplicaState {
+  /** Whether it takes reads. */
+  serving: boolean
+  /** For how long at most what it shows has not been the newest; null while that is not known. */
+  lag_seconds: number | null
+}
+
+export class Databases {
+  readonly primary: Database
+  readonly #replica: Database | undefined
+  readonly #log: Logger
+  readonly #holds = new Map<string, Hold>()
+  /** Positions of the primary that the replica has not reached, or just has, and when they were read. */
+  #seen: {at: number; position: bigint}[] = []
+  #isUp = false
+  #reachedAt: number | undefined
+  #wake = () => {}
+  readonly #closing = new AbortController()
+  readonly #following: Promise<void>
+
+  constructor(primary: Database, replica: Database | undefined, log: Logger) {
+    this.primary = primary
+    this.#replica = replica
+    this.#log = log
+    this.#following = replica ? this.#follow(replica) : Promise.resolve()
+    if (replica) this.#measure()
+  }
+
+  #measure(): void {
+    gauge('sluice_replica_serving', '1 while the replica takes the reads of the API.', () => Number(this.#isServing()))
+    gauge('sluice_replica_lag_seconds', 'For how long at most what the replica shows has not been the newest.', () =>
+      Number(this.replica?.lag_seconds ?? Number.NaN),
+    )
+  }
+
+  /** Reads and changes of a merchant. */
+  of(merchantId: string): Queries {
+    if (!this.#replica) return this.primary
+    return {
+      read: (query, values) => this.#read(merchantId, query, values),
+      change: (query, values) => this.#change(merchantId, query, values),
+    }
+  }
+
+  /** Undefined where there is none. */
+  get replica(): ReplicaState | undefined {
+    if (!this.#replica) return undefined
+    const lag = this.#reachedAt === undefined ? null : (performance.now() - this.#reachedAt) / 1000
+    return {serving: this.#isServing(), lag_seconds: lag}
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#following
+    await Promise.all([this.primary.close(), this.#replica?.close()])
+  }
+
+  #isServing(): boolean {
+    return this.#isUp && this.#reachedAt !== undefined && performance.now() - this.#reachedAt < MOST_LAG_MS
+  }
+
+  async #read<Row extends unknown[]>(merchantId: string, query: Statement, values: Values): Promise<Row | undefined> {
+    if (this.#isServing() && !this.#holds.has(merchantId)) {
+      const row = await this.#replica!.read<Row>(query, values).catch(error => this.#fail(error))
+      if (row) return row
+    }
+    const row = await this.primary.read<Row>(query, values)
+    this.#hold(merchantId) // what it shows may be newer than the replica
+    return row
+  }
+
+  async #change<Row extends unknown[]>(merchantId: string, query: Statement, values: Values): Promise<Row | undefined> {
+    try {
+      return await this.primary.change<Row>(query, values)
+    } finally {
+      const {waiting} = this.#hold(merchantId)
+      const {promise: reached, resolve} = Promise.withResolvers<void>()
+      waiting.push(resolve)
+      if (this.#isServing()) await Promise.race([reached, sleep(CHANGE_TIMEOUT_MS, undefined, {ref: false})])
+    }
+  }
+
+  /** Holds a merchant until the replica has what the primary has now. */
+  #hold(merchantId: string): Hold {
+    const hold = {waiting: this.#holds.get(merchantId)?.waiting ?? []}
+    this.#holds.set(merchantId, hold)
+    this.#wake()
+    return hold
+  }
+
+  /** Asks both for their positions again and again: often while anybody is held, else to know how far the replica is behind. */
+  async #follow(replica: Database): Promise<void> {
+    const {signal} = this.#closing
+    while (!signal.aborted) {
+      const {promise: woken, resolve} = Promise.withResolvers<void>()
+      await this.#compare(replica).catch(error => this.#fail(error))
+      const isAwaited = this.#isServing() && this.#holds.size > 0
+      if (this.#isServing() && !isAwaited) this.#wake = resolve
+      await Promise.race([
+        woken,
+        sleep(isAwaited ? HELD_INTERVAL_MS : IDLE_INTERVAL_MS, undefined, {signal}).catch(() => {}),
+      ])
+      this.#wake = () => {}
+    }
+  }
+
+  async #compare(replica: Database): Promise<void> {
+    const unplaced = [...this.#holds.values()].filter(({position}) => position === undefined)
+    const at = performance.now()
+    const [position, system] = await this.#positionOf(this.primary, readPosition)
+    for (const hold of unplaced) hold.position = position
+    if (this.#seen.at(-1)?.position === position) this.#seen.pop()
+    this.#seen.push({at, position})
+    const [replayed, replicated] = await this.#positionOf(replica, readReplayed)
+    if (replicated !== system) throw new Error('it is a replica of another cluster')
+    this.#reach(replayed)
+    if (!this.#isUp) this.#log.info('the replica takes reads')
+    this.#isUp = true
+  }
+
+  async #positionOf(database: Database, query: Statement): Promise<[position: bigint, system: string]> {
+    const found = await database.read<[string | null, string]>(query, [])
+    if (!found?.[0]) throw new Error('it is no replica')
+    return [BigInt(found[0]), found[1]]
+  }
+
+  #reach(replayed: bigint): void {
+    const reached = this.#seen.findLast(({position}) => position <= replayed)
+    if (reached) {
+      this.#reachedAt = reached.at
+      this.#seen = this.#seen.filter(({at}) => at >= reached.at)
+    }
+    for (const [merchantId, hold] of this.#holds) {
+      if (hold.position === undefined || hold.position > replayed) continue
+      this.#holds.delete(merchantId)
+      for (const go of hold.waiting) go()
+    }
+  }
+
+  /** A refusal, such as of a read that the replica's replay had to end, is asked of the primary, too; anything else ends its service. */
+  #fail(error: unknown): undefined {
+    if (this.#closing.signal.aborted || (error instanceof pg.DatabaseError && error.severity === 'ERROR')) return
+    if (this.#isUp)
+      this.#log.warn(
+        {error: (error as Error).message},
+        'the replica fails; the primary takes the reads until it is back',
+      )
+    this.#isUp = false
+  }
+}
+
+function gauge(name: string, help: string, read: () => number): void {
+  registry.removeSingleMetric(name) // of a server before, in this process
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read())
+    },
+  })
+}

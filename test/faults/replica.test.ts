@@ -1,0 +1,154 @@
+// The API with its reads on a streaming replica that stands still, stops and comes back: real servers. What a read shows tells where it
+// was answered: while the replica stands still, what is written beside the API is on the primary alone.
+import {randomBytes} from 'node:crypto'
+import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
+import {type Api, Client, fillPool, makeKey, startApi} from '../support/api.ts'
+import {makeMerchant} from '../support/people.ts'
+import {ReplicatedDatabase} from '../support/standby.ts'
+import {until} from '../support/until.ts'
+
+const timeoutMs = 60_000
+let db: ReplicatedDatabase
+let api: Api
+
+beforeAll(async () => {
+  db = await ReplicatedDatabase.open()
+  await fillPool(db, 500)
+  api = await startApi(db, {replicaUrl: db.replicaUrl('sluice_api')})
+}, 180_000)
+
+afterAll(async () => {
+  await api.close()
+  await db.close()
+}, 60_000)
+
+beforeEach(async () => {
+  await db.standby.query('select pg_wal_replay_resume()')
+  await until(async () => (await replicaOf(api)).serving, {timeoutMs, what: 'the replica to serve'})
+})
+
+async function replicaOf(of: Api): Promise<{serving: boolean; lag_seconds: number}> {
+  return (await new Client(of).get('/readyz')).body.replica
+}
+
+/** The replica shows nothing new from here on. */
+async function standStill(): Promise<void> {
+  await db.standby.query('select pg_wal_replay_pause()')
+  const isPaused = `select from pg_get_wal_replay_pause_state() state where state = 'paused'`
+  await until(async () => (await db.standby.query(isPaused)).rowCount, {timeoutMs, what: 'the replica to stand still'})
+}
+
+class Merchant {
+  readonly id: string
+  readonly client: Client
+
+  private constructor(id: string, client: Client) {
+    this.id = id
+    this.client = client
+  }
+
+  /** One that the replica knows. */
+  static async open(of = api): Promise<Merchant> {
+    const id = await makeMerchant(db, ['ETH'])
+    const merchant = new Merchant(id, new Client(of, (await makeKey(db, id)).secret))
+    const isKnown = async () => (await db.standby.query('select from app.merchant where id = $1', [id])).rowCount
+    await until(isKnown, {timeoutMs, what: 'the replica to know the merchant'})
+    return merchant
+  }
+
+  /** A user made by the API; its reference. */
+  async create(): Promise<string> {
+    const external_ref = randomBytes(4).toString('hex')
+    expect((await this.client.post('/v1/users', {external_ref})).status).toBe(201)
+    return external_ref
+  }
+
+  /** One that somebody else makes, on the primary. */
+  async createBeside(): Promise<{id: string; ref: string}> {
+    const sql = `insert into app.user (merchant_id, external_ref) values ($1, $2) returning app.public_id('usr', id) as id, external_ref as ref`
+    return (await db.rows<{id: string; ref: string}>(sql, [this.id, randomBytes(4).toString('hex')]))[0]!
+  }
+
+  async users(): Promise<string[]> {
+    const {body} = await this.client.get('/v1/users?limit=100')
+    return body.users.map(({external_ref}: {external_ref: string}) => external_ref)
+  }
+}
+
+test('whoever changes something reads it at once, again and again', async () => {
+  const merchant = await Merchant.open()
+  for (let made: string[] = []; made.length < 30; ) {
+    made = [await merchant.create(), ...made]
+    expect(await merchant.users()).toEqual(made)
+  }
+})
+
+test('while the replica stands still own changes are read, and what others read is as old as the replica', async () => {
+  const [merchant, other] = [await Merchant.open(), await Merchant.open()]
+  await standStill()
+  await merchant.createBeside()
+  await other.createBeside()
+  expect([await merchant.users(), await other.users()]).toEqual([[], []])
+  const own = await merchant.create()
+  expect(await merchant.users()).toContain(own)
+  expect(await merchant.users()).toHaveLength(2)
+  expect(await other.users()).toEqual([])
+})
+
+test('what the replica does not have yet is found on the primary, and nobody sees an older state afterwards', async () => {
+  const merchant = await Merchant.open()
+  await standStill()
+  const told = await merchant.createBeside() // a webhook, say, has told of it
+  expect(await merchant.users()).toEqual([])
+  expect((await merchant.client.get(`/v1/users/${told.id}`)).body.external_ref).toBe(told.ref)
+  expect(await merchant.users()).toEqual([told.ref])
+})
+
+test('once the replica has caught up it takes the reads of whoever had to wait for it', async () => {
+  const merchant = await Merchant.open()
+  await standStill()
+  await merchant.create()
+  await db.standby.query('select pg_wal_replay_resume()')
+  const isOnReplica = async () => {
+    await standStill()
+    const {ref} = await merchant.createBeside()
+    const isSeen = (await merchant.users()).includes(ref)
+    await db.standby.query('select pg_wal_replay_resume()')
+    return !isSeen
+  }
+  await until(isOnReplica, {timeoutMs, intervalMs: 300, what: 'reads to come from the replica'})
+})
+
+test('a replica that is more than ten seconds behind serves nothing until it is not', async () => {
+  const merchant = await Merchant.open()
+  await standStill()
+  const {ref} = await merchant.createBeside()
+  await until(async () => !(await replicaOf(api)).serving, {timeoutMs, what: 'the replica to be too old'})
+  expect((await replicaOf(api)).lag_seconds).toBeGreaterThan(10)
+  expect(await merchant.users()).toEqual([ref])
+}, 90_000)
+
+test('while the replica is down the primary serves, and the replica does again once it is back', async () => {
+  const merchant = await Merchant.open()
+  await db.stopReplica()
+  const {ref} = await merchant.createBeside()
+  expect(await merchant.users()).toEqual([ref])
+  const ready = await new Client(api).get('/readyz')
+  expect(ready.body).toMatchObject({database: true, replica: {serving: false}})
+  const own = await merchant.create()
+  expect(await merchant.users()).toEqual([own, ref])
+  await db.startReplica()
+  await until(async () => (await replicaOf(api)).serving, {timeoutMs, what: 'the replica to serve again'})
+}, 120_000)
+
+test('a server that is no replica of the primary serves nothing', async () => {
+  const mistaken = await startApi(db, {replicaUrl: db.url('sluice_api')})
+  try {
+    const merchant = await Merchant.open(mistaken)
+    const own = await merchant.create()
+    expect(await merchant.users()).toEqual([own])
+    expect((await replicaOf(mistaken)).serving).toBe(false)
+  } finally {
+    await mistaken.close()
+  }
+})
