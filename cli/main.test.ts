@@ -117,16 +117,34 @@ test('status says how everything is', async () => {
       api_url: 'http://127.0.0.1:1',
       home: commandLine.home,
     },
-    chains: [{chain: 'ETH', local: true, head: 100, final: 100, lag_seconds: expect.any(Number), halted: false}],
+    chains: [
+      {
+        chain: 'ETH',
+        local: true,
+        node_head: null,
+        head: 100,
+        final: 100,
+        lag_blocks: null,
+        lag_seconds: expect.any(Number),
+        last_reorg_at: null,
+        last_reorg_depth: null,
+        halted: false,
+        reindexing: [],
+      },
+    ],
     deposits: {pending: 0, unattributed: 0},
     payouts: {pending: 0, sweeping: 0, swept: 0, paying: 0, waiting: []},
     treasuries: [],
-    webhooks: {pending: 1, failing: 0, failed: 0},
+    queues: expect.any(Array),
+    webhooks: {pending: 1, failing: 0, failed: 0, failing_endpoints: []},
     incidents: {open: 0},
+    audit: null,
     processes: [process_],
   })
   const {stdout} = await sluice('status')
-  expect(stdout).toMatch(/^chain +node +head +final +lag +state\nETH +local +100 +100 +\d+ s +followed$/m)
+  expect(stdout).toMatch(
+    /^chain +node +head +indexed +final +lag +last reorganisation +state\nETH +local +no answer +100 +100 +\d+ s +followed$/m,
+  )
 })
 
 test('a wrong command line ends with code 2, and says so on stderr alone', async () => {

@@ -1,0 +1,228 @@
+// What sluice status tells, as the database has it. Each query is cheap on a large database.
+import type pg from 'pg'
+import {readProcesses} from '../service/home.ts'
+import type {Sluice} from './command.ts'
+import {treasuriesOf} from './treasury.ts'
+
+/** A range of blocks that is read again. */
+interface Reindex {
+  from: number
+  to: number
+  next: number
+}
+
+export interface ChainStatus {
+  chain: string
+  /** Where the node is local; null where the service has no node for the chain any more. */
+  local: boolean | null
+  /** The newest block that the node has; null if it does not answer. */
+  node_head: number | null
+  /** The newest indexed block. */
+  head: number | null
+  final: number | null
+  /** How many blocks the node is ahead; null where one of the two is not known. */
+  lag_blocks: number | null
+  /** Age of the newest indexed block. */
+  lag_seconds: number | null
+  last_reorg_at: Date | null
+  last_reorg_depth: number | null
+  halted: boolean
+  reindexing: Reindex[]
+}
+
+/** Payouts, or transactions of ours, whose next step cannot be taken now. */
+interface Waiting {
+  what: 'payout' | 'payment' | 'sweep' | 'withdrawal'
+  chain: string
+  reason: string
+  count: number
+  since: Date
+}
+
+/** The jobs of one task. */
+interface Queue {
+  task: string
+  /** Due, and nobody is at it. */
+  waiting: number
+  running: number
+  /** Tried before, and to be tried again. */
+  failing: number
+  /** For how long the one that waits longest has been due. */
+  oldest_due_seconds: number
+  last_error: string | null
+}
+
+/** A webhook endpoint whose last attempt failed, or that was disabled because of that. */
+interface FailingEndpoint {
+  merchant: string
+  id: string
+  since: Date
+  disabled: 'gone' | 'failing' | null
+  last_error: string | null
+}
+
+interface LastAudit {
+  started_at: Date
+  /** Null while it runs. */
+  finished_at: Date | null
+  /** What could not be checked. */
+  error: string | null
+  /** What is wrong. */
+  findings: {name: string; count: number}[]
+}
+
+interface Counts {
+  pending_deposits: number
+  unattributed_deposits: number
+  deliveries_pending: number
+  deliveries_failing: number
+  deliveries_failed: number
+  open_incidents: number
+  payouts: {pending: number; sweeping: number; swept: number; paying: number}
+}
+
+export type Status = Awaited<ReturnType<typeof statusOf>>
+
+export async function statusOf({db, service, home}: Sluice, nodeHeads: Map<string, number | null>) {
+  const counts = await count(db)
+  const {pid, started_at, api_url} = service
+  return {
+    service: {pid, started_at, api_url, home},
+    chains: await chainStatus(db, service.chains, nodeHeads),
+    deposits: {pending: counts.pending_deposits, unattributed: counts.unattributed_deposits},
+    payouts: {...counts.payouts, waiting: await whatWaits(db)},
+    treasuries: await treasuriesWithGas(db),
+    queues: await queues(db),
+    webhooks: {
+      pending: counts.deliveries_pending,
+      failing: counts.deliveries_failing,
+      failed: counts.deliveries_failed,
+      failing_endpoints: await failingEndpoints(db),
+    },
+    incidents: {open: counts.open_incidents},
+    audit: await lastAudit(db),
+    processes: readProcesses(home).map(({command: _, ...rest}) => rest),
+  }
+}
+
+async function chainStatus(
+  db: pg.Client,
+  nodes: Sluice['service']['chains'],
+  nodeHeads: Map<string, number | null>,
+): Promise<ChainStatus[]> {
+  const {rows} = await db.query<Omit<ChainStatus, 'local' | 'node_head' | 'lag_blocks' | 'reindexing'>>(
+    `select chain, head_height as head, final_height as final,
+       greatest(0, round(extract(epoch from clock_timestamp() - head_time)))::int as lag_seconds,
+       last_reorg_at, last_reorg_depth, halted_at is not null as halted
+     from chain.cursor`,
+  )
+  const unknown = {
+    head: null,
+    final: null,
+    lag_seconds: null,
+    last_reorg_at: null,
+    last_reorg_depth: null,
+    halted: false,
+  }
+  const reindexing = await runningReindexes(db)
+  return [...new Set([...Object.keys(nodes), ...rows.map(row => row.chain)])].sort().map(chain => {
+    const row = rows.find(each => each.chain === chain) ?? unknown
+    const nodeHead = nodeHeads.get(chain) ?? null
+    return {
+      ...row,
+      chain,
+      local: nodes[chain]?.local ?? null,
+      node_head: nodeHead,
+      lag_blocks: nodeHead === null || row.head === null ? null : Math.max(0, nodeHead - row.head),
+      reindexing: reindexing.filter(each => each.chain === chain).map(({chain: _, ...range}) => range),
+    }
+  })
+}
+
+async function runningReindexes(db: pg.Client): Promise<(Reindex & {chain: string})[]> {
+  if (!(await db.query(`select where to_regclass('app.reindex') is not null`)).rowCount) return []
+  const {rows} = await db.query<Reindex & {chain: string}>(
+    `select chain, from_height as "from", to_height as "to", next_height as next from app.reindex where finished_at is null order by id`,
+  )
+  return rows
+}
+
+async function treasuriesWithGas(db: pg.Client) {
+  const {rows} = await db.query<{chain: string; token: string; days: number | null}>(
+    'select chain, native_token as token, app.gas_left_days(chain) as days from app.chain',
+  )
+  const daysOf = new Map(rows.map(({chain, token, days}) => [`${chain} ${token}`, days]))
+  return (await treasuriesOf(db)).map(each => ({
+    ...each,
+    /** Null for tokens, and where no fee was paid lately. */
+    gas_left_days: daysOf.get(`${each.chain} ${each.token}`) ?? null,
+  }))
+}
+
+async function queues(db: pg.Client): Promise<Queue[]> {
+  const {rows} = await db.query<Queue>(
+    `with job as materialized (
+       select t.identifier as task, j.run_at, j.attempts, j.last_error, j.locked_at is not null as running,
+         j.locked_at is null and j.is_available and j.run_at <= clock_timestamp() as waiting
+       from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
+     )
+     select task, count(*) filter (where waiting)::int as waiting, count(*) filter (where running)::int as running,
+       count(*) filter (where attempts > 0 and last_error is not null and not running)::int as failing,
+       coalesce(round(extract(epoch from clock_timestamp() - min(run_at) filter (where waiting))), 0)::int as oldest_due_seconds,
+       left((array_agg(last_error order by run_at desc) filter (where last_error is not null))[1], 200) as last_error
+     from job group by task order by task`,
+  )
+  return rows
+}
+
+async function failingEndpoints(db: pg.Client): Promise<FailingEndpoint[]> {
+  const {rows} = await db.query<FailingEndpoint>(
+    `select m.name as merchant, app.public_id('whe', w.id) as id, coalesce(w.failing_since, w.disabled_at) as since,
+       case when w.disabled_reason in ('gone', 'failing') then w.disabled_reason end as disabled, left(last.error, 200) as last_error
+     from app.webhook_endpoint w join app.merchant m on m.id = w.merchant_id
+     left join lateral (
+       select a.error from (select d.id from app.delivery d where d.endpoint_id = w.id and d.attempts > 0 order by d.id desc limit 20) d
+       join app.delivery_attempt a on a.delivery_id = d.id where a.error is not null order by a.id desc limit 1
+     ) last on true
+     where w.deleted_at is null and (w.failing_since is not null or w.disabled_reason in ('gone', 'failing')) order by since`,
+  )
+  return rows
+}
+
+async function lastAudit(db: pg.Client): Promise<LastAudit | null> {
+  const {rows} = await db.query<LastAudit>(
+    `select r.started_at, r.finished_at, r.error, coalesce((
+       select json_agg(json_build_object('name', f.name, 'count', f.count) order by f.name) from app.audit_finding f
+       where f.run_id = r.id and f.count > 0), '[]') as findings
+     from app.audit_run r order by r.id desc limit 1`,
+  )
+  return rows[0] ?? null
+}
+
+async function count(db: pg.Client): Promise<Counts> {
+  const {rows} = await db.query<Counts>(
+    `select
+       (select count(*) from app.deposit where status = 'pending' and credited)::int as pending_deposits,
+       (select count(*) from app.deposit where not credited and user_id is not null)::int as unattributed_deposits,
+       (select count(*) from app.delivery where status = 'pending' and attempts = 0)::int as deliveries_pending,
+       (select count(*) from app.delivery where status = 'pending' and attempts > 0)::int as deliveries_failing,
+       (select count(*) from app.delivery d where status = 'failed' and exists (
+          select from app.webhook_endpoint w where w.id = d.endpoint_id and w.deleted_at is null))::int as deliveries_failed,
+       (select count(*) from app.incident where resolved_at is null)::int as open_incidents,
+       (select json_build_object('pending', count(*) filter (where status = 'pending'), 'sweeping', count(*) filter (where status = 'sweeping'),
+          'swept', count(*) filter (where status = 'swept'), 'paying', count(*) filter (where status = 'paying'))
+        from app.payout where status not in ('completed', 'failed')) as payouts`,
+  )
+  return rows[0]!
+}
+
+async function whatWaits(db: pg.Client): Promise<Waiting[]> {
+  const {rows} = await db.query<Waiting>(
+    `select what, chain, reason, count(*)::int as count, min(since) as since from (
+       select 'payout' as what, chain, waiting_reason as reason, waiting_since as since from app.payout where status not in ('completed', 'failed')
+       union all
+       select case kind when 'payout' then 'payment' else kind end, chain, waiting_reason, waiting_since from app.spend where status <> 'final'
+     ) open where reason is not null group by what, chain, reason order by chain, what, reason`,
+  )
+  return rows
+}

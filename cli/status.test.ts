@@ -1,0 +1,212 @@
+// sluice status shows what is, on a real database beside a real node: where each chain and its node stand, what waits and why, jobs, webhooks that
+// fail, treasuries and the last audit; and with --watch it shows it again as it changes.
+import {type ChildProcess, spawn} from 'node:child_process'
+import {once} from 'node:events'
+import {fileURLToPath} from 'node:url'
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {Anvil} from '../test/support/anvil.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {CommandLine} from '../test/support/command-line.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
+
+let db: TestDatabase
+let anvil: Anvil
+let eth: ChainWriter
+let commandLine: CommandLine
+let merchant: string
+let nodeHead: number
+const children: ChildProcess[] = []
+
+// A payout was paid and another waits; block 6 took the place of another; the node is three blocks ahead.
+beforeAll(async () => {
+  db = await testDatabase()
+  anvil = await Anvil.start()
+  commandLine = new CommandLine(db, {
+    ETH: {rpc_url: anvil.wsUrl, local: false, tokens: {}},
+    POLYGON: {rpc_url: 'http://127.0.0.1:9', local: true, tokens: {}},
+  })
+  eth = await ChainWriter.open(db, 'ETH')
+  await topUp(eth, await makeTreasury(db), 'ETH', 50n * networkFee)
+  merchant = await makeMerchant(db)
+  const {address} = await makeUser(db, merchant)
+  await eth.write({add: [[{txid: '0x1', token: 'ETH', amount: networkFee, recipient: address}]]})
+  await eth.finalize(eth.head.height)
+  await db.rows(`select app.set_payout_address($1, 'ETH', '0x52908400098527886E0F7030069857D2E4169EE7')`, [merchant])
+  await includeFinally(db, eth, await beginToPay(db, await requestPayout()))
+  await eth.write({add: [[{txid: '0x2', token: 'ETH', amount: networkFee, recipient: address}]]})
+  await eth.finalize(eth.head.height)
+  await db.rows(`select app.wait_payout($1, 'address_not_whitelisted', 'x', 60000)`, [await requestPayout()])
+  await eth.write({add: [[]]})
+  await eth.write({drop: 1, add: [[]]})
+  const ahead = eth.head.height + 3 - (await anvil.block()).height
+  if (ahead > 0) await anvil.mine(ahead)
+  nodeHead = (await anvil.block()).height
+})
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+afterAll(async () => {
+  await eth.close()
+  await anvil.stop()
+  commandLine.close()
+  await db.drop()
+})
+
+async function requestPayout(): Promise<string> {
+  await db.rows(`select app.create_payout($1, 'ETH', 'ETH', false, null, 'request')`, [merchant])
+  return (await db.rows<{id: string}>(`select id from app.payout where status = 'pending'`))[0]!.id
+}
+
+/** An endpoint whose one delivery failed once. */
+async function failingEndpoint(): Promise<string> {
+  const [endpoint] = await db.rows<{id: string; public: string}>(
+    `select e.id, app.public_id('whe', e.id) as public from app.create_webhook_endpoint($1, 'https://example.com/hook') e`,
+    [merchant],
+  )
+  const [test] = await db.rows<{delivery: string}>('select app.test_webhook($1, $2) as delivery', [
+    merchant,
+    endpoint!.id,
+  ])
+  await db.rows(
+    `select app.record_attempts($1, array[$2::uuid], '{1}', '{0}', '{5}', array[null]::int[], array['connect ECONNREFUSED'], '{60000}')`,
+    [endpoint!.id, test!.delivery],
+  )
+  return endpoint!.public
+}
+
+test('it tells where chains, payouts, treasuries, jobs, webhooks and audits stand', async () => {
+  const endpoint = await failingEndpoint()
+  await db.rows('delete from graphile_worker._private_jobs')
+  await db.rows(`select app.enqueue('advance_payout', '{}', 'one'), app.enqueue('advance_payout', '{}', 'two')`)
+  await db.rows(`update graphile_worker._private_jobs set run_at = now() - interval '50 seconds', attempts = 3,
+    last_error = E'Error: no such thing\\n  at somewhere' where key = 'one'`)
+  await db.rows(`select app.finish_audit(app.begin_audit(),
+    '[{"name": "ledger", "claim": "x", "count": 2, "found": []}, {"name": "fees", "claim": "x", "count": 0, "found": []}]', 'no node')`)
+
+  const status = await commandLine.json<Record<string, unknown>>('status')
+  const {height} = eth.head
+  expect(status).toMatchObject({
+    chains: [
+      {
+        chain: 'ETH',
+        local: false,
+        node_head: nodeHead,
+        head: height,
+        final: height - 1,
+        lag_blocks: nodeHead - height,
+        lag_seconds: expect.any(Number),
+        last_reorg_depth: 1,
+        last_reorg_at: expect.any(String),
+        halted: false,
+        reindexing: [],
+      },
+      {chain: 'POLYGON', local: true, node_head: null, head: null, lag_blocks: null},
+    ],
+    payouts: {
+      pending: 1,
+      waiting: [{what: 'payout', chain: 'ETH', reason: 'address_not_whitelisted', count: 1, since: expect.any(String)}],
+    },
+    queues: [
+      {
+        task: 'advance_payout',
+        waiting: 2,
+        running: 0,
+        failing: 1,
+        oldest_due_seconds: expect.any(Number),
+        last_error: 'Error: no such thing\n  at somewhere',
+      },
+    ],
+    webhooks: {
+      failing: 1,
+      failing_endpoints: [
+        {id: endpoint, since: expect.any(String), disabled: null, last_error: 'connect ECONNREFUSED'},
+      ],
+    },
+    audit: {finished_at: expect.any(String), error: 'no node', findings: [{name: 'ledger', count: 2}]},
+    incidents: {open: 1},
+  })
+  const {treasuries, queues} = status as {
+    treasuries: {chain: string; token: string; gas_left_days: number | null}[]
+    queues: {oldest_due_seconds: number}[]
+  }
+  expect(queues[0]!.oldest_due_seconds).toBeGreaterThanOrEqual(50)
+  const gasOf = (token: string) => treasuries.find(each => each.chain === 'ETH' && each.token === token)!.gas_left_days
+  expect(gasOf('ETH')).toBeGreaterThan(7 * 40) // of 50 fees one was paid in a week
+  expect(gasOf('USDC')).toBeNull()
+
+  const {stdout} = await commandLine.sluice('status')
+  expect(stdout).toMatch(
+    new RegExp(`^ETH +remote +${nodeHead} +${height} +${height - 1} +3 blocks, \\d+ s +1 deep, 20`, 'm'),
+  )
+  expect(stdout).toMatch(/^POLYGON +local +no answer +not followed yet$/m)
+  expect(stdout).toMatch(/^last audit +20.+: WRONG: ledger \(2\); not compared: no node$/m)
+  expect(stdout).toMatch(/^advance_payout +2 +0 +1 +\d+ s +Error: no such thing$/m)
+  expect(stdout).toMatch(new RegExp(`^${endpoint} .*connect ECONNREFUSED$`, 'm'))
+  expect(stdout).toMatch(/^ETH +ETH .* \d+ days$/m)
+})
+
+test('a halted chain is shown as one', async () => {
+  await db.rows('update chain.cursor set halted_at = now()')
+  const {stdout} = await commandLine.sluice('status')
+  await db.rows('update chain.cursor set halted_at = null')
+  expect(stdout).toMatch(/^ETH .* HALTED \(sluice incident list\)$/m)
+})
+
+/** A status that goes on; what it has written so far. */
+function startWatching(options: string[], isTerminal = false): {child: ChildProcess; written: () => string} {
+  const program = fileURLToPath(new URL('main.ts', import.meta.url))
+  const terminal = isTerminal ? ['--import', 'data:text/javascript,process.stdout.isTTY=true'] : []
+  const child = spawn(process.execPath, [...terminal, program, 'status', '--watch', ...options], {
+    env: {...process.env, SLUICE_HOME: commandLine.home},
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  let text = ''
+  child.stdout!.on('data', data => {
+    text += data
+  })
+  child.stderr!.on('data', data => {
+    text += data
+  })
+  return {child, written: () => text}
+}
+
+const written = (what: RegExp, by: () => string) =>
+  until(async () => what.test(by()), {timeoutMs: 20_000, what: `${what} in what is written`})
+
+async function endsWell(child: ChildProcess, signal: 'SIGINT' | 'SIGTERM'): Promise<void> {
+  const exit = once(child, 'exit', {signal: AbortSignal.timeout(10_000)})
+  child.kill(signal)
+  expect(await exit).toEqual([0, null])
+}
+
+test('--watch shows what changes, one report after another, until Ctrl-C, which is no failure', async () => {
+  await db.rows(`insert into app.incident (kind, subject, details) values ('audit', 'audit:watched', '{}')`)
+  const reports = startWatching([])
+  const lines = startWatching(['--json'])
+  const terminal = startWatching([], true)
+  const all = [reports, lines, terminal]
+  for (const {written: by} of all) await written(/open incidents|"incidents"/, by)
+  await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`)
+  await written(/open incidents +[1-9] [\s\S]*process[\s\S]*\n\nAPI [\s\S]*open incidents +0/, reports.written)
+  await written(/"incidents":\{"open":[1-9]\}.*\n\{.*"incidents":\{"open":0\}/, lines.written)
+  await written(/open incidents +0/, terminal.written)
+  const screens = terminal.written().split('\u001b[H\u001b[2J').slice(1)
+  expect(screens[0]).toMatch(/open incidents +[1-9] /)
+  for (const screen of screens) expect(screen.match(/open incidents/g)).toHaveLength(1)
+  expect(reports.written()).not.toContain('\u001b')
+  await endsWell(reports.child, 'SIGINT')
+  await endsWell(lines.child, 'SIGTERM')
+  await endsWell(terminal.child, 'SIGINT')
+}, 60_000)
+
+test('--watch ends well when nobody reads it any more', async () => {
+  const {child, written: by} = startWatching(['--json'])
+  await written(/\n/, by)
+  const exit = once(child, 'exit', {signal: AbortSignal.timeout(20_000)})
+  child.stdout!.destroy()
+  expect(await exit).toEqual([0, null])
+}, 30_000)

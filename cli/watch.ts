@@ -1,0 +1,28 @@
+// Showing something again and again until somebody has seen enough. Promises: on a terminal each report takes the place of the one before, else
+// they follow each other, with --json a line each; Ctrl-C, SIGTERM or a reader that went away ends it, and that is no failure.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {type Report, show} from './output.ts'
+
+const everyMs = 2000
+const forever = 2 ** 31 - 1 // what a timer can wait
+const clear = '\x1b[H\x1b[2J\x1b[3J'
+
+export async function watch(make: () => Promise<Report>, asJson: boolean): Promise<void> {
+  const end = new AbortController()
+  const enough = () => end.abort()
+  process.once('SIGINT', enough).once('SIGTERM', enough)
+  process.stdout.once('error', enough)
+  const ended = sleep(forever, undefined, {signal: end.signal}).catch(() => undefined)
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      const report = await Promise.race([make(), ended])
+      if (!report || end.signal.aborted) return
+      if (process.stdout.isTTY && !asJson) process.stdout.write(clear)
+      else if (!isFirst && !asJson) console.log()
+      show(report, asJson)
+      await sleep(everyMs, undefined, {signal: end.signal}).catch(() => {})
+    }
+  } finally {
+    end.abort()
+  }
+}
