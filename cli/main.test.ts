@@ -204,6 +204,7 @@ test('the help of each command shows an example', async () => {
     payout: ['list', 'show', 'retry', 'cancel'],
     whitelist: ['add', 'list', 'remove'],
     treasury: ['show', 'withdraw', 'bump', 'cancel'],
+    unattributed: ['list', 'credit', 'return'],
   }
   const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
   await Promise.all(

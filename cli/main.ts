@@ -15,6 +15,7 @@ import {addPayoutCommands} from './payout.ts'
 import {addReindexCommand} from './reindex.ts'
 import {addStatusCommand} from './status.ts'
 import {addTreasuryCommands} from './treasury.ts'
+import {addUnattributedCommands} from './unattributed.ts'
 import {addWebhookCommands} from './webhook.ts'
 import {addWhitelistCommands} from './whitelist.ts'
 
@@ -34,6 +35,7 @@ addWebhookCommands(program)
 addPayoutCommands(program)
 addWhitelistCommands(program)
 addTreasuryCommands(program)
+addUnattributedCommands(program)
 addIncidentCommands(program)
 addChainCommands(program)
 addReindexCommand(program)

@@ -16,6 +16,7 @@ import {
   transactionId,
 } from './command.ts'
 import {moment, table} from './output.ts'
+import {requireWhitelisted} from './whitelist.ts'
 
 /** More than a transfer of any asset needs; what the transaction does not use is never paid. */
 const WITHDRAWAL_GAS = 100_000n
@@ -32,7 +33,7 @@ export interface Treasury {
 
 interface Withdrawal {
   id: string
-  kind: 'withdrawal' | 'bump'
+  kind: 'withdrawal' | 'bump' | 'return'
   chain: string
   token: string
   amount: string
@@ -221,27 +222,11 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
   const {rows} = await db.query<Withdrawal>(
-    `select s.id, case when b.spend_id is null then 'withdrawal' else 'bump' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
+    `select s.id, case when r.deposit_id is not null then 'return' when b.spend_id is not null then 'bump' else 'withdrawal' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
        (select o.txid from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) as txid, app.iso(s.created_at) as created_at
      from app.spend s join app.asset a using (chain, token) left join app.bump b on b.spend_id = s.id
-     where (s.kind = 'withdrawal' or b.spend_id is not null) and s.status <> 'final' order by s.created_at`,
+     left join app.unattributed_decision r on s.id in (r.sweep_id, r.withdrawal_id)
+     where (s.kind = 'withdrawal' or b.spend_id is not null or r.deposit_id is not null) and s.status <> 'final' order by s.created_at`,
   )
   return rows
-}
-
-// Custody checks it, too, and the limits. But what it refuses has taken a nonce by then, and everything after it would wait.
-async function requireWhitelisted(db: pg.Client, chain: string, address: string): Promise<void> {
-  const {rows} = await db.query<{active_at: Date; waits: boolean}>(
-    `select active_at, active_at > clock_timestamp() as waits from custody.whitelist
-     where merchant_id is null and chain = $1 and address = $2 and removed_at is null`,
-    [chain, address],
-  )
-  if (!rows[0])
-    throw new PermanentError(
-      `${address} is not on the operator's whitelist; sluice whitelist add --operator --chain ${chain} --address ${address}`,
-    )
-  if (rows[0].waits)
-    throw new PermanentError(
-      `${address} is on the operator's whitelist, and counts from ${moment(rows[0].active_at)} on`,
-    )
 }

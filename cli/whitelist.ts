@@ -140,3 +140,20 @@ async function ownerOf(
   const {id, publicId, prefix} = await findMerchant(db, merchant)
   return {id, publicId, name: prefix}
 }
+
+/** Throws unless withdrawals may go to this address now. Custody asks, too; but what it refuses has taken a nonce by then, and everything after it would wait. */
+export async function requireWhitelisted(db: pg.Client, chain: string, address: string): Promise<void> {
+  const {rows} = await db.query<{active_at: Date; waits: boolean}>(
+    `select active_at, active_at > clock_timestamp() as waits from custody.whitelist
+     where merchant_id is null and chain = $1 and address = $2 and removed_at is null`,
+    [chain, address],
+  )
+  if (!rows[0])
+    throw new PermanentError(
+      `${address} is not on the operator's whitelist; sluice whitelist add --operator --chain ${chain} --address ${address}`,
+    )
+  if (rows[0].waits)
+    throw new PermanentError(
+      `${address} is on the operator's whitelist, and counts from ${moment(rows[0].active_at)} on`,
+    )
+}

@@ -36,6 +36,8 @@ const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % list.
 
 class World {
   readonly merchants: TestUser[][] = []
+  /** Users of the same merchants, for whom what arrives on the chain is unattributed until an operator decides. */
+  readonly strangers: TestUser[] = []
   /** Deposits that are on the chain no more: those that an operator took back, and may return. */
   readonly #lost = new Map<string, {address: string; amount: number}>()
   /** Those that an operator kept in the books. */
@@ -46,7 +48,9 @@ class World {
     for (let n = 0; n < 2; n++) {
       const user = await money.merchant()
       world.merchants.push([user, await money.user(user.merchantId)])
+      world.strangers.push(await money.user(user.merchantId, []))
     }
+    await money.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', '0xSender')`)
     await money.topUp('ETH', 2_000)
     await money.topUp('USDC', 500)
     return world
@@ -67,6 +71,25 @@ class World {
       ),
     finalise: async a => money.finalize(Math.min((await this.#finalHeight()) + 1 + (a % 4), money.eth.head.height)),
     finaliseAll: async () => money.finalize(),
+    depositToStranger: async (a, b, c) => {
+      const {address: recipient} = pick(this.strangers, a)!
+      await money.block(
+        [{txid: money.newTxid(), token: pick(tokens, b)!, amount: BigInt(20 + (c % 400)), recipient}],
+        [],
+      )
+    },
+    credit: async a => this.#decide(a, 'credit_unattributed($1)'),
+    return: async a => this.#decide(a, `return_unattributed($1, '0xSender')`),
+    beginReturns: async a => {
+      const due = await money.db.rows<{deposit_id: string; token: string; amount: string; step: string}>(
+        'select * from app.due_return order by deposit_id',
+      )
+      for (const {deposit_id, token, amount, step} of due.slice(0, 1 + (a % 20))) {
+        const moved = Number(amount) - (token === 'ETH' ? networkFee : 0)
+        if (step === 'sweep') await money.work('begin_return_sweep', deposit_id, moved, networkFee)
+        else await money.work('begin_return_withdrawal', deposit_id, networkFee)
+      }
+    },
     fold: () => money.work('fold_balances', 5),
 
     /** Blocks that are not final leave; some of what they held comes back in another block. */
@@ -167,6 +190,14 @@ class World {
     },
   }
 
+  async #decide(n: number, how: string): Promise<void> {
+    const all = await money.db.rows<{id: string}>(
+      'select d.id from app.deposit d where not d.credited and d.user_id is not null order by d.seq',
+    )
+    const one = pick(all, n)
+    if (one) await money.db.rows(`select app.${how}`, [one.id])
+  }
+
   async #attempt(spend: Spend, n: number): Promise<void> {
     const isNative = spend.kind === 'sweep' && spend.token === 'ETH' // which may move less, to pay a higher fee
     const amount = isNative ? String(Math.max(Number(spend.amount) - 10 * (n % 3), 1)) : spend.amount
@@ -175,7 +206,11 @@ class World {
 
   /** Nothing goes wrong any more. */
   async finish(): Promise<void> {
-    for (let open = await this.#spends(); open.length; open = await this.#spends()) {
+    const next = async () => {
+      await this.actions.beginReturns!(19, 0, 0)
+      return this.#spends()
+    }
+    for (let open = await next(); open.length; open = await next()) {
       for (const spend of open) await this.#attempt(spend, 0)
       for (let next = await this.#minable(); next.length; next = await this.#minable())
         await money.mine([next.at(-1)!.txid])
@@ -273,6 +308,9 @@ test('whatever happens to money, in any order, the books are right and agree wit
     'sweep',
     'pay',
     'pay',
+    'credit',
+    'return',
+    'beginReturns',
     'attempt',
     'attempt',
     'mine',
@@ -298,13 +336,19 @@ test('whatever happens to money, in any order, the books are right and agree wit
     `select coalesce(s.outcome, p.error_code, p.status) as outcome, coalesce(s.kind, 'unpaid') as kind, count(*)::int
      from app.spend s full join app.payout p on p.id = s.payout_id and s.kind = 'payout' group by 1, 2 order by 1, 2`,
   )
-  if (steps > 200) console.table(reached)
+  const decided = await money.db.rows(
+    `select u.decision, coalesce(w.outcome, w.status, s.outcome, s.status) as outcome, count(*)::int from app.unattributed_decision u
+     left join app.spend s on s.id = u.sweep_id left join app.spend w on w.id = u.withdrawal_id group by 1, 2 order by 1, 2`,
+  )
+  if (steps > 200) console.table([...reached, ...decided])
 
   await world.finish()
   await assertBooks(money.db)
   expect(await world.inLedger()).toEqual(await world.onChain())
   expect(await money.db.rows('select * from app.claim where finished_at is null')).toEqual([])
-  expect(await money.db.rows('select * from app.treasury where reserved <> 0')).toEqual([])
+  const stillHeld = `select sum(u.amount) from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+    where app.is_held(u) and (d.status <> 'final' or u.withdrawal_id is not null) and (d.chain, d.token) = (t.chain, t.token)` // waits for the operator
+  expect(await money.db.rows(`select * from app.treasury t where reserved <> coalesce((${stillHeld}), 0)`)).toEqual([])
 })
 
 test('the same by several workers, requests, operators and an indexer at once, without a deadlock', {
@@ -312,6 +356,7 @@ test('the same by several workers, requests, operators and an indexer at once, w
 }, async () => {
   const ofChain = [
     'deposit',
+    'depositToStranger',
     'topUp',
     'finalise',
     'finaliseAll',

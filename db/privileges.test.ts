@@ -105,6 +105,8 @@ const may: Record<Role, string[]> = {
     `select app.fail_payout(id, 'timed_out', 'too late') from app.payout`,
     `select app.stamp_deposits(id, 'ETH', 'USDC', 10) from app.merchant`,
     'select app.refresh_analytics()',
+    'select * from app.unattributed_decision, app.due_return',
+    `select app.begin_return_sweep('${someone}', 1, 1), app.begin_return_withdrawal('${someone}', 1), app.wait_return('${someone}', 'x', 'x')`,
     'select * from app.due_job',
     `select app.enqueue('stamp_deposits')`,
     `select graphile_worker.add_job('deliver_webhooks')`,
@@ -200,6 +202,9 @@ const mayNot: Record<Role, string[]> = {
     `select app.create_payout('${someone}', 'ETH', 'ETH', false, null, 'x')`,
     `select app.release_payout('${someone}', 'x', 'x')`,
     `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,
+    `select app.credit_unattributed('${someone}')`,
+    `select app.return_unattributed('${someone}', '0xMine')`,
+    `update app.unattributed_decision set destination = '0xMine'`,
     `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
        values ('ETH:x', 'ETH', 'x', 1, '0x1', now(), '0xA', 0, true, 1)`,
     'delete from chain.transfer',

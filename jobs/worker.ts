@@ -12,6 +12,7 @@ import {advancePayout} from './payouts/advance-payout.ts'
 import {collect} from './payouts/collect.ts'
 import type {Context} from './payouts/context.ts'
 import {closeContext, openContext} from './payouts/open-context.ts'
+import {carryOutReturns} from './payouts/returns.ts'
 import {sendTransactions} from './payouts/send-transactions.ts'
 import {stampDeposits} from './payouts/stamp-deposits.ts'
 import {type AnalyticsRefresh, analyticsRefresh} from './refresh-analytics.ts'
@@ -122,6 +123,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'sequence events', intervalMs: second, run: sequencer.run},
       {name: 'find due webhooks', intervalMs: second, run: dispatcher.pass},
       {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
+      {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},

@@ -17,6 +17,8 @@ export interface PayoutChain {
   attempt(to: Context, spends: Spend[]): Promise<Map<string, Stored>>
   /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
+  /** Begins the next transaction of a return; what is in its way, or undefined once it is begun. */
+  beginReturn(to: Context, step: ReturnStep): Promise<Wait | undefined>
   /** Begins sweeps of what lies on addresses for no payout, where the operator wants that. */
   collect(to: Context): Promise<void>
   /** Ends what is being asked, and answers nothing any more. */
@@ -45,6 +47,18 @@ export interface Payout {
   sweepFirst: boolean
   /** Its deposits are still being stamped. */
   isStamping: boolean
+}
+
+/** The next transaction of a return: a sweep of what an operator returns to the treasury, or what takes it from there to its destination. */
+export interface ReturnStep {
+  depositId: string
+  chain: string
+  token: string
+  address: string
+  amount: bigint
+  destination: string
+  treasury: string
+  step: 'sweep' | 'withdrawal'
 }
 
 /** A signed transaction that is stored, and may be broadcast. */

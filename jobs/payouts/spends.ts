@@ -24,7 +24,7 @@ export interface Spend {
   payoutId: string | null
   cancelling: boolean
   maxFee: bigint
-  /** What the source holds of final money. */
+  /** What the source holds of final money that it is about. */
   holding: bigint
   newest: Attempt | undefined
   /** A transaction with its nonce is in a block. */
@@ -46,7 +46,7 @@ interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
 // is not in a block: what waits behind it needs no higher fee.
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.sender, s.nonce, s.payout_id as "payoutId", s.cancelling,
-    s.max_fee as "maxFee", coalesce(h.amount, 0) as holding, s.status = 'final' as "isFinal",
+    s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
     i.nonce is not null as "isIncluded",
     coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
       select from app.spend b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
@@ -57,6 +57,7 @@ const due = `
   left join lateral (
     select * from app.outbound_tx o where o.spend_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
   left join lateral (select i.nonce from chain.inclusion i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce limit 1) i on true
+  left join app.unattributed_decision r on r.sweep_id = s.id
   left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
   left join chain.cursor c on c.chain = s.chain
   order by s.sender, s.nonce`

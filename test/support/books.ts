@@ -62,9 +62,13 @@ const rules: Record<string, string> = {
   'an address holds less than nothing only where a final deposit was taken back': `
     select * from app.holding h where amount < 0
       and not exists (select from app.ledger_entry e where e.kind = 'reorg' and e.address = h.address and e.token = h.token)`,
-  'network fees are those of final transactions': `
+  'network fees are those of final transactions, paid by the operator or out of what is returned': `
     select chain, sum(amount) from (
-      select chain, amount from app.ledger_entry where account = 'network' union all select chain, -fee_paid from app.spend where status = 'final'
+      select chain, amount from app.ledger_entry where account = 'network'
+      union all
+      select e.chain, e.amount from app.ledger_entry e join app.spend s on s.id::text = e.reference and s.kind = 'sweep'
+      where e.kind = 'return' and e.account = 'unattributed'
+      union all select chain, -fee_paid from app.spend where status = 'final'
     ) part group by chain having sum(amount) <> 0`,
   'a payout bears the network fees of its payment and of the sweeps made for it': `
     select p.id from app.payout p
@@ -78,8 +82,19 @@ const rules: Record<string, string> = {
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'operator'
       union all select chain, token, amount from app.deposit join app.asset using (chain, token) where user_id is null and status = 'final'
-      union all select chain, token, -amount from app.spend where kind = 'withdrawal' and outcome = 'done'
+      union all select chain, token, -amount from app.spend s where kind = 'withdrawal' and outcome = 'done'
+        and not exists (select from app.unattributed_decision u where u.withdrawal_id = s.id)
     ) part group by chain, token having sum(amount) <> 0`,
+  'what is unattributed lies on its addresses, but for what the treasury holds for returns': `
+    select chain, token, sum(amount) from (
+      select chain, token, amount from app.ledger_entry where account = 'unattributed' or (account = 'address' and merchant_id is null)
+      union all select s.chain, s.token, u.amount from app.unattributed_decision u join app.spend s on s.id = u.sweep_id and s.outcome = 'done'
+      where not exists (select from app.spend w where w.id = u.withdrawal_id and w.outcome = 'done')
+    ) part group by chain, token having sum(amount) <> 0`,
+  'a return moved no more than its deposit, and a credit all of it': `
+    select u.deposit_id from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+    where u.amount > d.amount or d.credited <> (u.decision = 'credit')
+      or exists (select from app.spend w where w.id = u.withdrawal_id and (w.amount > u.amount or w.recipient <> u.destination))`,
   'at most one deposit of an output is not reorged': `
     select chain, txid, output_index from app.deposit where status <> 'reorged' group by chain, txid, output_index having count(*) > 1`,
   'a key that is kept has a payout and a reply':

@@ -56,9 +56,9 @@ export class Money {
     return makeUser(this.db, id, ['ETH'])
   }
 
-  /** One more user, with an address of its own. */
-  user(merchantId: string): Promise<TestUser> {
-    return makeUser(this.db, merchantId, ['ETH'])
+  /** One more user, with an address of its own: what arrives there is unattributed, if the chain was not asked for. */
+  user(merchantId: string, chains = ['ETH']): Promise<TestUser> {
+    return makeUser(this.db, merchantId, chains)
   }
 
   /** A transfer to an address, in a block of its own that is final unless told. Resolves to its txid. */

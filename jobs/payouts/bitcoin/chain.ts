@@ -38,6 +38,9 @@ export function openBitcoin(settings: BitcoinSettings, log: Logger): PayoutChain
     },
     attempt: (to, spends) => attempt(to, spends, chain),
     broadcast: raws => chain.node.broadcast(raws),
+    beginReturn: async (_to, {depositId}) => {
+      throw new Error(`deposit ${depositId} cannot be returned`) // app.return_unattributed refuses it
+    },
     collect: to => collectMerchants(to, chain),
     close: () => chain.node.close(),
   }

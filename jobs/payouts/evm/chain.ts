@@ -15,9 +15,11 @@ import {
 } from '../context.ts'
 import {signAndStore} from '../sign-attempts.ts'
 import {collectToken} from './collect.ts'
-import {gas, offer} from './fees.ts'
+import {gas} from './fees.ts'
 import {type Evm, Node} from './node.ts'
+import {offered} from './offered.ts'
 import {paymentCall, paymentGas, plan} from './plan-attempt.ts'
+import {beginReturn} from './return.ts'
 import {signing} from './signing.ts'
 import {beginSweeps, sweepsFor} from './sweep.ts'
 
@@ -28,6 +30,7 @@ export function openEvm(settings: EvmSettings, rpcUrl: string): PayoutChain {
     beginPayment: (to, payout) => beginPayment(to, payout, chain),
     attempt: async (to, spends) => await signAndStore(to, await plan(to, chain, spends), signing),
     broadcast: raws => chain.node.broadcast(raws),
+    beginReturn: (to, step) => beginReturn(to, chain, step),
     collect: async to => {
       for (const [token, above] of settings.collectAbove) await collectToken(to, chain, token, above)
     },
@@ -57,15 +60,6 @@ async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Pro
     String(networkFee),
   ])
   return BigInt(rows[0]!.missing)
-}
-
-async function offered({node, settings}: Evm): Promise<{maxFeePerGas: bigint} | Wait> {
-  const market = await node.feeMarket()
-  const fees = offer(market, settings.maxFeePerGas)
-  if (fees) return fees
-  const [asked, cap] = [market.baseFee + market.priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
-  const detail = `the chain asks for ${asked} gwei, and ${settings.chain.code}_MAX_FEE_GWEI allows ${cap}`
-  return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
 }
 
 async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wait | undefined> {

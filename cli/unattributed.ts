@@ -1,0 +1,239 @@
+// sluice unattributed: what arrived for nobody, because its chain or token was not asked for, and what becomes of it.
+import type {Command} from 'commander'
+import type pg from 'pg'
+import type {ChainCode} from '../chains/registry.ts'
+import {PermanentError} from '../service/errors.ts'
+import {action, chainCode, foreignAddress, leaf, requireId, type Sluice, settingsOf} from './command.ts'
+import {moment, table} from './output.ts'
+import {requireWhitelisted} from './whitelist.ts'
+
+const SHOWN = 200
+
+interface Unattributed {
+  id: string
+  merchant: string | null
+  external_ref: string | null
+  chain: string
+  token: string
+  /** In whole coins; null where the token is not supported. */
+  amount: string | null
+  amount_base_units: string
+  reason: string
+  status: string
+  address: string
+  txid: string
+  created_at: string
+  decision: 'credit' | 'return' | null
+  destination: string | null
+  /** How far a return is. */
+  state: string | null
+  waiting: {reason: string; detail: string | null} | null
+  sweep_txid: string | null
+  withdrawal_txid: string | null
+}
+
+// What arrived at the treasury is the operator's own, but for what nobody can move from there.
+const listed = `
+  select app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, d.chain, d.token,
+    app.decimal(d.amount, a.decimals) as amount, d.amount::text as amount_base_units,
+    case when a.token is null then 'unsupported_token' when not w.is_provisioned then 'chain_not_requested' else 'enabled_later' end as reason,
+    d.status, d.address, d.txid, app.iso(d.created_at) as created_at, r.decision, r.destination,
+    case when r.decision = 'return' then case
+      when t.status <> 'final' then 'leaving the treasury'
+      when t.outcome = 'done' then 'returned'
+      when t.outcome is not null then 'not paid: ' || t.outcome
+      when s.status <> 'final' then 'on its way to the treasury'
+      when s.outcome = 'done' then case when r.destination is null then 'in the treasury, and needs a destination' else 'in the treasury' end
+      when s.outcome is not null then 'not moved: ' || s.outcome
+      else 'decided' end end as state,
+    (select json_build_object('reason', reason, 'detail', detail) from (values
+      (coalesce(t.waiting_reason, s.waiting_reason, r.waiting_reason), coalesce(t.waiting_detail, s.waiting_detail, r.waiting_detail))
+    ) x (reason, detail) where reason is not null) as waiting,
+    s.txid as sweep_txid, t.txid as withdrawal_txid
+  from app.deposit d
+  left join app.unattributed_decision r on r.deposit_id = d.id
+  left join app.merchant m on m.id = d.merchant_id
+  left join app.user u on u.id = d.user_id
+  left join app.asset a on a.chain = d.chain and a.token = d.token
+  left join app.address w on w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address))
+  left join app.spend s on s.id = r.sweep_id
+  left join app.spend t on t.id = r.withdrawal_id
+  where (not d.credited and (d.user_id is not null or a.token is null) or r.decision = 'credit')
+    and ($1 or not (r.decision is not distinct from 'credit' or t.outcome is not distinct from 'done'
+      or (r.decision is null and d.status = 'reorged')))
+    and ($2::text is null or d.chain = $2)
+  order by d.seq desc`
+
+export function addUnattributedCommands(program: Command): void {
+  const unattributed = program
+    .command('unattributed')
+    .description('what arrived for nobody: on a chain, or in a token, that was not asked for')
+
+  leaf(
+    unattributed,
+    'list',
+    [
+      'Lists what arrived for nobody and waits for you to decide, the newest first.',
+      '',
+      'reason: chain_not_requested (the user has no address on this chain), enabled_later (the chain was asked for afterwards, which credits',
+      'nothing by itself), unsupported_token (Sluice can neither credit nor move it).',
+    ].join('\n'),
+    'sluice unattributed list --chain POLYGON',
+  )
+    .option('--chain <code>', 'of this chain alone', chainCode)
+    .option('--all', 'what was credited, returned or lost, too')
+    .action(
+      action<{chain?: ChainCode; all?: boolean}>(async ({db}, {chain, all = false}) => {
+        const rows = await list(db, {chain, all})
+        return {json: {unattributed: rows}, text: await shown(db, rows, {chain, all})}
+      }),
+    )
+
+  leaf(
+    unattributed,
+    'credit',
+    [
+      'Credits what arrived for nobody to the merchant whose address it is: all of the deposits named, or none.',
+      '',
+      'The merchant is told (deposit.confirmed), its balance rises, and its next payout takes the money along. It cannot be taken back.',
+    ].join('\n'),
+    'sluice unattributed credit dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  )
+    .argument('<id...>', 'ids of the deposits')
+    .action(
+      action(async ({db}, _options, ids) => {
+        const credited = await credit(db, [...new Set(ids.split(','))]) // several arguments arrive with commas between them
+        return {
+          json: {credited},
+          text: credited
+            .map(({id, amount, token, chain, merchant}) => `${id}: ${amount} ${token} on ${chain} are ${merchant}'s.`)
+            .join('\n'),
+        }
+      }),
+    )
+
+  leaf(
+    unattributed,
+    'return',
+    [
+      "Returns what arrived for nobody to an address on the operator's whitelist, by way of the treasury.",
+      '',
+      'A native coin pays for leaving its address, so a little less arrives; everything else is paid by you. list shows how far it is. Until it',
+      'leaves the treasury, the same command with another address changes where it goes; what came to nothing it begins again.',
+    ].join('\n'),
+    'sluice unattributed return dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508 --to 0x52908400098527886E0F7030069857D2E4169EE7',
+  )
+    .argument('<id>', 'id of the deposit')
+    .requiredOption('--to <address>', "an address on the operator's whitelist for the chain")
+    .action(
+      action<{to: string}>(async (sluice, options, id) => {
+        const returned = await giveBack(sluice, id, options.to)
+        return {
+          json: returned,
+          text: `${returned.amount} ${returned.token} go back to ${returned.to}; sluice unattributed list shows how far they are.`,
+        }
+      }),
+    )
+}
+
+async function list(db: pg.Client, {chain, all}: {chain?: ChainCode; all: boolean}): Promise<Unattributed[]> {
+  const {rows} = await db.query<Unattributed>(`${listed} limit ${SHOWN}`, [all, chain])
+  return rows
+}
+
+async function shown(
+  db: pg.Client,
+  rows: Unattributed[],
+  {chain, all}: {chain?: ChainCode; all: boolean},
+): Promise<string> {
+  const lines = table(
+    ['id', 'merchant', 'user', 'chain', 'amount', 'reason', 'status', 'when', 'decision'],
+    rows.map(row => [
+      row.id,
+      row.merchant ?? '(treasury)',
+      row.external_ref,
+      row.chain,
+      row.amount === null ? `${row.amount_base_units} base units of ${row.token}` : `${row.amount} ${row.token}`,
+      row.reason,
+      row.status,
+      moment(row.created_at),
+      [row.decision, row.state, row.waiting?.reason].filter(Boolean).join(': '),
+    ]),
+    all ? 'Nothing ever arrived for nobody.' : 'Nothing waits for you to decide.',
+  )
+  if (rows.length < SHOWN) return lines
+  const {rows: counted} = await db.query<{count: string}>(`select count(*) from (${listed}) l`, [all, chain])
+  return `${lines}\n\nThe newest ${SHOWN} of ${counted[0]!.count}; --chain shows those of one chain.`
+}
+
+interface Credited {
+  id: string
+  merchant: string
+  chain: string
+  token: string
+  amount: string
+}
+
+/** In one transaction. Chains are locked in one order, so that two of these never wait for each other. */
+async function credit(db: pg.Client, ids: string[]): Promise<Credited[]> {
+  const wanted = ids.map(id => requireId('dep', 'deposit', id))
+  await db.query('begin')
+  try {
+    const {rows} = await db.query<Credited & {uuid: string}>(
+      `select d.id as uuid, app.public_id('dep', d.id) as id, m.prefix as merchant, d.chain, d.token, app.decimal(d.amount, a.decimals) as amount
+       from app.deposit d left join app.merchant m on m.id = d.merchant_id left join app.asset a on a.chain = d.chain and a.token = d.token
+       where d.id = any($1) order by d.chain, d.seq`,
+      [wanted],
+    )
+    const known = new Set(rows.map(({uuid}) => uuid.replaceAll('-', '')))
+    const missing = wanted.find(id => !known.has(id))
+    if (missing)
+      throw new PermanentError(
+        `there is no deposit dep_${missing}; sluice unattributed list shows what can be credited. Nothing was credited`,
+      )
+    const unknown = rows.find(({amount}) => amount === null)
+    if (unknown) throw unsupported(unknown)
+    for (const {uuid} of rows) await db.query('select app.credit_unattributed($1)', [uuid])
+    await db.query('commit')
+    return rows.map(({uuid: _, ...row}) => row)
+  } catch (error) {
+    await db.query('rollback')
+    throw error
+  }
+}
+
+interface Returned {
+  id: string
+  chain: string
+  token: string
+  amount: string
+  to: string
+}
+
+/** Decided; the worker carries it out. Custody asks the whitelist again, and the limits, when it leaves. */
+async function giveBack({db, service}: Sluice, id: string, address: string): Promise<Returned> {
+  const {rows} = await db.query<{uuid: string; chain: ChainCode; token: string; amount: string | null; units: string}>(
+    `select d.id as uuid, d.chain, d.token, app.decimal(d.amount, a.decimals) as amount, d.amount::text as units
+     from app.deposit d left join app.asset a on a.chain = d.chain and a.token = d.token where d.id = $1`,
+    [requireId('dep', 'deposit', id)],
+  )
+  const [deposit] = rows
+  if (!deposit) throw new PermanentError(`there is no deposit ${id}; sluice unattributed list shows what there is`)
+  const {uuid, chain, token, amount, units} = deposit
+  if (amount === null) throw unsupported({id, token, chain})
+  const to = await foreignAddress(db, chain, address)
+  await requireWhitelisted(db, chain, to)
+  const limit = settingsOf(service, chain).payoutLimit.get(token)
+  if (limit !== undefined && BigInt(units) > limit)
+    throw new PermanentError(`${amount} ${token} are more than ${chain}_PAYOUT_LIMIT allows at once; raise it first`)
+  await db.query('select app.return_unattributed($1, $2)', [uuid, to])
+  return {id, chain, token, amount, to}
+}
+
+/** Of a token that Sluice does not support not even the decimals are known. */
+function unsupported({id, token, chain}: {id: string; token: string; chain: string}): PermanentError {
+  return new PermanentError(
+    `Sluice does not support the token ${token} on ${chain}: ${id} can be neither credited nor moved by it. The seed in a wallet can move it; ` +
+      'docs/operations/unattributed.md says how, and what to mind',
+  )
+}

@@ -1,0 +1,413 @@
+// What arrived for nobody, and what an operator decides about it: with the role of the worker and a chain that a test writes; the books are
+// looked at after every test.
+import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {Money, networkFee} from '../test/support/money.ts'
+import {type TestUser, watchAddress} from '../test/support/people.ts'
+
+const destination = '0xSender'
+
+let money: Money
+
+beforeAll(async () => {
+  money = await Money.open()
+  await money.topUp('ETH', 1_000_000)
+  await money.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1), ('ETH', '0xOther')`, [
+    destination,
+  ])
+})
+afterAll(() => money.close())
+afterEach(async () => {
+  await assertBooks(money.db)
+  expect(await money.incidents()).toEqual([])
+})
+
+interface Arrived {
+  user: TestUser
+  txid: string
+  id: string
+}
+
+/** A merchant's user without an address on the chain, at whose address this arrived, finally. */
+async function arrived(amount: number, token: string, {final = true} = {}): Promise<Arrived> {
+  const {merchantId} = await money.merchant()
+  const user = await money.user(merchantId, [])
+  return {user, ...(await arrivedAt(user, amount, token, final))}
+}
+
+async function arrivedAt({address}: TestUser, amount: number, token: string, final = true) {
+  const txid = await money.deposit(address, amount, {token, final})
+  const [row] = await money.db.rows<{id: string}>('select id from app.deposit where txid = $1', [txid])
+  return {txid, id: row!.id}
+}
+
+const credit = (id: string) => money.db.rows('select app.credit_unattributed($1)', [id])
+const giveBack = (id: string, to = destination) => money.db.rows('select app.return_unattributed($1, $2)', [id, to])
+
+/** From now on the merchant has asked for the chain. */
+const enable = ({address}: TestUser) =>
+  money.db.rows(`update app.address set is_provisioned = true where chain = 'ETH' and address = $1`, [address])
+
+const decision = async (id: string) => {
+  const [row] = await money.db.rows<{
+    decision: string
+    amount: string
+    sweep_id: string
+    withdrawal_id: string | null
+    destination: string
+  }>('select * from app.unattributed_decision where deposit_id = $1', [id])
+  return row
+}
+
+const eventsOf = (id: string) =>
+  money.db.rows<{type: string; version: number}>('select type, version from app.event where subject_id = $1', [id])
+
+const treasury = async (token: string) => {
+  const [row] = await money.db.rows<{balance: string; reserved: string}>(
+    'select balance, reserved from app.treasury where token = $1',
+    [token],
+  )
+  return {balance: Number(row?.balance ?? 0), reserved: Number(row?.reserved ?? 0)}
+}
+
+/** What is in the way of a step; undefined once it is begun. */
+async function inTheWay(step: string, ...values: unknown[]): Promise<string | undefined> {
+  const places = values.map((_, n) => `$${n + 1}`)
+  const {rows} = await money.jobs.query(`select reason from app.begin_return_${step}(${places})`, values)
+  return rows[0].reason ?? undefined
+}
+
+const beginSweep = (id: string, moved: number) => inTheWay('sweep', id, moved, networkFee)
+const beginWithdrawal = (id: string) => inTheWay('withdrawal', id, networkFee)
+
+/** Begun, mined and final; the txid. */
+async function swept(id: string, moved: number, mined = {fee: 7}): Promise<void> {
+  expect(await beginSweep(id, moved)).toBeUndefined()
+  await money.mineFinally([(await money.attempt((await decision(id))!.sweep_id))!], mined)
+}
+
+async function withdrawn(id: string, mined = {}): Promise<string> {
+  expect(await beginWithdrawal(id)).toBeUndefined()
+  const txid = (await money.attempt((await decision(id))!.withdrawal_id!))!
+  await money.mineFinally([txid], mined)
+  return txid
+}
+
+const sent = async (txid: string) => {
+  const [row] = await money.db.rows('select token, recipient, amount::int from app.outbound_tx where txid = $1', [txid])
+  return row
+}
+
+test('what arrived before chain or token were asked for stays unattributed; what arrives afterwards is credited', async () => {
+  const {user, id} = await arrived(100, 'USDC')
+  await enable(user)
+  await money.eth.readAgain(2)
+  const [later] = await Promise.all([arrivedAt(user, 5, 'USDC')])
+  const reasons = await money.db.rows(`select status, reason from analytics.unattributed where user_id = $1`, [
+    `usr_${user.userId.replaceAll('-', '')}`,
+  ])
+  expect(reasons).toEqual([{status: 'final', reason: 'enabled_later'}])
+  expect([await eventsOf(id), (await eventsOf(later!.id)).length]).toEqual([[], 2])
+  expect(await money.balance(user)).toBe(5)
+})
+
+describe('a credit', () => {
+  test('tells the merchant once, raises the balance, and is paid out as any deposit', async () => {
+    const {user, id} = await arrived(1000, 'USDC')
+    await enable(user)
+    await arrivedAt(user, 10, 'USDC')
+    const before = await money.claim(user) // claimed at a moment when it did not count
+    await credit(id)
+    expect(await eventsOf(id)).toEqual([{type: 'deposit.confirmed', version: 1}])
+    expect(await money.balance(user)).toBe(1000)
+    const payout = await money.claim(user)
+    expect(await money.db.rows('select settlement_id from app.deposit where id = $1', [id])).toEqual([
+      {settlement_id: payout},
+    ])
+    await money.work('begin_sweeping', payout)
+    expect(await money.sweep(payout, [user.address])).toBeNull()
+    await money.mineFinally([(await money.attempt(await money.sweepOf(user.address)))!])
+    await money.mineFinally([await money.payAndSign(payout)])
+    expect(await money.status(payout)).toBe('completed')
+    await money.work('fail_payout', before, 'cancelled', 'x')
+    expect([await money.stamp(user, 10), await money.balance(user)]).toEqual([false, 10])
+  })
+
+  test('is refused the second time, and for what is not final, not supported, the treasury’s or unknown', async () => {
+    const {id} = await arrived(1, 'USDC')
+    await credit(id)
+    await expect(credit(id)).rejects.toThrow('is credited to its merchant already')
+    await expect(giveBack(id)).rejects.toThrow('is credited to its merchant already')
+    const {id: pending} = await arrived(1, 'USDC', {final: false})
+    await expect(credit(pending)).rejects.toThrow('is pending; only what is final can be decided about')
+    await money.finalize()
+    const {id: unsupported} = await arrived(1, '0xfa15e')
+    await expect(credit(unsupported)).rejects.toThrow('of a token that Sluice does not support')
+    await expect(giveBack(unsupported)).rejects.toThrow('of a token that Sluice does not support')
+    const topUp = await arrivedAt({merchantId: '', userId: '', address: money.treasury}, 1, 'USDC')
+    await expect(credit(topUp.id)).rejects.toThrow('is your own money')
+    await expect(credit('00000000-0000-7000-8000-000000000000')).rejects.toThrow('there is no deposit dep_0000')
+  })
+
+  test('of a deposit that is lost is taken back as any, and refused while that is open', async () => {
+    const [lost, other] = [await arrived(30, 'USDC'), await arrived(40, 'USDC')]
+    await credit(lost.id)
+    await money.lose(lost.txid)
+    await money.resolve('reorged')
+    expect((await eventsOf(lost.id)).map(({type}) => type)).toEqual(['deposit.confirmed', 'deposit.reorged'])
+    expect(await money.balance(lost.user)).toBe(0)
+    await money.giveBack(lost.txid, lost.user.address, 30)
+    expect(await money.balance(lost.user)).toBe(30)
+
+    await money.lose(other.txid)
+    await expect(credit(other.id)).rejects.toThrow(/incident \d+ is about dep_\w+; resolve it first/)
+    await money.resolve('kept')
+  })
+
+  test('cannot be undone by any statement', async () => {
+    const {id} = await arrived(1, 'USDC')
+    await credit(id)
+    await expect(money.db.rows('update app.deposit set credited = false where id = $1', [id])).rejects.toThrow(
+      'not allowed',
+    )
+    const {id: other} = await arrived(1, 'USDC')
+    await expect(money.db.rows('update app.deposit set credited = true where id = $1', [other])).rejects.toThrow(
+      'not allowed',
+    )
+  })
+})
+
+describe('a return', () => {
+  test('of a token takes exactly what arrived to its destination, past the merchants’ shares and the operator’s funds', async () => {
+    const {id} = await arrived(1000, 'USDC')
+    const [before, funds] = [await treasury('USDC'), await money.operatorFunds()]
+    await giveBack(id)
+    await swept(id, 1000)
+    expect(await treasury('USDC')).toEqual({balance: before.balance + 1000, reserved: before.reserved + 1000})
+    expect([await money.operatorFunds(), await money.db.rows('select * from app.treasury_share')]).toEqual([
+      funds,
+      expect.not.arrayContaining([expect.objectContaining({token: 'USDC', amount: '1000'})]),
+    ])
+    expect(await sent(await withdrawn(id))).toEqual({token: 'USDC', recipient: destination, amount: 1000})
+    expect([await treasury('USDC'), await money.operatorFunds()]).toEqual([before, funds])
+    await expect(giveBack(id)).rejects.toThrow('was returned already')
+    await expect(credit(id)).rejects.toThrow('it cannot be credited')
+  })
+
+  test('of a native coin pays for leaving its address out of itself, and no more', async () => {
+    const {id, user} = await arrived(1000, 'ETH')
+    const funds = await money.operatorFunds('ETH')
+    await giveBack(id)
+    expect(await beginSweep(id, 995)).toBe('not_worth_moving') // with its highest fee that is more than arrived
+    await swept(id, 990)
+    expect(await sent(await withdrawn(id))).toEqual({token: 'ETH', recipient: destination, amount: 990})
+    expect(await money.operatorFunds('ETH')).toBe(funds - 7) // the fee of the withdrawal
+    const [left] = await money.db.rows(`select sum(amount)::int as amount from app.ledger_entry where address = $1`, [
+      user.address,
+    ])
+    expect(left).toEqual({amount: 3})
+  })
+
+  test.each(['USDC', 'ETH'])(
+    'of %s leaves what a merchant has on the same address to it, and to its payouts',
+    async token => {
+      const {id, user} = await arrived(1000, token)
+      await enable(user)
+      await arrivedAt(user, 500, token)
+      const payout = await money.claim(user, token, {sweepFirst: true})
+      await money.work('begin_sweeping', payout)
+      await giveBack(id)
+      const own = token === 'ETH' ? networkFee : 0
+      expect(await beginSweep(id, 1000 - own)).toBeUndefined()
+      await money.work('await_sweeps', payout)
+      expect(await money.db.rows('select * from app.payout_sweep where payout_id = $1', [payout])).toEqual([])
+      expect(await money.sweep(payout, [user.address], token)).toBeNull() // both at once
+      const {sweep_id} = (await decision(id))!
+      const txids = [await money.attempt(sweep_id), await money.attempt(await otherSweep(user, sweep_id))]
+      await money.mineFinally(txids.map(txid => txid!))
+      await money.mineFinally([await money.payAndSign(payout)])
+      expect(await money.status(payout)).toBe('completed')
+      expect(await sent(await withdrawn(id))).toMatchObject({amount: 1000 - own})
+    },
+  )
+
+  async function otherSweep({address}: TestUser, not: string): Promise<string> {
+    const [row] = await money.db.rows<{id: string}>(
+      `select id from app.spend where source = $1 and id <> $2 and status <> 'final'`,
+      [address, not],
+    )
+    return row!.id
+  }
+
+  test('whose withdrawal is cancelled, or reverts, is held in the treasury, and leaves when it is asked for again', async () => {
+    const {id} = await arrived(100, 'USDC')
+    await giveBack(id)
+    await swept(id, 100)
+    const held = await treasury('USDC')
+    await withdrawn(id, {success: false})
+    expect(await treasury('USDC')).toEqual(held)
+    expect(await beginWithdrawal(id)).toBeUndefined() // not by itself
+    expect(await money.db.rows('select * from app.due_return')).toEqual([])
+
+    await giveBack(id, '0xOther')
+    expect(await beginWithdrawal(id)).toBeUndefined()
+    const {withdrawal_id} = (await decision(id))!
+    await expect(giveBack(id)).rejects.toThrow(`sluice treasury cancel ${withdrawal_id} stops it`)
+    await money.work('cancel_spend', withdrawal_id)
+    await money.mineFinally([(await money.attempt(withdrawal_id!, {kind: 'cancel'}))!])
+    expect(await treasury('USDC')).toEqual(held)
+
+    await giveBack(id, '0xOther')
+    expect(await sent(await withdrawn(id))).toEqual({token: 'USDC', recipient: '0xOther', amount: 100})
+  })
+
+  test('whose sweep comes to nothing can be begun again, or credited instead, unless its address paid for that', async () => {
+    const cancelled = async (token: string) => {
+      const {id} = await arrived(1000, token)
+      await giveBack(id)
+      expect(await beginSweep(id, token === 'ETH' ? 990 : 1000)).toBeUndefined()
+      const {sweep_id} = (await decision(id))!
+      await expect(credit(id)).rejects.toThrow('is on its way back')
+      await money.work('cancel_spend', sweep_id)
+      await money.mineFinally([(await money.attempt(sweep_id, {kind: 'cancel'}))!])
+      return {id, sweep_id}
+    }
+    const native = await cancelled('ETH')
+    await expect(credit(native.id)).rejects.toThrow('cost its address 7 base units in network fees')
+    await giveBack(native.id)
+    await swept(native.id, 983)
+    expect((await decision(native.id))!.sweep_id).not.toBe(native.sweep_id)
+    expect(await sent(await withdrawn(native.id))).toMatchObject({amount: 983})
+
+    const token = await cancelled('USDC')
+    await credit(token.id)
+    expect(await decision(token.id)).toMatchObject({decision: 'credit', sweep_id: null, destination: null})
+  })
+
+  test('waits for a destination on the operator’s whitelist, for coins for the fee, and for a deposit that left the chain', async () => {
+    const {id, txid} = await arrived(100, 'USDC')
+    await giveBack(id, '0xNobody')
+    expect(await inTheWay('sweep', id, 100, 10_000_000)).toBe('insufficient_treasury_funds')
+    await swept(id, 100)
+    expect(await beginWithdrawal(id)).toBe('not_whitelisted')
+    await giveBack(id)
+    expect(await inTheWay('withdrawal', id, 10_000_000)).toBe('insufficient_treasury_funds')
+    await money.lose(txid)
+    await money.resolve('reorged')
+    expect(await beginWithdrawal(id)).toBe('deposit_not_final')
+    expect((await decision(id))!.withdrawal_id).toBeNull()
+    const [{address}] = (await money.db.rows('select address from app.deposit where id = $1', [id])) as [
+      {address: string},
+    ]
+    await money.giveBack(txid, address, 100)
+    await withdrawn(id)
+  })
+
+  test('is begun once, by whichever of two workers comes first', async () => {
+    const {id} = await arrived(100, 'USDC')
+    await giveBack(id)
+    const both = await Promise.all([beginSweep(id, 100), beginSweep(id, 100)])
+    const {sweep_id} = (await decision(id))!
+    expect([both, await money.db.rows(`select from app.spend where kind = 'sweep' and status <> 'final'`)]).toEqual([
+      [undefined, undefined],
+      [{}],
+    ])
+    await money.mineFinally([(await money.attempt(sweep_id))!])
+    await Promise.all([beginWithdrawal(id), beginWithdrawal(id)])
+    expect(await money.db.rows(`select from app.spend where status <> 'final'`)).toHaveLength(1)
+    await money.mineFinally([(await money.attempt((await decision(id))!.withdrawal_id!))!])
+  })
+})
+
+describe('an older copy of the database', () => {
+  /** As custody wrote it down; everything else of the return is forgotten. */
+  async function forgetReturn(id: string): Promise<object[]> {
+    const {sweep_id, withdrawal_id} = (await decision(id))!
+    const entries = await money.db.rows(
+      `select s.chain as stream, row_number() over (order by s.created_at) as seq, case s.kind when 'sweep' then 'sweep' else 'withdraw' end as kind,
+         s.id as subject_id, case s.kind when 'sweep' then d.merchant_id end as merchant_id, s.token, s.amount, s.recipient as destination, s.source,
+         s.sender, s.nonce, s.max_fee, o.txid, o.raw, clock_timestamp() as signed_at, o.txid as hash,
+         json_build_object('max_fee_per_gas', '1', 'max_priority_fee_per_gas', '1', 'gas_limit', 10) as details
+       from app.spend s join app.outbound_tx o on o.spend_id = s.id join app.deposit d on d.id = $3 where s.id in ($1, $2)`,
+      [sweep_id, withdrawal_id, id],
+    )
+    await money.db.rows('delete from app.outbound_tx where spend_id in ($1, $2)', [sweep_id, withdrawal_id])
+    await money.db.rows('delete from app.unattributed_decision where deposit_id = $1', [id])
+    for (const {id: spend} of await money.db.rows<{id: string}>('select id from app.spend where id in ($1, $2)', [
+      sweep_id,
+      withdrawal_id,
+    ])) {
+      await money.db.rows(
+        `with gone as (delete from app.spend where id = $1 returning *)
+         update app.treasury t set reserved = reserved - case when g.kind = 'withdrawal' and t.token = g.token then g.amount else 0 end
+           - case when t.token = 'ETH' and g.sender = $2 then g.max_fee else 0 end from gone g`,
+        [spend, money.treasury],
+      )
+    }
+    return entries
+  }
+
+  test('that forgot a return knows it again from custody’s journal: nothing is the merchant’s, and nothing is returned twice', async () => {
+    const {id, user} = await arrived(1000, 'ETH')
+    await giveBack(id)
+    expect(await beginSweep(id, 990)).toBeUndefined()
+    const sweep = (await money.attempt((await decision(id))!.sweep_id))!
+    const {sweep_id} = (await decision(id))!
+    const entries = await forgetReturn(id)
+    await money.db.rows(`delete from app.sender where address = $1`, [user.address])
+    await money.db.rows('select custody.reconcile($1)', [JSON.stringify(entries)])
+    expect(await decision(id)).toMatchObject({decision: 'return', amount: '1000', sweep_id, destination: null})
+    await expect(credit(id)).rejects.toThrow('is on its way back')
+    await money.mineFinally([sweep])
+    expect(await money.db.rows('select * from app.treasury_share where merchant_id = $1', [user.merchantId])).toEqual(
+      [],
+    )
+    expect(await money.db.rows('select * from app.due_return')).toEqual([]) // until it is said where to
+    await giveBack(id)
+    await withdrawn(id)
+  })
+
+  test('that forgot the deposit, too, knows its return as soon as the chain is read again', async () => {
+    const {merchantId} = await money.merchant()
+    const user = await money.user(merchantId, [])
+    const txid = money.newTxid()
+    await money.db.rows('delete from custody.journal_input')
+    const subject = await money.db.rows<{id: string}>(
+      `select id from app.return_spend_ids(jsonb_populate_record(null::app.deposit, $1), 'sweep') where n = 0`,
+      [JSON.stringify({chain: 'ETH', txid, output_index: 0, address: user.address, token: 'ETH'})],
+    )
+    const signed = {kind: 'sweep', subject_id: subject[0]!.id, merchant_id: merchantId, token: 'ETH', amount: 990}
+    const where = {destination: money.treasury, source: user.address, sender: user.address, nonce: 0, max_fee: 10}
+    const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 10}
+    const sweep = money.newTxid()
+    const [{n}] = (await money.db.rows(`select count(*)::int as n from custody.journal where stream = 'ETH'`)) as [
+      {n: number},
+    ]
+    const at = {stream: 'ETH', seq: n + 1, txid: sweep, raw: '0x02', signed_at: new Date().toISOString(), hash: 'x'}
+    await money.db.rows('select custody.reconcile($1)', [JSON.stringify([{...at, ...signed, ...where, details}])])
+    await money.block([{txid, token: 'ETH', amount: 1000n, recipient: user.address}], [])
+    await money.mineFinally([sweep])
+    const [row] = await money.db.rows<{id: string}>('select id from app.deposit where txid = $1', [txid])
+    expect(await decision(row!.id)).toMatchObject({decision: 'return', amount: '990', destination: null})
+    expect(await money.db.rows('select * from app.treasury_share where merchant_id = $1', [merchantId])).toEqual([])
+    await giveBack(row!.id)
+    await withdrawn(row!.id)
+  })
+})
+
+test('what is credited on a chain with outputs can be spent from then on; it cannot be returned', async () => {
+  const btc = await ChainWriter.open(money.db, 'BTC')
+  const {merchantId} = await money.merchant()
+  await watchAddress(money.db, merchantId, {address: 'bcrt1nobody', family: 'bitcoin', watched: ['BTC'], chains: []})
+  const txid = 'ab'.repeat(32)
+  await btc.write({add: [[{txid, token: 'BTC', amount: 700n, recipient: 'bcrt1nobody'}]]})
+  await btc.finalize(btc.head.height)
+  await btc.close()
+  const [row] = await money.db.rows<{id: string}>('select id from app.deposit where txid = $1', [txid])
+  await expect(giveBack(row!.id)).rejects.toThrow('what arrived on BTC cannot be returned')
+  await credit(row!.id)
+  expect(await money.db.rows('select amount::int, merchant_id from app.free_output where txid = $1', [txid])).toEqual([
+    {amount: 700, merchant_id: merchantId},
+  ])
+})

@@ -1,0 +1,46 @@
+// The transactions of a return on a chain of accounts. What arrived for nobody is swept to the treasury as what is a merchant's is, and goes from
+// there to its destination as a withdrawal does. Beginning is safe to repeat: each step is one SQL function that asks whether it is due.
+import {step} from '../../../service/step.ts'
+import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
+import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
+import {balancesOf, type Evm} from './node.ts'
+import {offered} from './offered.ts'
+import {paymentCall, paymentGas} from './plan-attempt.ts'
+
+/** What is in its way; undefined once it is begun. */
+export async function beginReturn(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
+  const fees = await offered(chain)
+  if ('reason' in fees) return fees
+  return of.step === 'sweep'
+    ? await sweep(to, chain, of, fees.maxFeePerGas)
+    : await withdraw(to, chain, of, fees.maxFeePerGas)
+}
+
+async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint): Promise<Wait | undefined> {
+  const {depositId, token, address, amount} = of
+  const [balance] = await balancesOf(chain, token, [address])
+  if (balance! < amount)
+    return {reason: 'not_there', detail: `the address holds ${balance} base units of ${token}`, ms: retryMs.soon}
+  const isNative = token === chain.native
+  const maxFee = feePerGas * (isNative ? gas.transfer : gas.authorization)
+  const moved = isNative ? nativeSweep({balance: balance!, holding: amount, fee: maxFee}) : amount
+  if (isNative && !isWorthSweeping(moved, maxFee))
+    return {reason: 'not_worth_moving', detail: `moving ${amount} wei may cost ${maxFee}`, ms: retryMs.soon}
+  return await begin(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
+}
+
+async function withdraw(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint): Promise<Wait | undefined> {
+  const {depositId, token, amount, treasury: source, destination: recipient} = of
+  const [estimate] = await chain.node.estimates([paymentCall(chain, {token, amount, source, recipient})])
+  const limit = paymentGas(estimate!)
+  if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon}
+  return await begin(to, 'begin_return_withdrawal($1, $2)', [depositId, String(feePerGas * limit.gas)])
+}
+
+async function begin({pool}: Context, call: string, values: string[]): Promise<Wait | undefined> {
+  step('return: before begin')
+  const {rows} = await pool.query<{reason: string | null; detail: string}>(`select * from app.${call}`, values)
+  step('return: after begin')
+  const {reason, detail} = rows[0]!
+  return reason === null ? undefined : {reason, detail, ms: retryMs.soon}
+}

@@ -1,0 +1,34 @@
+// Carries out what an operator decided to return (sluice unattributed return): begins each of its two transactions when its time has come. What
+// they come to is settled as of any. A part of the tick.
+//
+// Safe to run twice, and beside another worker's: of two that begin the same transaction, one does. What cannot be begun says why, and is tried
+// again at the next tick.
+import {type Context, noNode, type ReturnStep, retryable, retryMs, type Wait, whyHalted} from './context.ts'
+
+export async function carryOutReturns(to: Context): Promise<void> {
+  const {rows} = await to.pool.query<Omit<ReturnStep, 'amount'> & {amount: string}>(
+    `select deposit_id as "depositId", chain, token, address, amount, destination, treasury, step from app.due_return`,
+  )
+  for (const row of rows) {
+    const wait = await begin(to, {...row, amount: BigInt(row.amount)})
+    if (wait) await to.pool.query('select app.wait_return($1, $2, $3)', [row.depositId, wait.reason, wait.detail])
+  }
+}
+
+async function begin(to: Context, of: ReturnStep): Promise<Wait | undefined> {
+  const halted = await whyHalted(to, of.chain)
+  if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
+  const chain = to.chains.get(of.chain)
+  if (!chain) return {reason: 'no_node', detail: noNode(of.chain), ms: retryMs.told}
+  try {
+    return await retryable(chain.beginReturn(to, of), async detail => {
+      return {reason: 'node_unreachable', detail, ms: retryMs.soon}
+    })
+  } catch (error) {
+    to.log.error(
+      {deposit: of.depositId, step: of.step, error: String(error)},
+      'a step of a return failed; it runs again',
+    )
+    return {reason: 'error', detail: String(error), ms: retryMs.told}
+  }
+}
