@@ -155,6 +155,14 @@ const breaks: Record<string, string[]> = {
     `update custody.address set merchant_id = gen_random_uuid() where purpose = 'deposit'`,
     'update app.deposit set merchant_id = gen_random_uuid()',
   ],
+  unattributed: [
+    `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'credit', amount + 1 from app.deposit where credited`,
+    `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'return', amount from app.deposit where credited`,
+    `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'return', amount from app.deposit where not credited;
+     insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, status, outcome, max_fee)
+     select i.id, 'withdrawal', d.chain, d.token, 1, '0xA', '0xB', '0xA', i.n, 'final', 'done', 1
+     from app.deposit d cross join lateral app.return_spend_ids(d, 'withdrawal') i where not d.credited and i.n < 2 on conflict do nothing`,
+  ],
   idempotency_keys: [
     'update app.idempotency_key set payout_id = gen_random_uuid()',
     `update app.idempotency_key set body = '{}'`,

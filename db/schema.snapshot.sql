@@ -399,7 +399,7 @@ create view analytics.ledger with (security_barrier=true) as
      LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
 --   entry_id bigint: Order of insertion.
 --   posting bigint: The movement that the entry is a part of.
---   kind text: deposit (deposits became final), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, network_fee.
+--   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
 --   reference text: What caused it: promotion:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
 --   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that counts for nobody.
 --   chain text: Chain code.
@@ -963,8 +963,8 @@ create table app.deposit (
   block_height integer, -- Block that holds it, or last held it; null while it is in none.
   block_hash text, -- Hash of that block; null while it is in none.
   status text not null, -- pending: in a block that may still leave the chain, or in none yet. final: counts. reorged: its block left the chain, or it will never be in one.
-  credited boolean not null, -- True if it counts for the merchant; decided when it is first seen.
-  version integer not null, -- Number of changes of status so far.
+  credited boolean not null, -- True if it counts for the merchant; decided when it is first seen, or by an operator afterwards.
+  version integer not null, -- Number of changes of status so far; that an operator credited it is one, too.
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final.
@@ -984,9 +984,10 @@ CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((sta
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
+CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.user_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
-CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR (old.credited <> new.credited) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)))) EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)) OR ((old.credited <> new.credited) AND (old.credited OR (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 
 -- What happened, once for each change of state. Never changed, never deleted.
@@ -1049,7 +1050,7 @@ CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WH
 create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
-  kind text not null, -- deposit (deposits became final), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, network_fee.
+  kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
   reference text not null, -- What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/migrations/010_ledger.sql says what they are).
   chain text not null, -- Chain code.
@@ -1061,7 +1062,7 @@ create table app.ledger_entry (
   constraint ledger_entry_pkey PRIMARY KEY (id),
   constraint ledger_entry_account_check CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
-  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'network_fee'::text])))
+  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text])))
 );
 CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
@@ -1236,7 +1237,7 @@ create table app.spend (
   sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.
   nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
   payout_id uuid, -- The payout that it pays, or that the sweep was made for.
-  merchant_id uuid, -- The merchant that is paid, or whose address is swept.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.
   status text not null default 'allocated'::text, -- allocated, live or final.
   cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
   recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
@@ -1261,9 +1262,10 @@ create table app.spend (
 );
 CREATE INDEX spend_due ON app.spend USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
-CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered));
+CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
 CREATE INDEX spend_open ON app.spend USING btree (chain) WHERE (status <> 'final'::text);
 CREATE INDEX spend_payout ON app.spend USING btree (payout_id) WHERE (payout_id IS NOT NULL);
+CREATE TRIGGER adopt_return AFTER INSERT ON app.spend FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_spend();
 
 -- What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.
 create table app.treasury (
@@ -1289,26 +1291,23 @@ create table app.treasury_share (
 create table app.unattributed_decision (
   deposit_id uuid not null, -- The deposit.
   decision text not null, -- credit or return.
-  amount numeric(78,0) not null, -- What was credited, or what is returned, in base units: of a native coin, what the network fees of moving it from its address left.
+  amount numeric(78,0) not null, -- What was credited, or what is to be returned, in base units: of a native coin, what the network fees of taking it from its address leave.
   sweep_id uuid, -- Of a return: the transaction that takes it to the treasury; null until that is begun. The last one, where it was begun again.
-  withdrawal_id uuid, -- Of a return: the transaction that takes it from the treasury to its destination; null until that is begun.
-  destination text, -- Of a return: where it goes to, an address on the operator's whitelist.
+  withdrawal_id uuid, -- Of a return: the transaction that takes it from the treasury to its destination; null until that is begun. The last one, where it was begun again.
+  destination text, -- Of a return: where it goes to, an address on the operator's whitelist. Null where an older copy of the database had forgotten it: it has to be named again.
   waiting_reason text, -- Of a return: what its next transaction waits for; null while nothing is in its way.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when it waits for that.
   decided_at timestamp with time zone not null default clock_timestamp(), -- When it was decided.
   constraint unattributed_decision_pkey PRIMARY KEY (deposit_id),
   constraint unattributed_decision_amount_check CHECK ((amount >= (0)::numeric)),
-  constraint unattributed_decision_check CHECK (
-CASE decision
-    WHEN 'return'::text THEN (destination IS NOT NULL)
-    ELSE ((COALESCE(sweep_id, withdrawal_id) IS NULL) AND (destination IS NULL))
-END),
+  constraint unattributed_decision_check CHECK (((decision = 'return'::text) OR ((sweep_id IS NULL) AND (withdrawal_id IS NULL) AND (destination IS NULL)))),
   constraint unattributed_decision_decision_check CHECK ((decision = ANY (ARRAY['credit'::text, 'return'::text]))),
   constraint unattributed_decision_deposit_id_fkey FOREIGN KEY (deposit_id) REFERENCES app.deposit(id),
   constraint unattributed_decision_sweep_id_fkey FOREIGN KEY (sweep_id) REFERENCES app.spend(id),
   constraint unattributed_decision_withdrawal_id_fkey FOREIGN KEY (withdrawal_id) REFERENCES app.spend(id)
 );
+CREATE INDEX unattributed_decision_open ON app.unattributed_decision USING btree (deposit_id) WHERE ((decision = 'return'::text) AND (withdrawal_id IS NULL));
 CREATE INDEX unattributed_decision_sweep ON app.unattributed_decision USING btree (sweep_id) WHERE (sweep_id IS NOT NULL);
 CREATE INDEX unattributed_decision_withdrawal ON app.unattributed_decision USING btree (withdrawal_id) WHERE (withdrawal_id IS NOT NULL);
 
@@ -1517,6 +1516,34 @@ UNION ALL
 --   payload json: What it is given.
 --   key text: Its key: there is one job of a key at a time.
 
+-- Returns of unattributed value whose next transaction is to be begun.
+create view app.due_return as
+ SELECT u.deposit_id,
+    d.chain,
+    d.token,
+    d.address,
+    u.amount,
+    u.destination,
+    t.address AS treasury,
+        CASE
+            WHEN u.sweep_id IS NULL THEN 'sweep'::text
+            ELSE 'withdrawal'::text
+        END AS step
+   FROM app.unattributed_decision u
+     JOIN app.deposit d ON d.id = u.deposit_id
+     JOIN app.chain c ON c.chain = d.chain
+     JOIN custody.address t ON t.family = c.family AND t.purpose = 'treasury'::text
+     LEFT JOIN app.spend s ON s.id = u.sweep_id
+  WHERE u.decision = 'return'::text AND u.withdrawal_id IS NULL AND (u.sweep_id IS NULL OR s.outcome = 'done'::text) AND u.destination IS NOT NULL;
+--   deposit_id uuid: The deposit.
+--   chain text: Chain code.
+--   token text: Token code.
+--   address text: The address that it arrived at.
+--   amount numeric(78,0): What is to be returned, in base units.
+--   destination text: Where it goes to.
+--   treasury text: The treasury of the chain.
+--   step text: What is to be begun: sweep (to the treasury) or withdrawal (to the destination).
+
 -- Outputs that can be spent now: in no spend, not spent, mature.
 create view app.free_output as
  SELECT chain,
@@ -1656,7 +1683,15 @@ create view app.ledger_audit as
                     0,
                     s.max_fee
                    FROM app.spend s
-                  WHERE s.status <> 'final'::text AND (s.sender = app.treasury_address(s.chain) OR app.uses_outputs(s.chain))) r
+                  WHERE s.status <> 'final'::text AND (s.sender = app.treasury_address(s.chain) OR app.uses_outputs(s.chain))
+                UNION ALL
+                 SELECT s.chain,
+                    s.token,
+                    0,
+                    u.amount
+                   FROM app.unattributed_decision u
+                     JOIN app.spend s ON s.id = u.sweep_id
+                  WHERE app.is_held(u.*)) r
           GROUP BY r.chain, r.token
         UNION ALL
          SELECT 'share_reserved'::text,
@@ -1769,6 +1804,36 @@ create view app.ledger_audit as
                    FROM app.treasury t
                   WHERE app.uses_outputs(t.chain)) u
           GROUP BY u.chain, u.token, u.address
+        UNION ALL
+         SELECT 'unattributed'::text,
+            u.chain,
+            u.token,
+            NULL::uuid,
+            NULL::text,
+            sum(u.kept) AS sum,
+            sum(u.posted) AS sum
+           FROM ( SELECT d.chain,
+                    d.token,
+                    d.amount AS kept,
+                    0 AS posted
+                   FROM app.deposit d
+                     JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
+                  WHERE NOT d.credited AND d.user_id IS NOT NULL AND d.status = 'final'::text
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    - entry.amount,
+                    0
+                   FROM entry
+                  WHERE entry.account = 'unattributed'::text AND entry.kind = 'return'::text
+                UNION ALL
+                 SELECT entry.chain,
+                    entry.token,
+                    0,
+                    - entry.amount
+                   FROM entry
+                  WHERE entry.account = 'unattributed'::text) u
+          GROUP BY u.chain, u.token
         )
  SELECT what,
     chain,
@@ -1779,7 +1844,7 @@ create view app.ledger_audit as
     posted
    FROM compared
   WHERE kept <> posted;
---   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed) or output (unspent outputs against the holding of an address, or the treasury).
+--   what text: holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.
 --   chain text: Chain code.
 --   token text: Token code.
 --   merchant_id uuid: The merchant, where it is about one.
@@ -2021,6 +2086,49 @@ begin
   perform app.lock_pair(d.merchant_id, d.chain, d.token);
   insert into app.adjustment (merchant_id, chain, token, amount, deposit_id, reason) values (d.merchant_id, d.chain, d.token, more, d.id, why);
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, more, 0);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.adopt_deposit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.adopt_return(new, s) from (values ('sweep'), ('withdrawal')) k (kind)
+  cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.status <> 'final' order by k.kind, i.n;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.adopt_return(d app.deposit, s app.spend)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare r app.unattributed_decision;
+begin
+  select * into r from app.unattributed_decision u where u.deposit_id = d.id;
+  if s.kind = 'withdrawal' and app.is_held(r) then perform app.reserve(s.chain, s.token, -r.amount); end if; -- its own amount is reserved
+  insert into app.unattributed_decision as u (deposit_id, decision, amount, sweep_id, withdrawal_id, destination)
+  values (d.id, 'return', d.amount, case s.kind when 'sweep' then s.id end, case s.kind when 'withdrawal' then s.id end,
+    case s.kind when 'withdrawal' then s.recipient end)
+  on conflict (deposit_id) do update set decision = 'return', sweep_id = coalesce(excluded.sweep_id, u.sweep_id),
+    withdrawal_id = coalesce(excluded.withdrawal_id, u.withdrawal_id), destination = coalesce(excluded.destination, u.destination);
+  update app.spend x set merchant_id = null where x.id = s.id;
+  delete from app.payout_sweep l where l.spend_id = s.id;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.adopt_spend()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.adopt_return(d, new) from app.deposit d
+  where d.chain = new.chain and not d.credited and d.user_id is not null and d.token = new.token
+    and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_spend_ids(d, new.kind) i);
+  return null;
 end $function$;
 
 -- To be called once when an older copy of the database takes the place of a newer one: no later event has a sequence that was given before. Returns the last one that is skipped.
@@ -2385,6 +2493,76 @@ begin
   return null;
 end $function$;
 
+-- Begins the sweep of a return to the treasury; returns what is in its way, or nothing. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, OUT reason text, OUT detail text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  d app.deposit := app.lock_return(of_deposit, 'sweep');
+  whole numeric := (select u.amount from app.unattributed_decision u where u.deposit_id = of_deposit);
+  native text := app.native_token(d.chain);
+  funds numeric := app.operator_funds(d.chain, native);
+  by_whom text := case when d.token = native then d.address else app.treasury_address(d.chain) end;
+  sweep uuid := app.next_return_spend(d, 'sweep');
+begin
+  if d.id is null then return; end if;
+  if d.status <> 'final' then
+    select 'deposit_not_final', 'the deposit left the chain' into reason, detail;
+  elsif moved <= 0 or moved + (case when d.token = native then max_fee else 0 end) > whole or (d.token <> native and moved < whole) then
+    select 'not_worth_moving', format('it is %s base units, and %s would be moved', whole, moved) into reason, detail;
+  elsif d.token <> native and funds < max_fee then
+    select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, max_fee - funds) into reason, detail;
+  elsif sweep is null then
+    select 'given_up', 'it was begun 20 times, and came to nothing' into reason, detail;
+  end if;
+  if reason is not null then return; end if;
+  if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
+  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
+  update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
+  where u.deposit_id = d.id;
+  perform app.wake_spends(d.chain);
+end $function$;
+
+-- Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or nothing. Safe to run again.
+CREATE OR REPLACE FUNCTION app.begin_return_withdrawal(of_deposit uuid, network_fee numeric, OUT reason text, OUT detail text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  d app.deposit := app.lock_return(of_deposit, 'withdrawal');
+  r app.unattributed_decision;
+  native text := app.native_token(d.chain);
+  funds numeric := app.operator_funds(d.chain, native); -- without its own amount, which is reserved
+  treasury text := app.treasury_address(d.chain);
+  withdrawal uuid := app.next_return_spend(d, 'withdrawal');
+begin
+  if d.id is null then return; end if;
+  select * into r from app.unattributed_decision u where u.deposit_id = d.id;
+  if d.status <> 'final' then
+    select 'deposit_not_final', 'the deposit left the chain' into reason, detail;
+  elsif not exists (select from custody.whitelist w where w.merchant_id is null and w.chain = d.chain and w.address = r.destination
+      and w.active_at <= clock_timestamp() and w.removed_at is null) then
+    select 'not_whitelisted', r.destination || ' is not on the operator''s whitelist' into reason, detail;
+  elsif funds < network_fee then
+    select 'insufficient_treasury_funds', format('%s for the network fee short by %s base units', native, network_fee - funds) into reason, detail;
+  elsif withdrawal is null then
+    select 'given_up', 'it was begun 20 times, and came to nothing' into reason, detail;
+  end if;
+  if reason is not null then return; end if;
+  perform app.reserve(d.chain, native, network_fee);
+  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values (withdrawal, 'withdrawal', d.chain, d.token, r.amount, treasury, r.destination, treasury, app.take_nonce(d.chain, treasury), network_fee);
+  update app.unattributed_decision u set withdrawal_id = withdrawal, waiting_reason = null, waiting_detail = null, waiting_since = null
+  where u.deposit_id = d.id;
+  perform app.wake_spends(d.chain);
+end $function$;
+
 -- Takes a payout from pending to sweeping. Does nothing in any other status.
 CREATE OR REPLACE FUNCTION app.begin_sweeping(of_payout uuid)
  RETURNS void
@@ -2421,6 +2599,7 @@ begin
   for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
     sweep := (select s.id from app.spend s
       where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
+        and s.merchant_id is not null
       order by s.nonce desc limit 1);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
@@ -2746,6 +2925,45 @@ begin
   returning w.id, w.secret into id, secret;
 end $function$;
 
+-- An operator's decision that what arrived for nobody counts for the merchant whose address it is.
+CREATE OR REPLACE FUNCTION app.credit_unattributed(of_deposit uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  d app.deposit := app.lock_unattributed(of_deposit);
+  r app.unattributed_decision;
+  number bigint;
+begin
+  select * into r from app.unattributed_decision u where u.deposit_id = d.id;
+  if app.return_is_under_way(r) then
+    raise exception '% is on its way back, or was returned; it cannot be credited', app.public_id('dep', d.id) using errcode = 'SL422';
+  elsif r.amount < d.amount then
+    raise exception 'a return of % came to nothing, and cost its address % base units in network fees; it can only be returned',
+      app.public_id('dep', d.id), d.amount - r.amount using errcode = 'SL422';
+  end if;
+  update chain.cursor c set promotion = c.promotion + 1 where c.chain = d.chain returning c.promotion into number;
+  perform set_config('app.decided_by_operator', 'on', true);
+  update app.deposit o set credited = true, version = o.version + 1, promotion = number where o.id = d.id returning o.* into d; -- its first event
+  perform set_config('app.decided_by_operator', '', true);
+  insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
+  on conflict (deposit_id) do update set decision = 'credit', sweep_id = null, destination = null, waiting_reason = null,
+    waiting_detail = null, waiting_since = null, decided_at = clock_timestamp();
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, d.amount, 1);
+  if app.uses_outputs(d.chain) then
+    insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
+    values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, case when d.sender = 'coinbase' then d.block_height + 100 end);
+  end if;
+  perform app.add_holding(d.chain, d.address, d.token, d.merchant_id, d.amount);
+  perform app.post('deposit', d.id::text, d.chain, jsonb_build_array(
+    jsonb_build_object('account', 'address', 'token', d.token, 'address', d.address, 'amount', -d.amount),
+    jsonb_build_object('account', 'unattributed', 'token', d.token, 'amount', d.amount),
+    jsonb_build_object('account', 'address', 'token', d.token, 'merchant_id', d.merchant_id, 'address', d.address, 'amount', d.amount),
+    jsonb_build_object('account', 'merchant', 'token', d.token, 'merchant_id', d.merchant_id, 'amount', -d.amount)));
+  perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
+end $function$;
+
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
 CREATE OR REPLACE FUNCTION app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid)
  RETURNS void
@@ -3008,15 +3226,23 @@ CREATE OR REPLACE FUNCTION app.finish_sweep(s app.spend, outcome text, moved num
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
+declare r app.unattributed_decision;
 begin
-  if outcome = 'done' then
-    perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
-    perform app.add_treasury(s.chain, s.token, moved, 0);
-    perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
-    perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
-      jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
-      jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
+  if outcome <> 'done' then return; end if;
+  update app.unattributed_decision u set amount = moved where u.sweep_id = s.id returning * into r;
+  if r.deposit_id is not null then
+    perform app.add_treasury(s.chain, s.token, moved, case when app.is_held(r) then moved else 0 end);
+    perform app.post('return', s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', moved),
+      jsonb_build_object('account', 'address', 'token', s.token, 'address', s.source, 'amount', -moved)));
+    return;
   end if;
+  perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
+  perform app.add_treasury(s.chain, s.token, moved, 0);
+  perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
+  perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
+    jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.spend, outcome text)
@@ -3024,13 +3250,15 @@ CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.spend, outcome text)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
+declare is_return boolean := exists (select from app.unattributed_decision u where u.withdrawal_id = s.id);
 begin
-  perform app.add_treasury(s.chain, s.token, 0, -s.amount);
   if outcome = 'done' then
-    perform app.add_treasury(s.chain, s.token, -s.amount, 0);
-    perform app.post('withdrawal', s.id::text, s.chain, jsonb_build_array(
-      jsonb_build_object('account', 'operator', 'token', s.token, 'amount', s.amount),
+    perform app.add_treasury(s.chain, s.token, -s.amount, -s.amount);
+    perform app.post(case when is_return then 'return' else 'withdrawal' end, s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', case when is_return then 'unattributed' else 'operator' end, 'token', s.token, 'amount', s.amount),
       jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  elsif not is_return then
+    perform app.add_treasury(s.chain, s.token, 0, -s.amount);
   end if;
 end $function$;
 
@@ -3101,6 +3329,16 @@ begin
   if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from app.spend s where s.id = r.sweep_id and s.outcome = 'done')
+    and not exists (select from app.spend s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
+$function$;
+
 -- ISO 8601 in UTC with milliseconds.
 CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  RETURNS text
@@ -3126,6 +3364,22 @@ AS $function$
   select pg_advisory_xact_lock(hashtextextended('pair:' || of_merchant || ':' || of_chain || ':' || of_token, 0))
 $function$;
 
+CREATE OR REPLACE FUNCTION app.lock_return(of_deposit uuid, of_step text)
+ RETURNS app.deposit
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare d app.deposit;
+begin
+  select * into d from app.deposit o where o.id = of_deposit;
+  perform from chain.cursor c where c.chain = d.chain for update;
+  perform app.lock_treasury(d.chain);
+  perform from app.due_return r where r.deposit_id = of_deposit and r.step = of_step;
+  if not found then return null; end if;
+  select * into d from app.deposit o where o.id = of_deposit;
+  return d;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.lock_treasury(of_chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3134,6 +3388,37 @@ AS $function$
 begin
   insert into app.treasury (chain, token) select a.chain, a.token from app.asset a where a.chain = of_chain on conflict do nothing;
   perform from app.treasury t where t.chain = of_chain order by t.token for update;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.lock_unattributed(of_deposit uuid)
+ RETURNS app.deposit
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  d app.deposit;
+  name text := app.public_id('dep', of_deposit);
+  incident bigint;
+begin
+  perform from chain.cursor c where c.chain = (select o.chain from app.deposit o where o.id = of_deposit) for update;
+  select * into d from app.deposit o where o.id = of_deposit for update;
+  if d.id is null then raise exception 'there is no deposit %; sluice unattributed list shows what is unattributed', name using errcode = 'SL404'; end if;
+  if d.credited then raise exception '% is credited to its merchant already', name using errcode = 'SL422'; end if;
+  perform from app.asset a where a.chain = d.chain and a.token = d.token;
+  if not found then
+    raise exception '% is of a token that Sluice does not support: it can be neither credited nor moved', name using errcode = 'SL422';
+  end if;
+  if d.user_id is null then
+    raise exception '% reached the treasury and is your own money; sluice treasury withdraw sends it on', name using errcode = 'SL422';
+  end if;
+  if d.status <> 'final' then
+    raise exception '% is %; only what is final can be decided about', name, d.status using errcode = 'SL422';
+  end if;
+  incident := (select min(i.id) from app.incident i where i.subject = d.id::text and i.resolved_at is null);
+  if incident is not null then
+    raise exception 'incident % is about %; resolve it first (sluice incident list)', incident, name using errcode = 'SL422';
+  end if;
+  return d;
 end $function$;
 
 -- Makes the next parts of deliveries and drops those older than the retention, one at each call; returns what it did. Safe to run at any time and in several places.
@@ -3209,6 +3494,15 @@ CREATE OR REPLACE FUNCTION app.new_webhook_secret()
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 RETURN ('whsec_'::text || encode(SUBSTRING(sha256((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) FROM 1 FOR 24), 'base64'::text));
+
+CREATE OR REPLACE FUNCTION app.next_return_spend(d app.deposit, of_kind text)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select i.id from app.return_spend_ids(d, of_kind) i where not exists (select from app.spend s where s.id = i.id) order by i.n limit 1
+$function$;
 
 -- For how long the job of each task that is due longest has been waiting; 0 where none is due.
 CREATE OR REPLACE FUNCTION app.oldest_due_jobs()
@@ -3367,10 +3661,23 @@ AS $function$
 declare
   native text := app.native_token(s.chain);
   by_treasury boolean := s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain);
+  r app.unattributed_decision;
+  own numeric;
 begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
+    select * into r from app.unattributed_decision u where u.sweep_id = s.id;
+    if r.deposit_id is not null then
+      own := least(fee, r.amount);
+      update app.unattributed_decision u set amount = u.amount - own where u.deposit_id = r.deposit_id;
+      perform app.post('return', s.id::text, s.chain, jsonb_build_array(
+        jsonb_build_object('account', 'unattributed', 'token', native, 'amount', own),
+        jsonb_build_object('account', 'address', 'token', native, 'address', s.sender, 'amount', -own)));
+      if own = fee then return; end if;
+      fee := fee - own;
+      s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.sender);
+    end if;
     perform app.add_holding(s.chain, s.sender, native, s.merchant_id, -fee);
     perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
   end if;
@@ -3799,6 +4106,49 @@ begin
   end if;
   update app.spend s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
   perform app.wake_payout(p.id), app.wake_spends(p.chain);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.return_is_under_way(r app.unattributed_decision)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from app.spend s where s.id in (r.sweep_id, r.withdrawal_id) and (s.status <> 'final' or s.outcome = 'done'))
+$function$;
+
+CREATE OR REPLACE FUNCTION app.return_spend_ids(d app.deposit, of_kind text)
+ RETURNS TABLE(n integer, id uuid)
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select n, md5(concat_ws(':', 'return', of_kind, d.chain, d.txid, d.output_index, d.address, d.token, n))::uuid from generate_series(0, 19) n
+$function$;
+
+-- An operator's decision that what arrived for nobody is returned to an address; the worker carries it out.
+CREATE OR REPLACE FUNCTION app.return_unattributed(of_deposit uuid, to_address text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  d app.deposit := app.lock_unattributed(of_deposit);
+  r app.unattributed_decision;
+begin
+  if app.uses_outputs(d.chain) then
+    raise exception 'what arrived on % cannot be returned by Sluice', d.chain using errcode = 'SL422';
+  end if;
+  select * into r from app.unattributed_decision u where u.deposit_id = d.id;
+  if exists (select from app.spend s where s.id = r.withdrawal_id and s.outcome = 'done') then
+    raise exception '% was returned already', app.public_id('dep', d.id) using errcode = 'SL422';
+  elsif exists (select from app.spend s where s.id = r.withdrawal_id and s.status <> 'final') then
+    raise exception '% is on its way to % already; sluice treasury cancel % stops it', app.public_id('dep', d.id), r.destination, r.withdrawal_id
+      using errcode = 'SL422';
+  end if;
+  insert into app.unattributed_decision as u (deposit_id, decision, amount, destination) values (d.id, 'return', d.amount, to_address)
+  on conflict (deposit_id) do update set destination = to_address, withdrawal_id = null, waiting_reason = null, waiting_detail = null,
+    waiting_since = null, sweep_id = (select s.id from app.spend s where s.id = u.sweep_id and (s.status <> 'final' or s.outcome = 'done'));
 end $function$;
 
 -- Ends a key, in every API process at once. Revoking it again changes nothing.
@@ -4400,6 +4750,19 @@ AS $function$
   where p.id = of_payout and p.status not in ('paying', 'completed', 'failed')
 $function$;
 
+-- Notes what the next transaction of a return waits for.
+CREATE OR REPLACE FUNCTION app.wait_return(of_deposit uuid, reason text, detail text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.unattributed_decision u set waiting_detail = detail, waiting_reason = reason,
+    waiting_since = case when u.waiting_reason = reason then u.waiting_since else clock_timestamp() end
+  where u.deposit_id = of_deposit and u.decision = 'return' and u.withdrawal_id is null
+    and (u.waiting_reason, u.waiting_detail) is distinct from (reason, detail)
+$function$;
+
 -- Notes what a spend waits for (null: nothing), and when it is looked at again.
 CREATE OR REPLACE FUNCTION app.wait_spend(of_spend uuid, reason text, detail text, retry_ms integer)
  RETURNS void
@@ -4667,6 +5030,15 @@ create view audit.fees as
             0
            FROM app.ledger_entry
           WHERE ledger_entry.account = 'network'::text
+        UNION ALL
+         SELECT 'network fees'::text,
+            e.chain,
+            e.token,
+            e.amount,
+            0
+           FROM app.ledger_entry e
+             JOIN app.spend s ON s.id::text = e.reference AND s.kind = 'sweep'::text
+          WHERE e.account = 'unattributed'::text AND e.kind = 'return'::text
         UNION ALL
          SELECT 'network fees'::text,
             spend.chain,
@@ -5137,6 +5509,39 @@ create view audit.transfers_are_deposits as
 --   token text
 --   amount numeric(78,0)
 --   block_height integer
+
+-- what arrived for nobody was credited, or returned once, or neither, and no more of it than arrived
+create view audit.unattributed as
+ SELECT u.deposit_id,
+    u.decision,
+    'more than arrived'::text AS wrong
+   FROM app.unattributed_decision u
+     JOIN app.deposit d ON d.id = u.deposit_id
+  WHERE u.amount > d.amount OR (EXISTS ( SELECT
+           FROM app.spend s
+          WHERE (s.id = ANY (ARRAY[u.sweep_id, u.withdrawal_id])) AND (s.amount > d.amount OR s.chain <> d.chain OR s.token <> d.token)))
+UNION ALL
+ SELECT u.deposit_id,
+    u.decision,
+        CASE
+            WHEN d.credited THEN 'credited'::text
+            ELSE 'not credited'::text
+        END AS wrong
+   FROM app.unattributed_decision u
+     JOIN app.deposit d ON d.id = u.deposit_id
+  WHERE d.credited <> (u.decision = 'credit'::text)
+UNION ALL
+ SELECT d.id AS deposit_id,
+    u.decision,
+    'returned more than once'::text AS wrong
+   FROM app.unattributed_decision u
+     JOIN app.deposit d ON d.id = u.deposit_id
+  WHERE (( SELECT count(*) AS count
+           FROM app.return_spend_ids(d.*, 'withdrawal'::text) i(n, id)
+             JOIN app.spend s ON s.id = i.id AND s.outcome = 'done'::text)) > 1;
+--   deposit_id uuid
+--   decision text
+--   wrong text
 
 -- every destination was on its whitelist when it was first signed for
 create view audit.whitelist as
@@ -6500,6 +6905,8 @@ grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluic
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
 grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
+grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice_jobs;
+grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[]) to sluice_jobs;
 grant execute on function app.cancel_spend(uuid) to sluice_jobs;
@@ -6525,6 +6932,7 @@ grant execute on function app.store_attempt(uuid,integer,text,text,text,numeric,
 grant execute on function app.store_output_attempt(uuid,integer,text,text,text,numeric,numeric,integer) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
+grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;
 grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.why_halted(text) to sluice_jobs;
 grant select on app."user" to sluice_jobs;
@@ -6537,6 +6945,7 @@ grant select on app.claim to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
 grant select on app.due_job to sluice_jobs;
+grant select on app.due_return to sluice_jobs;
 grant select on app.event to sluice_jobs;
 grant select on app.free_output to sluice_jobs;
 grant select on app.holding to sluice_jobs;
@@ -6552,6 +6961,7 @@ grant select on app.spend to sluice_jobs;
 grant select on app.spend_inclusion to sluice_jobs;
 grant select on app.treasury to sluice_jobs;
 grant select on app.treasury_share to sluice_jobs;
+grant select on app.unattributed_decision to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;
 grant select on chain.cursor to sluice_jobs;
 grant select on chain.inclusion to sluice_jobs;

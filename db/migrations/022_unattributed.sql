@@ -67,7 +67,7 @@ create or replace trigger never_another before update on app.deposit for each ro
     or (old.credited <> new.credited and (old.credited or current_setting('app.decided_by_operator', true) is distinct from 'on')))
   execute function app.refuse_change();
 comment on column app.deposit.credited is 'True if it counts for the merchant; decided when it is first seen, or by an operator afterwards.';
-comment on column app.deposit.version is 'Number of changes of status so far; of a deposit that an operator credited, from then on.';
+comment on column app.deposit.version is 'Number of changes of status so far; that an operator credited it is one, too.';
 
 -- What an operator decides ------------------------------------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ begin
   end if;
   update chain.cursor c set promotion = c.promotion + 1 where c.chain = d.chain returning c.promotion into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = 1, promotion = number where o.id = d.id; -- its first event
+  update app.deposit o set credited = true, version = o.version + 1, promotion = number where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
   on conflict (deposit_id) do update set decision = 'credit', sweep_id = null, destination = null, waiting_reason = null,
@@ -138,7 +138,7 @@ begin
     jsonb_build_object('account', 'unattributed', 'token', d.token, 'amount', d.amount),
     jsonb_build_object('account', 'address', 'token', d.token, 'merchant_id', d.merchant_id, 'address', d.address, 'amount', d.amount),
     jsonb_build_object('account', 'merchant', 'token', d.token, 'merchant_id', d.merchant_id, 'amount', -d.amount)));
-  perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[1], array[d.token], array[d.amount]);
+  perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $$;
 comment on function app.credit_unattributed is 'An operator''s decision that what arrived for nobody counts for the merchant whose address it is.';
 
@@ -537,6 +537,29 @@ with entry as (
 )
 select what, chain, token, merchant_id, address, kept, posted from compared where kept <> posted;
 comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.';
+
+-- As in 020_audit.sql, and besides: fees that were paid out of what is returned.
+create or replace view audit.fees as
+select what, chain, token, sum(posted) as posted, sum(due) as due from (
+  select 'service fees' as what, chain, token, -amount as posted, 0 as due from app.ledger_entry where account = 'fees'
+  union all select 'service fees', chain, token, 0, fee from app.payout where status = 'completed'
+  union all select 'network fees', chain, token, amount, 0 from app.ledger_entry where account = 'network'
+  union all select 'network fees', e.chain, e.token, e.amount, 0 from app.ledger_entry e
+    join app.spend s on s.id::text = e.reference and s.kind = 'sweep' where e.account = 'unattributed' and e.kind = 'return'
+  union all select 'network fees', chain, app.native_token(chain), 0, fee_paid from app.spend where status = 'final'
+) part group by what, chain, token having sum(posted) <> sum(due);
+
+create view audit.unattributed as
+select u.deposit_id, u.decision, 'more than arrived' as wrong from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+where u.amount > d.amount or exists (select from app.spend s where s.id in (u.sweep_id, u.withdrawal_id)
+  and (s.amount > d.amount or (s.chain, s.token) <> (d.chain, d.token)))
+union all
+select u.deposit_id, u.decision, case when d.credited then 'credited' else 'not credited' end
+from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id where d.credited <> (u.decision = 'credit')
+union all
+select d.id, u.decision, 'returned more than once' from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+where (select count(*) from app.return_spend_ids(d, 'withdrawal') i join app.spend s on s.id = i.id and s.outcome = 'done') > 1;
+comment on view audit.unattributed is 'what arrived for nobody was credited, or returned once, or neither, and no more of it than arrived';
 
 grant select on app.unattributed_decision, app.due_return to sluice_jobs;
 grant execute on function app.wait_return, app.begin_return_sweep, app.begin_return_withdrawal to sluice_jobs;

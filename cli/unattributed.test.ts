@@ -1,0 +1,117 @@
+// The commands about what arrived for nobody, on a real database.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {CommandLine} from '../test/support/command-line.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeTreasury} from '../test/support/payouts.ts'
+import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+
+const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
+const ids: Record<string, string> = {}
+let db: TestDatabase
+let commandLine: CommandLine
+let eth: ChainWriter
+let user: TestUser
+let {sluice, json, failure}: CommandLine = {} as CommandLine
+
+beforeAll(async () => {
+  db = await testDatabase()
+  commandLine = new CommandLine(db, {})
+  ;({sluice, json, failure} = commandLine)
+  eth = await ChainWriter.open(db, 'ETH')
+  const treasury = await makeTreasury(db)
+  user = await makeUser(db, await makeMerchant(db), ['POLYGON'])
+  const recipient = user.address
+  const transfers = [
+    {txid: 'usdc', amount: 250_000_000n, recipient},
+    {txid: 'more', amount: 1n, recipient},
+    {txid: 'ether', token: 'ETH', amount: 10n ** 18n, recipient},
+    {txid: 'fake', token: '0xfa15e', amount: 7n, recipient},
+    {txid: 'fake-treasury', token: '0xfa15e', amount: 8n, recipient: treasury},
+    {txid: 'top-up', amount: 9n, recipient: treasury},
+  ]
+  await eth.write({add: transfers.map(transfer => [transfer])})
+  await eth.finalize(eth.head.height)
+  const rows = await db.rows<{txid: string; id: string}>(`select txid, app.public_id('dep', id) as id from app.deposit`)
+  for (const {txid, id} of rows) ids[txid] = id
+})
+afterAll(async () => {
+  expect(await db.rows('select * from app.ledger_audit')).toEqual([])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  await eth.close()
+  commandLine.close()
+  await db.drop()
+})
+
+const list = async (...given: string[]) =>
+  (await json<{unattributed: {id: string}[]}>('unattributed', 'list', ...given)).unattributed
+
+test('what waits for a decision is listed with its user and why, tokens that nobody knows with their base units', async () => {
+  expect(await list('--chain', 'ETH')).toMatchObject([
+    {id: ids['fake-treasury'], merchant: null, amount: null, amount_base_units: '8', reason: 'unsupported_token'},
+    {id: ids.fake, token: '0xfa15e', amount: null, amount_base_units: '7', reason: 'unsupported_token'},
+    {id: ids.ether, amount: '1', reason: 'chain_not_requested', status: 'final', decision: null, state: null},
+    {id: ids.more, token: 'USDC', amount: '0.000001', reason: 'chain_not_requested'},
+    {id: ids.usdc, token: 'USDC', amount: '250', address: user.address, external_ref: expect.any(String)},
+  ])
+  expect(await list('--chain', 'POLYGON')).toEqual([])
+  const {stdout} = await sluice('unattributed', 'list')
+  expect(stdout).toMatch(/^id +merchant +user +chain +amount +reason +status +when +decision\n/)
+  expect(stdout).toMatch(/\(treasury\) +ETH +8 base units of 0xfa15e +unsupported_token/)
+})
+
+test('several are credited at once, or none; a second time is refused', async () => {
+  const nobody = `dep_${'0'.repeat(32)}`
+  const refused: [string, RegExp][] = [
+    [nobody, /there is no deposit dep_0000.*Nothing was credited/],
+    [ids.fake!, /does not support the token 0xfa15e on ETH/],
+    ['pay_1', /"pay_1" is not the id of a deposit/],
+  ]
+  await Promise.all(
+    refused.map(async ([id, says]) => expect(await failure('unattributed', 'credit', ids.usdc!, id)).toMatch(says)),
+  )
+  expect(await db.rows('select * from app.balance_now')).toEqual([])
+  const {credited} = await json<{credited: object[]}>('unattributed', 'credit', ids.usdc!, ids.more!, ids.usdc!)
+  expect(credited).toMatchObject([
+    {id: ids.usdc, chain: 'ETH', token: 'USDC', amount: '250'},
+    {id: ids.more, amount: '0.000001'},
+  ])
+  const [open, all, again, nothing] = await Promise.all([
+    list(),
+    list('--all'),
+    failure('unattributed', 'credit', ids.usdc!),
+    sluice('unattributed', 'credit'),
+  ])
+  expect(open.map(({id}) => id)).not.toContain(ids.usdc)
+  expect(all).toContainEqual(expect.objectContaining({id: ids.usdc, decision: 'credit'}))
+  expect(again).toMatch(/is credited to its merchant already/)
+  expect(nothing.code).toBe(2)
+})
+
+const back = () => ['unattributed', 'return', ids.ether!]
+
+test('a return goes to an address of somebody else that is on the operator’s whitelist, and is none of an unknown token', async () => {
+  const refused: [string[], RegExp][] = [
+    [[...back(), '--to', '0x12'], /"0x12" is no address of ETH/],
+    [[...back(), '--to', user.address], /belongs to this service/],
+    [[...back(), '--to', destination], /is not on the operator's whitelist; sluice whitelist add/],
+    [['unattributed', 'return', ids.fake!, '--to', destination], /The seed in a wallet can/],
+  ]
+  await Promise.all(refused.map(async ([given, says]) => expect(await failure(...given)).toMatch(says)))
+  expect(await db.rows(`select * from app.unattributed_decision where decision = 'return'`)).toEqual([])
+})
+
+test('a return is shown until it has left', async () => {
+  await db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1)`, [destination])
+  const returned = await json(...back(), '--to', destination)
+  expect(returned).toEqual({id: ids.ether, chain: 'ETH', token: 'ETH', amount: '1', to: destination})
+  const decided = (await list()).filter(({id}) => id === ids.ether)
+  expect(decided).toMatchObject([{decision: 'return', state: 'decided', destination, waiting: null}])
+  await db.rows(`select app.begin_return_sweep($1, 9 * 10::numeric ^ 17, 10::numeric ^ 15)`, [ids.ether!.slice(4)])
+  const [{withdrawals}, {stdout}] = await Promise.all([
+    json<{withdrawals: object[]}>('treasury', 'show'),
+    sluice('unattributed', 'list'),
+  ])
+  expect(withdrawals).toMatchObject([{kind: 'return', chain: 'ETH', token: 'ETH', amount: '0.9', status: 'allocated'}])
+  expect(stdout).toMatch(/return: on its way to the treasury$/m)
+})
