@@ -713,7 +713,10 @@ create view analytics.unattributed with (security_barrier=true) as
    FROM app.deposit d
      JOIN app.merchant m ON m.id = d.merchant_id
      JOIN app."user" u ON u.id = d.user_id
-     LEFT JOIN app.address w ON w.chain = d.chain AND w.address = d.address AND (w.match_key = d.address OR w.match_key = lower(d.address))
+     LEFT JOIN LATERAL ( SELECT w_1.is_provisioned
+           FROM app.address w_1
+          WHERE w_1.chain = d.chain AND w_1.address = d.address AND (w_1.match_key = ANY (ARRAY[d.address, lower(d.address)]))
+         LIMIT 1) w ON true
      LEFT JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
      LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
      LEFT JOIN app.spend s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text
@@ -1260,6 +1263,7 @@ create table app.spend (
   constraint spend_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint spend_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
+CREATE INDEX spend_created ON app.spend USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE INDEX spend_due ON app.spend USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));

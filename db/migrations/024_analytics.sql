@@ -1,7 +1,7 @@
 -- What analysts read at any size: reorganisations are remembered, what is a sum over everything is materialised, and the rest has an index.
 --
--- The indexes first, beside whoever writes: days of deposits, of one merchant and of all. Ledger entries and events lie in the order of their
--- time, which takes no more than the bounds of each range of blocks. Waiting for old transactions to end keeps nobody else waiting, so there
+-- The indexes first, beside whoever writes: days of deposits, of one merchant and of all. Ledger entries, events and spends lie in the order of
+-- their time, which takes no more than the bounds of each range of blocks. Waiting for old transactions to end keeps nobody else waiting, so there
 -- is no hurry.
 select set_config('sluice.lock_timeout', current_setting('lock_timeout'), false), set_config('lock_timeout', '0', false);
 
@@ -16,6 +16,10 @@ create index concurrently ledger_entry_created on app.ledger_entry using brin (c
 drop index concurrently if exists app.event_created;
 
 create index concurrently event_created on app.event using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
+
+drop index concurrently if exists app.spend_created;
+
+create index concurrently spend_created on app.spend using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
 
 select set_config('lock_timeout', current_setting('sluice.lock_timeout'), false);
 
@@ -212,7 +216,9 @@ select
 from app.deposit d
 join app.merchant m on m.id = d.merchant_id
 join app.user u on u.id = d.user_id
-left join app.address w on w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address))
+left join lateral ( -- looked up one by one: there are many more addresses than such rows
+  select w.is_provisioned from app.address w where w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address)) limit 1
+) w on true
 left join app.asset a on a.chain = d.chain and a.token = d.token
 left join app.unattributed_decision o on o.deposit_id = d.id
 left join app.spend s on s.id = o.withdrawal_id and s.outcome = 'done'
