@@ -94,7 +94,7 @@ function statements(deposits: number): string[] {
     `insert into app.payout (id, merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first, txid, network_fee, next_step_at, created_at, finished_at)
      select settlement_id, merchant_id, chain, token, 'completed', sum(amount), 50, div(sum(amount), 200), sum(amount) - div(sum(amount), 200), '0xPayout', true,
        '0x' || md5(settlement_id::text), 1000000, null, max(created_at), max(created_at) + interval '1 hour'
-     from app.deposit where settlement_id is not null group by settlement_id, merchant_id, chain, token`,
+     from app.deposit where settlement_id is not null group by settlement_id, merchant_id, chain, token order by max(created_at)`,
     `insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount, finished_at)
      select 'claim', id, merchant_id, chain, token, 0, 1, gross, finished_at from app.payout`,
     `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, max_fee, txid, outcome, fee_paid, next_step_at, created_at, final_at)

@@ -1263,7 +1263,7 @@ create table app.spend (
   constraint spend_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
   constraint spend_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
 );
-CREATE INDEX spend_created ON app.spend USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
+CREATE INDEX spend_created ON app.spend USING btree (created_at);
 CREATE INDEX spend_due ON app.spend USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
 CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
 CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));

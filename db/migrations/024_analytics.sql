@@ -1,7 +1,7 @@
 -- What analysts read at any size: reorganisations are remembered, what is a sum over everything is materialised, and the rest has an index.
 --
--- The indexes first, beside whoever writes: days of deposits, of one merchant and of all. Ledger entries, events and spends lie in the order of
--- their time, which takes no more than the bounds of each range of blocks. Waiting for old transactions to end keeps nobody else waiting, so there
+-- The indexes first, beside whoever writes: days of deposits, of one merchant and of all, and of spends. Ledger entries and events lie in the
+-- order of their time, which takes no more than the bounds of each range of blocks. Waiting for old transactions to end keeps nobody else waiting, so there
 -- is no hurry.
 select set_config('sluice.lock_timeout', current_setting('lock_timeout'), false), set_config('lock_timeout', '0', false);
 
@@ -19,7 +19,7 @@ create index concurrently event_created on app.event using brin (created_at time
 
 drop index concurrently if exists app.spend_created;
 
-create index concurrently spend_created on app.spend using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
+create index concurrently spend_created on app.spend (created_at);
 
 select set_config('lock_timeout', current_setting('sluice.lock_timeout'), false);
 
