@@ -99,22 +99,24 @@ export type Intent = z.infer<typeof Intent>
 export const SignRequest = z.strictObject({intents: z.array(Intent).min(1).max(200)})
 export const CheckRequest = z.strictObject({payout_id: id})
 
-export type RefusalCode =
-  | 'unknown_settlement'
-  | 'wrong_state'
-  | 'not_whitelisted'
-  | 'amount_not_net'
-  | 'above_limit'
-  | 'daily_limit'
-  | 'exceeds_received'
-  | 'settlement_changed'
-  | 'nonce_taken'
-  | 'fee_above_cap'
-  | 'fee_too_low'
-  | 'not_ours'
-  | 'insufficient_inputs'
-  | 'dust'
-  | 'journal_ahead'
+export const refusalCodes = [
+  'unknown_settlement',
+  'wrong_state',
+  'not_whitelisted',
+  'amount_not_net',
+  'above_limit',
+  'daily_limit',
+  'exceeds_received',
+  'settlement_changed',
+  'nonce_taken',
+  'fee_above_cap',
+  'fee_too_low',
+  'not_ours',
+  'insufficient_inputs',
+  'dust',
+  'journal_ahead',
+] as const
+export type RefusalCode = (typeof refusalCodes)[number]
 
 /** Fees as they are on the wire. */
 export interface WireFees {

@@ -1,6 +1,7 @@
 // What custody counts for Prometheus (docs/operations/monitoring.md).
 import {Counter, Gauge} from 'prom-client'
 import {registry} from '../service/observe.ts'
+import {refusalCodes} from './intents.ts'
 
 export const active = new Gauge({
   name: 'sluice_custody_active',
@@ -32,4 +33,6 @@ export const addressesMade = new Counter({
   registers: [registry],
 })
 
+// What first appears when it is above 0 looks as if it had never risen.
+for (const code of refusalCodes) refusals.inc({code}, 0)
 for (const reason of ['no_token', 'unknown_form']) rejected.inc({reason}, 0)

@@ -9,6 +9,7 @@ import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {readProcesses, readService, type Service} from '../service/home.ts'
+import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {until} from './support/until.ts'
 
@@ -56,8 +57,8 @@ function spawnService(home: string, port = 0, more: Record<string, string> = {})
 }
 
 /** Starts the service of a home and waits until it says that it runs. */
-async function start(home: string): Promise<Started & {service: Service}> {
-  const starting = spawnService(home)
+async function start(home: string, more: Record<string, string> = {}): Promise<Started & {service: Service}> {
+  const starting = spawnService(home, 0, more)
   const service = await until(
     async () => {
       if (starting.child.exitCode !== null) return 'ended' as const
@@ -116,7 +117,8 @@ async function headOf(home: string, chain: string): Promise<number> {
 
 test('two services run side by side, from any directory, and SIGTERM ends every process of one within 10 seconds', async () => {
   const [home, otherHome] = [inHome(), inHome()]
-  const [one, other] = await Promise.all([start(home), start(otherHome)])
+  const metricsPort = await portsInARow(21)
+  const [one, other] = await Promise.all([start(home, {METRICS_PORT: `${metricsPort}`}), start(otherHome)])
   expect(await isReady(one.service)).toBe(true)
   expect(await isReady(other.service)).toBe(true)
   expect(await sluice(home, 'status')).toMatchObject({
@@ -133,6 +135,19 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     })),
   })
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
+
+  // custody, jobs, the three indexers, and the supervisor (docs/operations/monitoring.md)
+  for (const [i, count] of [
+    'custody_active',
+    'job_duration',
+    'indexer_active{chain="ETH"} 1',
+    'indexer_active{chain="POLYGON"} 1',
+    'indexer_active{chain="BTC"} 1',
+    'process_up{name="api"} 1',
+  ].entries())
+    expect(await (await fetch(`http://127.0.0.1:${metricsPort + (i === 5 ? 20 : i)}/metrics`)).text()).toContain(
+      `\nsluice_${count}`,
+    )
 
   // Each treasury gets its first coins, once, and the indexers see them arrive.
   const coins = async () =>

@@ -1,0 +1,248 @@
+// What Prometheus reads, process by process: each is started as it is in production, something happens to it, and its numbers tell. What they
+// serve is what docs/operations/ lists, and alarms and dashboard ask for nothing else.
+import {type ChildProcess, execFile, fork} from 'node:child_process'
+import {once} from 'node:events'
+import {readFileSync} from 'node:fs'
+import {fileURLToPath} from 'node:url'
+import {promisify} from 'node:util'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {parse} from 'yaml'
+import '../service/child.ts' // the supervisor counts in it
+import {registry} from '../service/observe.ts'
+import {CustodyWorld, type Merchant, newAddress} from './support/custody-world.ts'
+import {Indexer} from './support/indexer.ts'
+import {portsInARow} from './support/ports.ts'
+import {until} from './support/until.ts'
+import {createEndpoint, type Receiver, startReceiver} from './support/webhooks.ts'
+
+type Samples = Map<string, number>
+
+let world: CustodyWorld
+let merchant: Merchant
+let receiver: Receiver
+let indexer: Indexer
+const ports = {custody: 0, jobs: 0, api: 0, indexer: 0}
+const children: ChildProcess[] = []
+
+beforeAll(async () => {
+  const first = await portsInARow(4)
+  Object.assign(ports, {custody: first, jobs: first + 1, api: first + 2, indexer: first + 3})
+  receiver = await startReceiver()
+  world = await CustodyWorld.open({METRICS_PORT: `${ports.custody}`})
+  merchant = await world.merchant()
+  indexer = Indexer.start({
+    db: world.db,
+    chain: 'POLYGON',
+    settings: {RPC_URL: 'http://127.0.0.1:1'},
+    environment: {METRICS_PORT: `${ports.indexer}`, LOG_LEVEL: 'fatal'},
+  })
+  await Promise.all([
+    startProcess('jobs/main.ts', {DATABASE_URL: world.db.url('sluice_jobs'), METRICS_PORT: `${ports.jobs}`}),
+    startProcess('api/main.ts', {DATABASE_URL: world.db.url('sluice_api'), METRICS_PORT: `${ports.api}`, PORT: '0'}),
+  ])
+})
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  await indexer.stop()
+  await receiver.close()
+  await world.close()
+})
+
+async function startProcess(module: string, environment: Record<string, string>): Promise<void> {
+  const child = fork(fileURLToPath(new URL(`../${module}`, import.meta.url)), {
+    env: {...process.env, SLUICE_HOME: world.home, WEBHOOK_ALLOW_PRIVATE: '1', LOG_LEVEL: 'fatal', ...environment},
+    execArgv: [],
+  })
+  children.push(child)
+  await once(child, 'message', {signal: AbortSignal.timeout(25_000)})
+}
+
+async function textOf(name: keyof typeof ports): Promise<string> {
+  return await (await fetch(`http://127.0.0.1:${ports[name]}/metrics`)).text()
+}
+
+function samplesOf(text: string): Samples {
+  const lines = text.split('\n').filter(line => line && !line.startsWith('#'))
+  return new Map(lines.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+const metrics = async (name: keyof typeof ports) => samplesOf(await textOf(name))
+
+/** Waits until a number of a process is above 0. */
+const rises = (name: keyof typeof ports, sample: string) =>
+  until(async () => ((await metrics(name)).get(sample) ?? 0) > 0, {timeoutMs: 10_000, what: `${sample} to rise`})
+
+test('every process tells that it lives', async () => {
+  await until(() => fetch(`http://127.0.0.1:${ports.indexer}/livez`).catch(() => false), {
+    timeoutMs: 20_000,
+    what: 'the indexer to start',
+  })
+  for (const port of Object.values(ports)) {
+    const alive = await fetch(`http://127.0.0.1:${port}/livez`)
+    expect([alive.status, await alive.json()]).toEqual([200, {alive: true}])
+  }
+})
+
+test('custody counts what it signs, what it refuses, who has no token, and the addresses that it makes', async () => {
+  const fees = {max_fee_per_gas: '1000', max_priority_fee_per_gas: '10', gas_limit: 21_000}
+  const sweep = (address: string) => ({
+    intent: 'sweep',
+    chain: 'ETH',
+    token: 'ETH',
+    amount: '5',
+    nonce: 0,
+    address,
+    ...fees,
+  })
+  const ask = async (...addresses: string[]) => {
+    const intents = addresses.map(address => ({...sweep(address), spend_id: crypto.randomUUID()}))
+    return await world.custody.ask('/sign', {intents})
+  }
+  await world.deposit(merchant.address, 10n ** 18n)
+  const {body} = await ask(merchant.address, newAddress())
+  expect(body.results.map(({ok, code}: {ok: boolean; code?: string}) => code ?? ok)).toEqual([true, 'not_ours'])
+  await world.custody.ask('/sign', {intents: []})
+  await world.custody.ask('/sign', {intents: []}, 'another token')
+  const seen = await metrics('custody')
+  expect(seen.get('sluice_custody_active')).toBe(1)
+  expect(seen.get('sluice_custody_signatures_total{chain="ETH",kind="sweep"}')).toBe(1)
+  expect(seen.get('sluice_custody_refusals_total{code="not_ours"}')).toBe(1)
+  expect(seen.get('sluice_custody_rejected_requests_total{reason="no_token"}')).toBe(1)
+  expect(seen.get('sluice_custody_rejected_requests_total{reason="unknown_form"}')).toBe(1)
+  expect(seen.get('sluice_custody_addresses_made_total{family="evm"}')).toBeGreaterThanOrEqual(40)
+})
+
+test('a worker counts its jobs, the webhooks that it sends, and what fails of what it does by itself', async () => {
+  await createEndpoint(world.db.pool, {id: merchant.id, address: merchant.address}, {url: receiver.url})
+  const fine = 'sluice_webhook_attempt_duration_seconds_count{status="2xx"}'
+  const broken = 'sluice_webhook_attempt_duration_seconds_count{status="5xx"}'
+  expect([(await metrics('jobs')).get(fine), (await metrics('jobs')).get(broken)]).toEqual([0, 0])
+  await world.deposit(merchant.address, 7n, {token: 'USDC', final: false})
+  await rises('jobs', fine)
+  receiver.answer = (_request, response) => response.writeHead(503).end()
+  await world.deposit(merchant.address, 7n, {token: 'USDC', final: false})
+  await rises('jobs', broken)
+  await rises('jobs', 'sluice_job_duration_seconds_count{task="deliver_webhooks",outcome="done"}')
+  const failures = 'sluice_tick_failures_total{part="fold balances"}'
+  expect((await metrics('jobs')).get(failures)).toBe(0)
+  await world.db.rows('alter function app.fold_balances rename to fold_nothing')
+  await rises('jobs', failures)
+  await world.db.rows('alter function app.fold_nothing rename to fold_balances')
+})
+
+test('an indexer tells that it is the active one, and counts questions that its node does not answer', async () => {
+  await rises('indexer', 'sluice_indexer_active{chain="POLYGON"}')
+  await rises('indexer', 'sluice_indexer_node_errors_total{chain="POLYGON"}')
+  await rises('indexer', 'sluice_indexer_failed_rounds_total{chain="POLYGON"}')
+  expect((await metrics('indexer')).get('sluice_indexer_blocks_total{chain="POLYGON"}')).toBe(0)
+})
+
+test('the API serves the same on a port of its own, with its connections', async () => {
+  await metrics('api') // makes the first connection
+  const seen = await metrics('api')
+  expect(seen.get('sluice_database_up')).toBe(1)
+  expect(seen.get('sluice_chain_head_height{chain="ETH"}')).toBeGreaterThan(0)
+  expect(seen.get('sluice_api_database_waiting')).toBe(0)
+  expect(seen.get('sluice_api_database_connections{state="idle"}')).toBeGreaterThanOrEqual(1)
+})
+
+test('no label is a name, an address or an id of anybody', async () => {
+  const known = [merchant.id, merchant.address, merchant.payoutAddress, merchant.bitcoin, world.treasury, receiver.url]
+  for (const name of Object.keys(ports) as (keyof typeof ports)[]) {
+    const text = await textOf(name)
+    for (const [, value] of text.matchAll(/="([^"]*)"/g)) {
+      expect(value!).not.toMatch(
+        /0x[0-9a-f]{8}|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}|_[0-9a-f]{32}|(bc|tb|bcrt)1[0-9a-z]{8}|:\/\//i,
+      )
+      for (const secret of known) expect(value!.toLowerCase()).not.toContain(secret.toLowerCase())
+    }
+  }
+})
+
+// --- what is written about them ---
+
+const file = (name: string) => readFileSync(new URL(`../docs/operations/${name}`, import.meta.url), 'utf8')
+
+/** Name, type and labels of all that the text serves, but for what Node tells of itself. */
+function familiesOf(text: string): Map<string, {type: string; labels: string}> {
+  const types = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].filter(
+    ([, name]) => !/^(process|nodejs)_(?!up|restarts)/.test(name!),
+  )
+  return new Map(
+    types.map(([, name, type]) => {
+      const sample = new RegExp(`^${name}(?:_count|_sum)?\\{(.*)\\} \\S+$`, 'm').exec(text)?.[1] ?? ''
+      return [name!, {type: type!, labels: [...sample.matchAll(/(\w+)="/g)].map(([, label]) => label).join(', ')}]
+    }),
+  )
+}
+
+async function served(): Promise<Map<string, {type: string; labels: string}>> {
+  const texts = await Promise.all((Object.keys(ports) as (keyof typeof ports)[]).map(textOf))
+  return new Map([...texts, await registry.metrics()].flatMap(text => [...familiesOf(text)]))
+}
+
+/** Rows of the tables of monitoring.md: metric, type, labels, meaning. */
+function listed(): Map<string, {type: string; labels: string}> {
+  const rows = [...file('monitoring.md').matchAll(/^\| `(\w+)` \| (\w+) \|([^|]*)\| [^|]+ \|$/gm)]
+  return new Map(
+    rows.map(([, name, type, labels]) => [name!, {type: type!, labels: labels!.replaceAll('`', '').trim()}]),
+  )
+}
+
+test('docs/operations/monitoring.md lists every metric with its type and labels, and no other', async () => {
+  const [real, told] = [await served(), listed()]
+  expect([...told.keys()].sort()).toEqual([...real.keys()].sort())
+  for (const [name, {type, labels}] of real) {
+    expect(told.get(name)!.type, name).toBe(type)
+    if (labels) expect(told.get(name)!.labels, name).toBe(labels)
+  }
+})
+
+/** Names of metrics in an expression of PromQL. */
+function namesIn(expression: string): string[] {
+  return [
+    ...expression
+      .replace(/\{[^}]*\}|\b(by|without|on|ignoring|group_left|group_right) ?\([^)]*\)/g, '')
+      .matchAll(/\b(sluice|http|process|nodejs)_\w+/g),
+  ].map(([name]) => name.replace(/_(bucket|count|sum)$/, ''))
+}
+
+interface Rule {
+  alert: string
+  expr: string
+  labels: {severity: string}
+  annotations: {summary: string; description: string; action: string}
+}
+
+const rules = (): Rule[] => parse(file('alerts.yml')).groups.flatMap(({rules}: {rules: Rule[]}) => rules)
+const panels = (): {title: string; targets: {expr: string}[]}[] =>
+  JSON.parse(file('grafana.json')).panels.filter(({type}: {type: string}) => type !== 'row')
+
+test('alarms and dashboard ask for what is served, and every alarm says what to do', async () => {
+  const real = new Set([
+    'process_resident_memory_bytes',
+    'nodejs_eventloop_lag_p99_seconds',
+    'process_start_time_seconds',
+    ...(await served()).keys(),
+  ])
+  for (const {alert, expr, labels, annotations} of rules()) {
+    for (const name of namesIn(expr)) expect(real.has(name), `${alert}: ${name}`).toBe(true)
+    expect(['page', 'ticket'], alert).toContain(labels.severity)
+    for (const part of ['summary', 'description', 'action'] as const)
+      expect(annotations[part]?.length, `${alert}: ${part}`).toBeGreaterThan(20)
+  }
+  for (const {title, targets} of panels())
+    for (const {expr} of targets)
+      for (const name of namesIn(expr)) expect(real.has(name), `${title}: ${name}`).toBe(true)
+})
+
+test('the alarms are valid for promtool, and are raised when they should be', async context => {
+  const promtool = process.env.PROMTOOL_BIN ?? 'promtool'
+  const run = (...given: string[]) =>
+    promisify(execFile)(promtool, given, {cwd: fileURLToPath(new URL('..', import.meta.url))})
+  const isThere = await run('--version').catch(error => (error.code === 'ENOENT' ? undefined : error))
+  if (!isThere) return context.skip('promtool is not there; put it on the PATH, or name it in PROMTOOL_BIN')
+  await run('check', 'rules', 'docs/operations/alerts.yml')
+  await run('check', 'config', 'docs/operations/prometheus.yml')
+  await run('test', 'rules', 'test/alerts.test.yml')
+})
