@@ -136,10 +136,10 @@ test('no table that grows with deposits is read as a whole', async () => {
     await own.rows(`
       begin; set local session_replication_role = replica;
       select chain.anchor('ETH', 'test', 0, '0x0', now());
-      insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
-        select uuidv7(), uuidv7(), 'ETH', 'ETH', 1, '0x0', '0x1', n, 0, n, '0x2', 'final', true, 2 from generate_series(1, 10000) n;
-      insert into app.deposit (chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
-        select 'ETH', 'ETH', 1, '0x0', '0x1', n, 1, n, '0x2', 'final', false, 2 from generate_series(1, 10000) n;
+      insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
+        select uuidv7(), uuidv7(), uuidv7(), 'ETH', 'ETH', 1, '0x0', '0x1', n, 0, n, '0x2', 'final', true, 2 from generate_series(1, 10000) n;
+      insert into app.deposit (id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status, credited, version)
+        select uuidv7(), 'ETH', 'ETH', 1, '0x0', '0x1', n, 1, n, '0x2', 'final', false, 2 from generate_series(1, 10000) n;
       insert into app.event (id, merchant_id, type, subject_id, version, payload, sequence, created_at)
         select uuidv7(), uuidv7(), 'deposit.confirmed', uuidv7(), 1, '{}', n, now() from generate_series(1, 10000) n;
       insert into app.delivery (event_id, endpoint_id, status, next_attempt_at, finished_at)
