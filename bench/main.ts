@@ -14,6 +14,7 @@ import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
 import {benchSettle} from './settle.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
+import {benchSize} from './size.ts'
 import {benchWebhooks} from './webhooks.ts'
 
 const results: Result[] = []
@@ -60,6 +61,12 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async analytics() {
     results.push(...(await benchAnalytics()))
+  },
+  async size() {
+    for (const {table, bytes, indexBytes, isKept} of await benchSize())
+      facts.push(
+        `${table}: ${bytes.toFixed(0)} bytes for each deposit, ${indexBytes.toFixed(0)} of them indexes, ${isKept ? 'kept for ever' : 'kept for DELIVERY_RETENTION_DAYS'}.`,
+      )
   },
   async payouts() {
     results.push(await benchPayoutRate())
