@@ -19,6 +19,7 @@ interface Options {
   from?: number
   to?: number
   resume?: boolean
+  json?: boolean
 }
 
 export function addReindexCommand(program: Command): void {
@@ -41,7 +42,7 @@ export function addReindexCommand(program: Command): void {
     .action(action<Options>(run))
 }
 
-async function run(sluice: Sluice, {chain, from, to, resume = false}: Options): Promise<Report> {
+async function run(sluice: Sluice, {chain, from, to, resume = false, json = false}: Options): Promise<Report> {
   if (resume === (from !== undefined) || (resume && to !== undefined))
     throw new PermanentError('say with --from where to begin, or with --resume alone to go on with the last run')
   const settings = settingsOf(sluice.service, chain)
@@ -53,7 +54,7 @@ async function run(sluice: Sluice, {chain, from, to, resume = false}: Options): 
     await assertSameTracer(new ChainCursor(pool, chain), settings)
     const source = await historyOf(settings, {db: pool, log})
     try {
-      return await readAgain({sluice, settings, source, from, to})
+      return await readAgain({sluice, settings, source, from, to, isQuiet: json})
     } finally {
       await source.close()
     }
@@ -68,12 +69,14 @@ interface Work {
   source: HistorySource
   from: number | undefined
   to: number | undefined
+  /** No bar is drawn. */
+  isQuiet: boolean
 }
 
-async function readAgain({sluice: {db}, settings, source, from, to}: Work): Promise<Report> {
+async function readAgain({sluice: {db}, settings, source, from, to, isQuiet}: Work): Promise<Report> {
   const {reindex} = await import('../indexers/reindex.ts') // takes longer to load than most commands to run
   const {code: chain} = settings.chain
-  const bars = new Bars(chain)
+  const bars = new Bars(chain, isQuiet)
   const stop = new AbortController()
   onInterrupt({first: () => stop.abort(), again: () => process.exit(130)})
   try {
@@ -110,9 +113,9 @@ async function readingOf(settings: ChainSettings) {
 
 /** Where calls inside transactions were read, all of them would look gone to who does not read them. */
 async function assertSameTracer(cursor: ChainCursor, settings: ChainSettings): Promise<void> {
-  if (settings.family !== 'evm' || !(await cursor.read())) return
-  if (settings.traces !== 'off') return await cursor.pinTracer(settings.traces)
   const tracer = await cursor.tracer()
+  if (settings.family !== 'evm' || tracer === settings.traces) return
+  if (settings.traces !== 'off') return await cursor.pinTracer(settings.traces)
   if (tracer)
     throw new PermanentError(
       `${cursor.chain} was read with the tracer "${tracer}", and ${cursor.chain}_TRACES is off: set it to ${tracer} to read the chain again`,
@@ -137,11 +140,13 @@ function inWords(chain: string, {from, to, added, removed, changed, incidents}: 
 /** The bar of the step that runs. */
 class Bars {
   readonly #chain: string
+  readonly #isQuiet: boolean
   #step = ''
   #bar: Progress | undefined
 
-  constructor(chain: string) {
+  constructor(chain: string, isQuiet: boolean) {
     this.#chain = chain
+    this.#isQuiet = isQuiet
   }
 
   /** Whether blocks are read, so that there is something to go on with. */
@@ -153,10 +158,12 @@ class Bars {
     if (step !== this.#step) {
       this.#bar?.end()
       const what = step === 'linking' ? `headers of ${this.#chain}` : `reading ${this.#chain}`
-      this.#bar = new Progress({what, unit: 'blocks', total, doneBefore: step === 'reading' ? done : 0})
+      this.#bar = this.#isQuiet
+        ? undefined
+        : new Progress({what, unit: 'blocks', total, doneBefore: step === 'reading' ? done : 0})
       this.#step = step
     }
-    this.#bar!.at(done)
+    this.#bar?.at(done)
   }
 
   end(): void {

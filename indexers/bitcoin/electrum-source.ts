@@ -8,6 +8,7 @@ import type pg from 'pg'
 import {z} from 'zod'
 import type {BitcoinNetworkData} from '../../chains/registry.ts'
 import {
+  assertContents,
   assertInBlock,
   type BlockHeader,
   isCoinbase,
@@ -51,6 +52,8 @@ const firstStepBack = 8
 const askAgainMs = 600_000
 /** Blocks are handed over until they hold so many. */
 const transactionsPerCall = 2000
+/** Transactions of a block that are named in one go. */
+const positionsPerCall = 500
 /** Transactions that are kept after they were proven or fetched. */
 const cacheSize = 20_000
 
@@ -393,19 +396,38 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       [this.options.cursor.chain, blocks.map(({height}) => height), blocks.map(({header}) => header.hash)],
     )
     const stored = rows.filter(({txid, height}) => !claims.get(height)!.has(txid))
-    for (const {txid, height} of this.options.readsAgainAbove ? await this.stillThere(stored) : stored)
+    for (const {txid, height} of this.options.readsAgainAbove ? await this.stillThere(stored, blocks) : stored)
       claims.get(height)!.add(txid)
     return claims
   }
 
-  /** Those for which the server has a proof that no history mentions. */
-  private async stillThere<T extends {txid: string; height: number}>(stored: T[]): Promise<T[]> {
-    const calls = stored.map(({txid, height}) => ({
-      method: 'blockchain.transaction.get_merkle',
-      params: [txid, height],
-    }))
-    const answers = await this.trusting(() => this.options.electrum.batch(calls, Merkle))
-    return stored.filter((_, i) => !(answers[i] instanceof ElectrumError))
+  /** Those without the ones that the server proves to be in none of these blocks, whatever histories mention. */
+  private async stillThere(stored: {txid: string; height: number}[], blocks: Place[]) {
+    const contents = new Map<number, Set<string>>()
+    for (const {height, header} of blocks)
+      if (stored.some(one => one.height === height)) contents.set(height, await this.contentsOf(height, header))
+    return stored.filter(({txid, height}) => contents.get(height)!.has(txid))
+  }
+
+  /** The ids of all transactions in a block, proven by its header: the only way to show that something is not there. */
+  private contentsOf(height: number, header: BlockHeader): Promise<Set<string>> {
+    return this.trusting(async () => {
+      const txids: string[] = []
+      for (let isEnd = false; !isEnd; ) {
+        const calls = Array.from({length: positionsPerCall}, (_, i) => ({
+          method: 'blockchain.transaction.id_from_pos',
+          params: [height, txids.length + i, false],
+        }))
+        const answers = await this.options.electrum.batch(calls, Txid)
+        const end = answers.findIndex(answer => answer instanceof ElectrumError)
+        isEnd = end >= 0
+        txids.push(...((isEnd ? answers.slice(0, end) : answers) as string[]))
+      }
+      const [first] = await this.askTransactions(txids.slice(0, 1))
+      if (!first) throw new MalformedError(`it does not tell what is in block ${height}`)
+      assertContents(txids, first.transaction, header)
+      return new Set(txids)
+    })
   }
 
   /** The transactions of these blocks, each with a proof. */

@@ -138,6 +138,16 @@ export function assertInBlock(transaction: Transaction, {siblings, position}: Me
   if (displayHex(hash) !== root) refuse("does not lead to the block's merkle root")
 }
 
+/**
+ * Throws MalformedError unless these are all the transactions of a block, in their order. `first` is the first of them: were it no coinbase, the
+ * list could be a level of inner nodes (CVE-2017-12842).
+ */
+export function assertContents(txids: string[], first: Transaction, header: BlockHeader): void {
+  const isWhole =
+    first.txid === txids[0] && isCoinbase(first) && merkleRoot(txids.map(storedBytes)) === header.merkleRoot
+  if (!isWhole) throw new MalformedError(`these are not the transactions of block ${header.hash}`)
+}
+
 /** The root over transaction ids as they are stored. Throws MalformedError on lists that another list has the same root as. */
 function merkleRoot(hashes: Buffer[]): string {
   let level = hashes

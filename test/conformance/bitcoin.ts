@@ -7,7 +7,7 @@ import {RpcError} from '../../devnet/engine.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import {type BitcoinNode, hasBitcoind, startBitcoin, type TestBitcoin} from '../support/bitcoin.ts'
 import {lie} from '../support/electrum-lies.ts'
-import {LyingElectrum} from '../support/lying-electrum.ts'
+import {faults as electrumFaults, LyingElectrum} from '../support/lying-electrum.ts'
 import {type Behaviour, faults, RpcProxy} from '../support/rpc-proxy.ts'
 import type {ChainUnderTest, Fault, LocalChain, Output, Payment, Place, Source} from './chain.ts'
 
@@ -212,6 +212,14 @@ class ElectrumSource implements BitcoinSource {
     this.#fault = fault
   }
 
+  async forget(below: number): Promise<void> {
+    this.#server.behave = ({method, params}, pass) => {
+      const height = method === 'blockchain.block.header' ? Number(params[0]) : 0 // block 0 says which network it is
+      if (height > 0 && height < below) electrumFaults.error('no such height')
+      return pass()
+    }
+  }
+
   asked(times: number): Promise<void> {
     return this.#server.asked(times)
   }
@@ -245,6 +253,17 @@ class NodeSource implements BitcoinSource {
     this.#proxy.behave = fault && (await lies[fault](this.#bitcoin))
     if (this.#fault === 'hangs') this.#proxy.disconnect()
     this.#fault = fault
+  }
+
+  async forget(below: number): Promise<void> {
+    const {client} = this.#bitcoin
+    const known = Array.from({length: below}, async (_, height) => (await client.block(height)).hash)
+    const forgotten = await Promise.all(known)
+    this.#proxy.behave = ({method, params}, pass) => {
+      const isForgotten = forgotten.some(hash => String(params[0]).includes(hash))
+      if (method === 'getblock' && isForgotten) refuse(-1, 'Block not available (pruned data)')
+      return method === 'GET' && isForgotten ? undefined : pass()
+    }
   }
 
   asked(times: number): Promise<void> {

@@ -81,6 +81,8 @@ export type Fault = (typeof faults)[number]
 export interface Source {
   /** From now on it does wrong in this way, or, where none is named, right; one that hung ends its connections then. */
   behave(fault?: Fault): Promise<void>
+  /** Until it behaves in another way, it cannot give blocks below this one any more, as a pruned node. */
+  forget(below: number): Promise<void>
   /** Resolves when it was asked so many questions more. */
   asked(times: number): Promise<void>
 }

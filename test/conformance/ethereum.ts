@@ -157,6 +157,11 @@ class EthereumSource implements Source {
     this.#fault = fault
   }
 
+  async forget(below: number): Promise<void> {
+    this.#proxy.behave = ({method, params}, pass) =>
+      method === 'eth_getBlockReceipts' && Number(params[0]) < below ? null : pass()
+  }
+
   asked(times: number): Promise<void> {
     return this.#proxy.asked(times)
   }

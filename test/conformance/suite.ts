@@ -2,6 +2,7 @@
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {until} from '../support/until.ts'
 import {type ChainUnderTest, faults, type Payment} from './chain.ts'
+import {reindexing} from './reindex.ts'
 import {seeds, walk} from './walk.ts'
 import {finalDepth, World} from './world.ts'
 
@@ -13,6 +14,7 @@ export function conformance(chain: ChainUnderTest): void {
   describe.skipIf(chain.missing)(chain.name, {timeout: 600_000}, () => {
     describe('a deposit', () => life(chain))
     describe('the indexer', {concurrent: true}, () => adversities(chain))
+    describe('the indexer', () => reindexing(chain))
   })
 }
 

@@ -8,7 +8,8 @@ import {expect} from 'vitest'
 import {type Service, writeService} from '../../service/home.ts'
 import type {TestDatabase} from './database.ts'
 
-const program = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
+/** To be run by node. */
+export const program = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 
 export interface Ended {
   code: number

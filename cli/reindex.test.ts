@@ -1,0 +1,42 @@
+// sluice reindex, as it is called wrongly: each says what is wrong, and nothing is read.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {CommandLine} from '../test/support/command-line.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+
+let db: TestDatabase
+let commandLine: CommandLine
+
+beforeAll(async () => {
+  db = await testDatabase()
+  const nowhere = {rpc_url: 'http://127.0.0.1:1', local: false, tokens: {}}
+  commandLine = new CommandLine(db, {ETH: {...nowhere, evm: {chain_id: 1, traces: 'off'}}})
+  await db.rows(`select chain.anchor('ETH', 'eip155:1', 100, '0x01', now())`)
+})
+afterAll(async () => {
+  commandLine.close()
+  await db.drop()
+})
+
+test.each([
+  [['--chain', 'ETH'], 'say with --from where to begin, or with --resume alone'],
+  [['--chain', 'ETH', '--from', '1', '--resume'], 'or with --resume alone'],
+  [['--chain', 'ETH', '--to', '9', '--resume'], 'or with --resume alone'],
+  [['--chain', 'SOL', '--from', '1'], 'Sluice does not run SOL'],
+  [['--chain', 'BTC', '--from', '1'], 'the service does not follow BTC'],
+  [['--chain', 'ETH', '--from', '1'], 'error'],
+])('%j', async (given, says) => {
+  expect(await commandLine.failure('reindex', ...given)).toMatch(says)
+  expect(await db.rows('select from app.reindex')).toEqual([])
+})
+
+test('a command line that makes no sense has exit code 2', async () => {
+  for (const given of [[], ['--chain', 'ETH', '--from', 'yesterday'], ['--chain', 'nowhere', '--from', '1']])
+    expect((await commandLine.run(['reindex', ...given])).code).toBe(2)
+})
+
+test('a chain that was read with call traces is not read again without', async () => {
+  await db.rows(`select chain.pin_tracer('ETH', 'debug')`)
+  expect(await commandLine.failure('reindex', '--chain', 'ETH', '--from', '1')).toMatch(
+    'set it to debug to read the chain again',
+  )
+})

@@ -1,0 +1,180 @@
+// Reading final blocks again, on every chain, by the command line as operators call it, while the chain's real indexer goes on.
+import {spawn} from 'node:child_process'
+import {once} from 'node:events'
+import pg from 'pg'
+import {expect as expects, type TestContext, test} from 'vitest'
+import {factsOf} from '../../service/home.ts'
+import {readSettings} from '../../service/settings.ts'
+import {CommandLine, program} from '../support/command-line.ts'
+import {until} from '../support/until.ts'
+import type {ChainUnderTest, Payment} from './chain.ts'
+import {finalDepth, World} from './world.ts'
+
+const nothing = {added: 0, removed: 0, changed: 0, incidents: 0}
+
+export function reindexing(chain: ChainUnderTest): void {
+  test('that is at work does not notice when a healthy chain is read again, and nobody does', async ({
+    expect,
+    ...context
+  }) => {
+    const {world, commandLine, from} = await paid(chain, context)
+    const before = await dump(world)
+    const {to, ...result} = await commandLine.json('reindex', '--chain', chain.code, '--from', `${from}`)
+    expect(result).toEqual({chain: chain.code, from, ...nothing})
+    expect(to).toBe((await world.chain.head()).height - finalDepth)
+    expect(await dump(world)).toEqual(before)
+    await world.mine()
+    await world.settled()
+    expect(world.indexer.ends).toEqual([])
+  })
+
+  test('that missed something, or holds what is not there, is put right by reading again; what is not there waits for an operator', async ({
+    expect,
+    ...context
+  }) => {
+    const {world, commandLine, from, payments} = await paid(chain, context)
+    const [kept, lost] = payments as [Payment, Payment]
+    const before = await dump(world)
+    await behindTheBack(world, 'delete from chain.transfer where txid = $1', [lost.txid])
+    const read = () => commandLine.json('reindex', '--chain', chain.code, '--from', `${from}`)
+    expect(await read()).toMatchObject({...nothing, added: 1})
+    expect(await dump(world)).toEqual(before)
+
+    await world.indexer.stop()
+    const to = world.chain.newAddress()
+    const missed = await world.pay({to, amount: 7000n})
+    await world.mine(finalDepth + 1)
+    await world.indexer.restart()
+    await world.indexer.reaches(await world.chain.head())
+    await world.indexer.finalises((await world.chain.head()).height - finalDepth)
+    await world.indexer.stop()
+    await world.watch(to) // after its block was read
+    expect(await world.deposit(missed)).toBeUndefined()
+    expect(await read()).toMatchObject({...nothing, added: 1})
+    expect(await world.deposit(missed)).toMatchObject({amount: '7000', status: 'final', events: 'pending confirmed'})
+    expect(await read()).toMatchObject(nothing)
+    world.indexer.start()
+    await world.settled()
+
+    // As if a node had made it up; the deposit is final at once.
+    const {height, hash} = (await world.deposit(kept))!
+    const txid = 'ab'.repeat(32)
+    await world.db.rows(
+      `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
+       values ($1 || ':' || $2 || ':0', $1, $2, 0, $3, $4, now(), $5, 9, 'someone', $6)`,
+      [chain.code, txid, height, hash, chain.token, to],
+    )
+    expect(await read()).toMatchObject({...nothing, removed: 1, incidents: 1})
+    const made = await world.db.rows(
+      'select status, kind from app.deposit d join app.incident i on i.subject = d.id::text where txid = $1',
+      [txid],
+    )
+    expect(made).toEqual([{status: 'final', kind: 'final_deposit_vanished'}])
+  })
+
+  test('is not disturbed by a run that is killed, which is resumed; by two at once; nor by what cannot be read', async ({
+    expect,
+    ...context
+  }) => {
+    const {world, commandLine, from, payments} = await paid(chain, context)
+    const before = await dump(world)
+    await behindTheBack(world, 'delete from chain.transfer where txid = $1', [payments[1]!.txid])
+    const given = ['reindex', '--chain', chain.code]
+    await whileHeld(world, async () => {
+      const run = spawn(process.execPath, [program, ...given, '--from', `${from}`], {
+        env: {...process.env, SLUICE_HOME: commandLine.home},
+        stdio: 'ignore',
+      })
+      await until(() => isWaiting(world), {timeoutMs: 60_000, what: 'the run to wait for the chain'})
+      expect(await commandLine.failure(...given, '--from', `${from}`)).toMatch('is being read again by another process')
+      run.kill('SIGKILL')
+      await once(run, 'exit')
+    })
+    expect(await commandLine.json(...given, '--resume')).toMatchObject({from, ...nothing, added: 1})
+    expect(await dump(world)).toEqual(before)
+    expect(await commandLine.failure(...given, '--resume')).toMatch('is done; say with --from')
+    const final = (await world.chain.head()).height - finalDepth
+    expect(await commandLine.failure(...given, '--from', `${from}`, '--to', `${final + 1}`)).toMatch(
+      'the live indexer reads what is not final',
+    )
+
+    await world.chain.source.forget(from + 2)
+    expect(await commandLine.failure(...given, '--from', `${from}`)).toMatch(
+      `the lowest that it can give is ${from + 2}: --from ${from + 2}`,
+    )
+    await world.chain.source.behave()
+    await behindTheBack(world, 'delete from chain.transfer where txid = $1', [payments[1]!.txid])
+    const damaged = await dump(world)
+    for (const fault of ['answers emptily', 'is of another network'] as const) {
+      await world.chain.source.behave(fault)
+      await commandLine.failure(...given, '--from', `${from}`)
+      expect(await dump(world), fault).toEqual(damaged)
+    }
+    await world.chain.source.behave()
+  })
+}
+
+/** A chain with final deposits, whose lowest is in the block `from`. */
+async function paid(chain: ChainUnderTest, context: Pick<TestContext, 'onTestFinished'>) {
+  const world = await World.forTest(chain, context)
+  const settings = readSettings(world.chain.environment).chains.get(chain.code)!
+  const commandLine = new CommandLine(world.db, {[chain.code]: factsOf(settings)})
+  context.onTestFinished(() => commandLine.close())
+  world.indexer.start()
+  const payments: Payment[] = []
+  let from = 0
+  for (let i = 0; i < 5; i++) {
+    payments.push(await world.pay({to: await world.newAddress(), amount: 1000n + BigInt(i)}))
+    const {height} = await world.mine()
+    from ||= height
+  }
+  await world.mine(finalDepth)
+  await world.settled()
+  return {world, commandLine, payments, from}
+}
+
+async function dump({db}: World): Promise<unknown> {
+  const tables = [
+    'chain.transfer',
+    'chain.inclusion',
+    'chain.block',
+    'chain.unmined',
+    'app.deposit',
+    'app.event',
+    'app.ledger_entry',
+    'app.output',
+    'app.incident',
+  ]
+  const rows = tables.map(table => `'${table}', (select json_agg(t order by to_jsonb(t)::text) from ${table} t)`)
+  const [row] = await db.rows(`select json_build_object(${rows}) as all`)
+  return row
+}
+
+/** Without the triggers, so that nothing follows from it. */
+async function behindTheBack({db}: World, sql: string, values: unknown[]): Promise<void> {
+  const client = new pg.Client({connectionString: db.ownerUrl, options: '-c session_replication_role=replica'})
+  await client.connect()
+  try {
+    expects((await client.query(sql, values)).rowCount).toBe(1)
+  } finally {
+    await client.end()
+  }
+}
+
+/** While the work goes on, nobody can write to the chain. */
+async function whileHeld({db}: World, work: () => Promise<void>): Promise<void> {
+  const client = new pg.Client({connectionString: db.ownerUrl})
+  await client.connect()
+  try {
+    await client.query('begin')
+    await client.query('select from chain.cursor for update')
+    await work()
+  } finally {
+    await client.end()
+  }
+}
+
+async function isWaiting({db}: World): Promise<boolean> {
+  const waits = `select from pg_stat_activity where application_name = 'sluice-cli' and wait_event_type = 'Lock' and datname = current_database()`
+  return (await db.rows(waits)).length > 0
+}

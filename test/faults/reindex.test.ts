@@ -1,0 +1,132 @@
+// A chain with deposits, sweeps and payouts that everybody is at work on, read again: what merchants and the books have is the same to the byte.
+import pg from 'pg'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {factsOf} from '../../service/home.ts'
+import {readSettings} from '../../service/settings.ts'
+import {localChainId} from '../support/anvil.ts'
+import {BitcoinPayoutWorld, BTC} from '../support/bitcoin-payout-world.ts'
+import {assertBooks} from '../support/books.ts'
+import {CommandLine} from '../support/command-line.ts'
+import type {TestDatabase} from '../support/database.ts'
+import {World} from '../support/indexer.ts'
+import type {PayoutProcesses} from '../support/payout-processes.ts'
+import {ETHER, PayoutWorld, USDC} from '../support/payout-world.ts'
+import {until} from '../support/until.ts'
+
+/** Everything that merchants see, and the books, in the order in which it was written. */
+const told = `select
+  (select string_agg(d::text, E'\\n' order by d.seq) from app.deposit d) as deposits,
+  (select string_agg(e::text, E'\\n' order by e.position) from app.event e) as events,
+  (select string_agg(p::text, E'\\n' order by p.id) from app.payout p) as payouts,
+  (select string_agg(l::text, E'\\n' order by l.id) from app.ledger_entry l) as ledger,
+  (select string_agg(b::text, E'\\n' order by b::text) from app.balance_now b) as balances,
+  (select string_agg(s::text, E'\\n' order by s.id) from app.spend s) as spends,
+  (select string_agg(o::text, E'\\n' order by o.chain, o.txid) from app.outbound_tx o) as transactions,
+  (select string_agg(u::text, E'\\n' order by u.txid, u.vout) from app.output u) as outputs,
+  (select string_agg(i::text, E'\\n' order by i.id) from app.incident i) as incidents,
+  (select string_agg(t::text, E'\\n' order by t.id) from chain.transfer t) as transfers,
+  (select string_agg(i::text, E'\\n' order by i.id) from chain.inclusion i) as inclusions`
+
+async function readAgain(db: TestDatabase, chain: 'ETH' | 'BTC', environment: Record<string, string>): Promise<object> {
+  const commandLine = new CommandLine(db, {[chain]: factsOf(readSettings(environment).chains.get(chain)!)})
+  try {
+    return await commandLine.json('reindex', '--chain', chain, '--from', '1')
+  } finally {
+    commandLine.close()
+  }
+}
+
+/** Reads everything again twice, while blocks go on to come. */
+async function isTheSameAfterwards(world: PayoutProcesses, chain: 'ETH' | 'BTC', environment: Record<string, string>) {
+  const [before] = await world.db.rows(told)
+  for (let i = 0; i < 2; i++)
+    expect(await readAgain(world.db, chain, environment)).toMatchObject({
+      added: 0,
+      removed: 0,
+      changed: 0,
+      incidents: 0,
+    })
+  const [after] = await world.db.rows(told)
+  expect(after).toEqual(before)
+  await assertBooks(world.db)
+}
+
+describe('ETH', () => {
+  let world: PayoutWorld
+  beforeAll(async () => {
+    world = await PayoutWorld.open()
+    await world.startWorker()
+  })
+  afterAll(() => world?.close())
+
+  test('with sweeps, payouts and an unexpected token, read again: nothing is another', async () => {
+    const [a, b] = [await world.openShop('ETH', [ETHER, 2n * ETHER]), await world.openShop('USDC', [100n * USDC, USDC])]
+    const payouts = [await world.request(a, 'ETH', true), await world.request(b, 'USDC')]
+    for (const id of payouts) await world.becomes(id, 'completed')
+    await world.openShop('ETH', [ETHER / 2n])
+    await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
+      timeoutMs: 40_000,
+      what: 'everything that was sent to be final',
+    })
+    await isTheSameAfterwards(world, 'ETH', {
+      ETH_RPC_URL: world.anvil.wsUrl,
+      ETH_CHAIN_ID: String(localChainId),
+      ETH_USDC_ADDRESS: world.anvil.usdc,
+      ETH_TRACES: 'debug',
+    })
+    expect(world.indexer.ends).toEqual([])
+  }, 240_000)
+})
+
+describe('BTC', () => {
+  let world: BitcoinPayoutWorld
+  beforeAll(async () => {
+    world = await BitcoinPayoutWorld.open({treasury: [BTC, BTC]})
+    await world.startWorker()
+  })
+  afterAll(() => world?.close())
+
+  test('with payouts, read again from an Electrum server and from a node: nothing is another', async () => {
+    const shop = await world.openShop([BTC / 10n, BTC / 5n])
+    await world.becomes(await world.request(shop, 'BTC'), 'completed')
+    await world.openShop([BTC / 20n])
+    for (const source of ['electrum', 'node'])
+      await isTheSameAfterwards(world, 'BTC', {
+        BITCOIN_SOURCE: source,
+        BTC_NETWORK: 'regtest',
+        BTC_ELECTRUM_URLS: world.bitcoin.electrumUrl,
+        BTC_RPC_URL: world.bitcoin.rpcUrl,
+      })
+    expect(world.indexer.ends).toEqual([])
+  }, 240_000)
+})
+
+test('a chain that is read without call traces is put right from blocks and receipts alone, many at a time', async context => {
+  const world = await World.create(context, {transport: 'http', settings: {TRACES: 'off'}})
+  world.indexer.start()
+  const {txid} = await world.deposit()
+  await world.mined(150)
+  const {height} = await world.anvil.block()
+  await world.indexer.finalises(height - 100)
+  const history = await world.history(txid)
+  const environment = {
+    ETH_RPC_URL: world.node.httpUrl,
+    ETH_CHAIN_ID: String(localChainId),
+    ETH_USDC_ADDRESS: world.anvil.usdc,
+  }
+  expect(await readAgain(world.db, 'ETH', {...environment, ETH_TRACES: 'off'})).toMatchObject({
+    added: 0,
+    removed: 0,
+    changed: 0,
+  })
+  const other = new pg.Client({connectionString: world.db.ownerUrl, options: '-c session_replication_role=replica'})
+  await other.connect()
+  await other.query('delete from chain.transfer where txid = $1', [txid])
+  await other.end()
+  expect(await readAgain(world.db, 'ETH', {...environment, ETH_TRACES: 'off'})).toMatchObject({
+    added: 1,
+    removed: 0,
+    changed: 0,
+  })
+  expect(await world.history(txid)).toEqual(history)
+}, 120_000)
