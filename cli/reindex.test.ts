@@ -23,7 +23,7 @@ test.each([
   [['--chain', 'ETH', '--to', '9', '--resume'], 'or with --resume alone'],
   [['--chain', 'SOL', '--from', '1'], 'Sluice does not run SOL'],
   [['--chain', 'BTC', '--from', '1'], 'the service does not follow BTC'],
-  [['--chain', 'ETH', '--from', '1'], 'error'],
+  [['--chain', 'ETH', '--from', '1'], 'the node of ETH cannot be asked'],
 ])('%j', async (given, says) => {
   expect(await commandLine.failure('reindex', ...given)).toMatch(says)
   expect(await db.rows('select from app.reindex')).toEqual([])

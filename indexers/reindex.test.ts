@@ -8,8 +8,9 @@ import {ChainWriter, hashOf, type TestBlock} from '../test/support/chain-writer.
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
 import type {HistorySource} from './history.ts'
-import type {ReadBlock} from './match.ts'
+import {type ReadBlock, writeBlocks} from './match.ts'
 import {type Reindexed, type ReindexOptions, reindex} from './reindex.ts'
+import {ChainDatabase} from './store.ts'
 
 const chain = 'ETH'
 const heights = 30
@@ -492,4 +493,36 @@ describe('a run', () => {
   ])('of %o is refused', async (more, says) => {
     await expect(readAgain(new Source(), more)).rejects.toThrow(says)
   })
+})
+
+test('what is added at a height that the live indexer can still undo, it writes again after a restart, without an event', async () => {
+  const code = 'POLYGON'
+  await db.rows(`select chain.anchor($1, 'test', 0, $2, now())`, [code, hashOf('0')])
+  const paid = (height: number) => {
+    const transfers = [{txid: `0xhot${height}`, token: 'POL', amount: 5n, recipient: users[2]!.address}]
+    return {height, hash: hashOf(`${height}`), parentHash: hashOf(`${height - 1}`), transfers, inclusions: []}
+  }
+  const blocks = [{...paid(0), transfers: []}, paid(1), paid(2), paid(3)]
+  const source = new Source()
+  source.blocksOf = () => blocks
+  const readable = blocks.slice(1).map(block => source.read(block))
+  const database = new ChainDatabase(db.url('sluice_indexer'), code)
+  /** Undoes what it can, and writes everything. */
+  const write = async (contents: ReadBlock[]) => {
+    const {height, hash} = await database.connect()
+    const below = {height, hash}
+    await database.transactHot2({finalizedHead: below, baseHead: below, newBlocks: contents}, (store, from, to) =>
+      writeBlocks(store, contents.slice(from, to), {chain: code, display: address => address}),
+    )
+    await database.disconnect()
+  }
+  await write(readable.map(block => (block.height === 2 ? {...block, candidates: []} : block)))
+  await db.rows('select chain.finalize($1, 3, $2)', [code, hashOf('3')])
+  expect(await readAgain(source, {chain: code})).toMatchObject({...nothing, added: 1})
+  const told = () => db.rows('select id, type from app.event order by position')
+  const before = await told()
+  expect(await events('0xhot2')).toEqual(['deposit.pending', 'deposit.confirmed'])
+  await write(readable)
+  expect(await told()).toEqual(before)
+  expect(await readAgain(source, {chain: code})).toMatchObject(nothing)
 })

@@ -124,7 +124,11 @@ class Reindex {
 
   private async assertSameChain({network, final}: At): Promise<void> {
     const {source, chain} = this.options
-    const answered = await source.network()
+    const answered = await source.network().catch(error => {
+      throw new RetryableError(
+        `the node of ${chain} cannot be asked (${error.message}); look at it, and at the settings of ${chain}`,
+      )
+    })
     if (answered !== network)
       throw new PermanentError(
         `the node is on ${answered}, and ${chain} follows ${network}; check the settings of ${chain}`,
