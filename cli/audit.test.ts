@@ -79,8 +79,8 @@ const breaks: Record<string, string[]> = {
   ],
   nothing_below_zero: ['update app.treasury set reserved = -1', 'update app.holding set amount = -1'],
   no_double_credit: [
-    `insert into app.deposit (chain, txid, output_index, address, token, amount, block_height, block_hash, sender, status, credited, version)
-     select chain, txid, output_index, '0xOther', token, amount, block_height, block_hash, sender, status, false, 1 from app.deposit limit 1`,
+    `insert into app.deposit (id, chain, txid, output_index, address, token, amount, block_height, block_hash, sender, status, credited, version)
+     select uuidv7(), chain, txid, output_index, '0xOther', token, amount, block_height, block_hash, sender, status, false, 1 from app.deposit limit 1`,
   ],
   deposits_are_on_the_chain: [
     `delete from chain.transfer where token = 'USDC'`,

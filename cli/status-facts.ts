@@ -140,7 +140,6 @@ async function chainStatus(
 }
 
 async function runningReindexes(db: pg.Client): Promise<(Reindex & {chain: string})[]> {
-  if (!(await db.query(`select where to_regclass('app.reindex') is not null`)).rowCount) return []
   const {rows} = await db.query<Reindex & {chain: string}>(
     `select chain, from_height as "from", to_height as "to", next_height as next from app.reindex where finished_at is null order by id`,
   )

@@ -148,9 +148,12 @@ test('it tells where chains, payouts, treasuries, jobs, webhooks and audits stan
   expect(stdout).toMatch(/^ETH +ETH .* \d+ days$/m)
 })
 
-test('a halted chain is shown as one', async () => {
-  await db.rows('update chain.cursor set halted_at = now()')
+test('a chain that is halted, or of which blocks are read again, is shown as that', async () => {
+  await db.rows(`insert into app.reindex (chain, from_height, to_height, next_height) values ('ETH', 1, 4, 3)`)
+  expect(await commandLine.json('status')).toMatchObject({chains: [{reindexing: [{from: 1, to: 4, next: 3}]}, {}]})
+  await db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
   const {stdout} = await commandLine.sluice('status')
+  await db.rows('update app.reindex set finished_at = now()')
   await db.rows('update chain.cursor set halted_at = null')
   expect(stdout).toMatch(/^ETH .* HALTED \(sluice incident list\)$/m)
 })

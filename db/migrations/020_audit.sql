@@ -3,6 +3,12 @@
 -- Writers: whoever audits, through app.begin_audit and app.finish_audit: the jobs worker once a day, an operator by the command line. Readers:
 -- operators, metrics.
 
+drop index concurrently if exists app.ledger_entry_network_fee;
+
+-- For app.gas_left_days.
+create index concurrently ledger_entry_network_fee on app.ledger_entry (chain, created_at) include (amount) where account = 'treasury' and kind = 'network_fee';
+
+-- Transaction
 create table app.audit_run (
   id bigint primary key generated always as identity,
   started_at timestamptz not null default clock_timestamp(),
@@ -37,8 +43,6 @@ comment on column app.incident.kind is 'final_deposit_vanished, final_deposit_mo
 comment on column app.incident.subject is 'The id of the deposit or of the spend, <chain>:<txid>, the chain, or audit:<check>.';
 
 -- How long the treasury can pay network fees --------------------------------------------------------------------------------------------------
-
-create index ledger_entry_network_fee on app.ledger_entry (chain, created_at) include (amount) where account = 'treasury' and kind = 'network_fee';
 
 create function app.gas_left_days(of_chain text) returns double precision
 language sql stable security definer set search_path = pg_catalog as $$
