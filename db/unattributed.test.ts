@@ -125,8 +125,9 @@ describe('a credit', () => {
     const {user, id} = await arrived(1000, 'USDC')
     await enable(user)
     await arrivedAt(user, 10, 'USDC')
-    const before = await money.claim(user) // claimed at a moment when it did not count
+    const before = await money.withoutStamping(user, 'USDC', () => money.claim(user)) // at a moment when it did not count
     await credit(id)
+    while (await money.stamp(user, 1));
     expect(await eventsOf(id)).toEqual([{type: 'deposit.confirmed', version: 3}])
     expect(await money.balance(user)).toBe(1000)
     const payout = await money.claim(user)
@@ -366,6 +367,9 @@ describe('an older copy of the database', () => {
     await money.db.rows(`delete from app.sender where address = $1`, [user.address])
     await money.db.rows('select custody.reconcile($1)', [JSON.stringify(entries)])
     expect(await decision(id)).toMatchObject({decision: 'return', amount: '1000', sweep_id, destination: null})
+    expect(await money.db.rows('select merchant_id from app.spend where id = $1', [sweep_id])).toEqual([
+      {merchant_id: null},
+    ])
     await expect(credit(id)).rejects.toThrow('is on its way back')
     await money.mineFinally([sweep])
     expect(await money.db.rows('select * from app.treasury_share where merchant_id = $1', [user.merchantId])).toEqual(
