@@ -3,9 +3,11 @@
 import {Command, CommanderError} from 'commander'
 import {loadEnvironmentFile} from '../service/settings.ts'
 import {addAuditCommand} from './audit.ts'
+import {addBackupCommands} from './backup.ts'
 import {addChainCommands} from './chain.ts'
 import {addCustodyCommand} from './custody.ts'
 import {addDevnetCommand} from './devnet.ts'
+import {addDrillCommand} from './drill.ts'
 import {addExportCommand} from './export.ts'
 import {addIncidentCommands} from './incident.ts'
 import {addKeyCommands} from './key.ts'
@@ -41,6 +43,8 @@ addChainCommands(program)
 addReindexCommand(program)
 addAuditCommand(program)
 addExportCommand(program)
+addBackupCommands(program)
+addDrillCommand(program)
 addCustodyCommand(program)
 addMigrateCommand(program)
 addDevnetCommand(program)

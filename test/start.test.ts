@@ -1,79 +1,28 @@
 // npm start as a machine sees it: real processes, killed in every way, in a SLUICE_HOME of their own.
-import {type ChildProcess, execFile, spawn} from 'node:child_process'
 import {readFileSync} from 'node:fs'
 import {createServer} from 'node:net'
-import {tmpdir} from 'node:os'
 import path from 'node:path'
-import {fileURLToPath} from 'node:url'
-import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {readProcesses, readService, type Service} from '../service/home.ts'
+import {readProcesses, type Service} from '../service/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
+import {ended, sluice, spawnService, start} from './support/service.ts'
 import {until} from './support/until.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
-const START_TIMEOUT_MS = 60_000
 let homes: string[]
-let started: ChildProcess[]
 
 beforeEach(() => {
   homes = []
-  started = []
 })
 
 afterEach(async () => {
-  for (const child of started) child.kill('SIGKILL')
-  for (const home of homes) await removeHome(home)
+  for (const home of homes) await removeHome(home) // with what runs for it
 })
 
 function inHome(): string {
   homes.push(newHome())
   return homes.at(-1)!
-}
-
-interface Started {
-  child: ChildProcess
-  output(): string
-}
-
-function spawnService(home: string, port = 0, more: Record<string, string> = {}): Started {
-  let said = ''
-  const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
-    cwd: tmpdir(),
-    env: {
-      ...process.env,
-      SLUICE_HOME: home,
-      PORT: String(port),
-      ADDRESS_POOL_SIZE: '5',
-      npm_lifecycle_event: undefined,
-      ...more,
-    },
-  })
-  started.push(child)
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', chunk => (said += chunk))
-  return {child, output: () => said}
-}
-
-/** Starts the service of a home and waits until it says that it runs. */
-async function start(home: string, more: Record<string, string> = {}): Promise<Started & {service: Service}> {
-  const starting = spawnService(home, 0, more)
-  const service = await until(
-    async () => {
-      if (starting.child.exitCode !== null) return 'ended' as const
-      const found = readService(home)
-      return found?.pid === starting.child.pid && found
-    },
-    {timeoutMs: START_TIMEOUT_MS, what: 'service.json'},
-  )
-  if (service === 'ended') throw new Error(`the service ended:\n${starting.output()}`)
-  return {...starting, service}
-}
-
-async function ended(child: ChildProcess): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
-  return await new Promise(resolve => child.once('exit', resolve))
 }
 
 function pidOf(home: string, name: string): number {
@@ -88,14 +37,6 @@ function devnetPid(home: string, chain: string): number {
 
 function postgresPid(home: string): number {
   return Number.parseInt(readFileSync(path.join(home, 'postgres', 'data', 'postmaster.pid'), 'utf8'), 10)
-}
-
-async function sluice(home: string, ...given: string[]) {
-  const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...given, '--json'], {
-    cwd: tmpdir(),
-    env: {...process.env, SLUICE_HOME: home},
-  })
-  return JSON.parse(stdout)
 }
 
 async function database({database_url}: Service, sql: string): Promise<object[]> {

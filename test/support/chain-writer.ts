@@ -49,7 +49,7 @@ export class ChainWriter {
     this.chain = chain
   }
 
-  static async open(db: TestDatabase, chain: string): Promise<ChainWriter> {
+  static async open(db: Pick<TestDatabase, 'url'>, chain: string): Promise<ChainWriter> {
     const client = new pg.Client({connectionString: db.url('sluice_indexer')})
     await client.connect()
     const writer = new ChainWriter(client, chain)

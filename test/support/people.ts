@@ -25,7 +25,11 @@ export async function makeMerchant(db: Pick<TestDatabase, 'rows'>, chains = ['ET
 }
 
 /** A user with one EVM address, watched on both EVM chains and provisioned on those that are given. */
-export async function makeUser(db: TestDatabase, merchantId: string, chains = ['ETH', 'POLYGON']): Promise<TestUser> {
+export async function makeUser(
+  db: Pick<TestDatabase, 'rows'>,
+  merchantId: string,
+  chains = ['ETH', 'POLYGON'],
+): Promise<TestUser> {
   const address = getAddress(`0x${randomBytes(20).toString('hex')}`)
   const userId = await watchAddress(db, merchantId, {address, family: 'evm', watched: ['ETH', 'POLYGON'], chains})
   return {merchantId, userId, address}
@@ -41,7 +45,7 @@ interface Watched {
 
 /** A new user with this address. Resolves to the user's id once everybody can see both. */
 export async function watchAddress(
-  db: TestDatabase,
+  db: Pick<TestDatabase, 'rows'>,
   merchantId: string,
   {address, family, watched, chains}: Watched,
 ): Promise<string> {

@@ -1,0 +1,130 @@
+// A backup of a whole service, as a directory. Promises: one that has its backup.json is whole, and on disk; the journal of custody in it is
+// not older than the database in it; what is restored never takes the place of anything.
+//
+//   backup.json     when it was made, and the password of the database's owner. Mode 0600
+//   data/           the database: a copy of the cluster (db/base-backup.ts)
+//   custody.backup  the encrypted seed and the journal of what was signed (sluice custody backup)
+import {execFile} from 'node:child_process'
+import {existsSync, mkdirSync, readFileSync, rmSync} from 'node:fs'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import pg from 'pg'
+import {z} from 'zod'
+import {copyCluster, copyStopped} from '../db/base-backup.ts'
+import {findCluster, placeCluster, startPostgres} from '../db/embedded.ts'
+import {migrate} from '../db/migrate.ts'
+import {PermanentError} from '../service/errors.ts'
+import {lockHome, writeWhole} from '../service/home.ts'
+
+const Facts = z.object({sluice_backup: z.literal(1), made_at: z.iso.datetime(), owner_password: z.string()})
+
+const custodyProgram = fileURLToPath(new URL('../custody/cli.ts', import.meta.url))
+const postgresOf = (home: string) => path.join(home, 'postgres')
+
+export interface Backup {
+  directory: string
+  made_at: string
+  database_bytes: number
+}
+
+/** Backs up the service of `home`, whose database the URL names, into a directory that does not exist yet. */
+export async function makeBackup(home: string, databaseUrl: string, directory: string): Promise<Backup> {
+  const cluster = await findCluster(postgresOf(home))
+  if (!cluster || new URL(databaseUrl).port !== String(cluster.port))
+    throw new PermanentError(
+      'this service has a database of its own, which sluice backup does not know; back that up with pg_dump, pg_basebackup or pgBackRest, ' +
+        'and custody with sluice custody backup (docs/operations/backup.md)',
+    )
+  makeNew(directory)
+  try {
+    const {bytes} = await copyCluster(databaseUrl, path.join(directory, 'data'))
+    // After the database: what custody signed meanwhile is in the journal then, and sluice custody reconcile enters it.
+    await custody(home, ['backup', '--to', path.join(directory, 'custody.backup')])
+    const facts: z.infer<typeof Facts> = {
+      sluice_backup: 1,
+      made_at: new Date().toISOString(),
+      owner_password: cluster.password,
+    }
+    writeWhole(path.join(directory, 'backup.json'), JSON.stringify(facts, null, 2))
+    return {directory, made_at: facts.made_at, database_bytes: bytes}
+  } catch (error) {
+    rmSync(directory, {recursive: true, force: true})
+    throw error
+  }
+}
+
+/**
+ * Makes the database of a backup that of `home`, and custody's files, too, where there are none. Leaves nothing running: the service is
+ * started as ever. Throws PermanentError where `home` has a database, or is another service's.
+ */
+export async function restoreBackup(directory: string, home: string): Promise<void> {
+  const {owner_password: password} = factsOf(directory)
+  const unlock = await lockHome(home)
+  try {
+    if (existsSync(postgresOf(home)))
+      throw new PermanentError(
+        `${postgresOf(home)} exists; if it is the database that was lost, move it away, or else name another directory with --home`,
+      )
+    await custody(home, ['restore', '--from', path.join(directory, 'custody.backup')])
+    await restoreDatabase(directory, postgresOf(home), password)
+  } finally {
+    unlock()
+  }
+}
+
+async function restoreDatabase(directory: string, dir: string, password: string): Promise<void> {
+  try {
+    await placeCluster({dir, password}, target => copyStopped(path.join(directory, 'data'), target))
+    const postgres = await startPostgres({dir})
+    try {
+      await settleIn(postgres.url)
+    } finally {
+      await postgres.stop()
+    }
+  } catch (error) {
+    rmSync(dir, {recursive: true, force: true}) // so that it can be tried again
+    throw error
+  }
+}
+
+/** What an older copy of the database needs before anything uses it, wherever it came from. */
+export async function settleIn(ownerUrl: string): Promise<void> {
+  await migrate(ownerUrl)
+  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-restore'})
+  await client.connect()
+  try {
+    await client.query('select app.after_restore()')
+  } finally {
+    await client.end()
+  }
+}
+
+/** Runs `sluice custody` for a service; what it said. Throws PermanentError with its error where it fails. */
+export async function custody(home: string, given: string[], more: Record<string, string> = {}): Promise<string> {
+  const environment = {...process.env, SLUICE_HOME: home, ...more}
+  return await new Promise((resolve, reject) => {
+    execFile(process.execPath, [custodyProgram, ...given], {env: environment}, (error, stdout, stderr) => {
+      if (error) reject(new PermanentError((stderr || stdout || error.message).replace(/^sluice: /, '').trim()))
+      else resolve(stdout.trim())
+    })
+  })
+}
+
+function makeNew(directory: string): void {
+  mkdirSync(path.dirname(path.resolve(directory)), {recursive: true})
+  try {
+    mkdirSync(directory, {mode: 0o700})
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new PermanentError(`${directory} exists; name a directory that does not`)
+  }
+}
+
+function factsOf(directory: string): z.infer<typeof Facts> {
+  const file = path.join(directory, 'backup.json')
+  if (!existsSync(file))
+    throw new PermanentError(`${directory} is no backup, or one that was not finished: it has no backup.json`)
+  const read = Facts.safeParse(JSON.parse(readFileSync(file, 'utf8')))
+  if (!read.success) throw new PermanentError(`${file} is not what sluice backup writes; take another backup`)
+  return read.data
+}

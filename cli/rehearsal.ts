@@ -1,0 +1,304 @@
+// The rehearsal of a loss: a backup restored into a directory and a database server of its own, brought up to the chains, and audited.
+// Promises: of the service's processes only indexers run on the copy, so nothing is signed, sent or delivered; the running service is only
+// read; end() removes everything that was made, whatever happened.
+import {type ChildProcess, execFile, fork} from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {fileURLToPath} from 'node:url'
+import pg from 'pg'
+import {findChain} from '../chains/registry.ts'
+import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
+import {roleUrl} from '../db/migrate.ts'
+import {PermanentError} from '../service/errors.ts'
+import {writeService} from '../service/home.ts'
+import {localNode} from '../service/local-node.ts'
+import {custody, makeBackup, restoreBackup, settleIn} from './backup-files.ts'
+import type {Sluice} from './command.ts'
+import {Progress} from './progress.ts'
+
+const POLL_MS = 500
+/** So long no chain moved: the nodes, or the copy, stand still. */
+const STALL_MS = 10 * 60_000
+/** An indexer ends with it where only an operator can help. */
+const PERMANENT = 78
+
+const program = fileURLToPath(new URL('main.ts', import.meta.url))
+const indexer = fileURLToPath(new URL('../indexers/main.ts', import.meta.url))
+
+/** What is restored: a backup made now where nothing is named. */
+export interface Source {
+  from?: string
+  database?: string
+}
+
+interface Heights {
+  chain: string
+  head: number
+  final: number
+  halted: boolean
+}
+
+export class Rehearsal {
+  readonly #sluice: Sluice
+  readonly #source: Source
+  readonly #home = mkdtempSync(path.join(tmpdir(), 'sluice-drill-'))
+  readonly #indexers = new Set<ChildProcess>()
+  #postgres: EmbeddedPostgres | undefined
+  #url = ''
+  #journalSize = 0
+  #isOver = false
+
+  constructor(sluice: Sluice, source: Source) {
+    this.#sluice = sluice
+    this.#source = source
+    chmodSync(this.#home, 0o755) // as root, the database server runs as another user
+  }
+
+  /** In order; each resolves to what it found, or rejects. */
+  get steps(): [name: string, work: () => Promise<string>][] {
+    const {from, database} = this.#source
+    return [
+      ...(from || database ? [] : [['back up', () => this.#backUp()] as [string, () => Promise<string>]]),
+      ['restore', () => (database ? this.#take(database) : this.#restore(from ?? this.#backup))],
+      ['custody verify', () => this.#custody('verify')],
+      ['custody reconcile', () => this.#custody('reconcile')],
+      ['catch up', () => this.#catchUp()],
+      ['audit', () => this.#audit()],
+    ]
+  }
+
+  /** Ends and removes all of it. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#endIndexers()
+    await this.#postgres?.stop()
+    const data = this.#postgres?.dataDirectory
+    if (data && !data.startsWith(this.#home)) rmSync(path.dirname(data), {recursive: true, force: true})
+    rmSync(this.#home, {recursive: true, force: true})
+  }
+
+  get #backup(): string {
+    return path.join(this.#home, 'backup')
+  }
+
+  async #backUp(): Promise<string> {
+    const {home, service} = this.#sluice
+    const {database_bytes} = await makeBackup(home, service.database_url, this.#backup)
+    return `${(database_bytes / 1e6).toFixed(0)} MB`
+  }
+
+  async #restore(from: string): Promise<string> {
+    this.#copyCustody()
+    await restoreBackup(path.resolve(from), this.#home)
+    const postgres = await startPostgres({dir: path.join(this.#home, 'postgres')})
+    this.#postgres = postgres
+    this.#use(postgres.url)
+    return `a database server of its own, on port ${new URL(postgres.url).port}`
+  }
+
+  /** A database that somebody restored. It must be nobody's: what runs on it would be disturbed. */
+  async #take(url: string): Promise<string> {
+    const {rows} = await query<{application_name: string}>(
+      url,
+      `select distinct application_name from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and application_name ~ '^(sluice|indexer)-'`,
+    )
+    if (rows.length)
+      throw new PermanentError(
+        `a service uses that database (${rows.map(row => row.application_name).join(', ')}); name a copy that nothing runs on`,
+      )
+    this.#copyCustody()
+    await settleIn(url)
+    this.#use(url)
+    return 'the database that was named'
+  }
+
+  #use(url: string): void {
+    this.#url = url
+    const {service} = this.#sluice
+    writeService(this.#home, {
+      ...service,
+      pid: process.pid,
+      started_at: new Date().toISOString(),
+      database_url: url,
+    })
+  }
+
+  /** The newest files of custody that there are: after a loss they are what survived. */
+  #copyCustody(): void {
+    const [from, to] = [this.#sluice.home, this.#home].map(home => path.join(home, 'custody')) as [string, string]
+    mkdirSync(to, {recursive: true, mode: 0o700})
+    for (const name of ['seed.json', 'passphrase', 'journal.jsonl'])
+      if (existsSync(path.join(from, name))) copyFileSync(path.join(from, name), path.join(to, name))
+    this.#journalSize = sizeOf(path.join(to, 'journal.jsonl'))
+  }
+
+  async #custody(command: string): Promise<string> {
+    const said = await custody(this.#home, [command], this.#environment())
+    return said.split('\n')[0]!
+  }
+
+  /** Of processes that work on the copy, and must not find the service's database instead. */
+  #environment(): Record<string, string> {
+    return {SLUICE_HOME: this.#home, DATABASE_URL: this.#url, DATABASE_URL_FILE: '', METRICS_PORT: ''}
+  }
+
+  // --- the chains ---
+
+  async #catchUp(): Promise<string> {
+    const followed = Object.keys(this.#sluice.service.chains)
+    const targets = (await heightsOf(this.#sluice.service.database_url)).filter(({chain}) => followed.includes(chain))
+    const start = await heightsOf(this.#url)
+    const blocks = targets.reduce((sum, {chain, head}) => sum + Math.max(0, head - of(start, chain).head), 0)
+    const progress = new Progress({what: 'reading the chains', unit: 'blocks', total: blocks})
+    for (const {chain} of targets) this.#startIndexer(chain)
+    let movedAt = performance.now()
+    for (let left = blocks; ; await sleep(POLL_MS)) {
+      if (this.#isOver) throw new PermanentError('it was interrupted')
+      await this.#followJournal()
+      const now = await heightsOf(this.#url)
+      await this.#requireGoing(now)
+      const before = left
+      left = targets.reduce((sum, {chain, head}) => sum + Math.max(0, head - of(now, chain).head), 0)
+      progress.at(blocks - left)
+      if (targets.every(({chain, head, final}) => of(now, chain).head >= head && of(now, chain).final >= final)) break
+      if (left !== before) movedAt = performance.now()
+      if (performance.now() - movedAt > STALL_MS)
+        throw new PermanentError('no chain has moved for 10 minutes; sluice status says whether the nodes do')
+    }
+    progress.end()
+    await this.#endIndexers()
+    await this.#followJournal()
+    return `${blocks} blocks of ${targets.map(({chain}) => chain).join(', ')}`
+  }
+
+  /** What is signed meanwhile is entered before it can be met on a chain; else it would be taken for somebody else's. */
+  async #followJournal(): Promise<void> {
+    if (sizeOf(path.join(this.#sluice.home, 'custody', 'journal.jsonl')) === this.#journalSize) return
+    this.#copyCustody()
+    await this.#custody('reconcile')
+  }
+
+  async #requireGoing(now: Heights[]): Promise<void> {
+    const halted = now.filter(row => row.halted).map(({chain}) => chain)
+    if (!halted.length) return
+    const {rows} = await query<{kind: string; chain: string}>(
+      this.#url,
+      'select kind, chain from app.incident where resolved_at is null',
+    )
+    const incidents = rows.map(({kind, chain}) => `${kind} ${chain}`).join(', ')
+    throw new PermanentError(`${halted.join(', ')} stands still; open incidents: ${incidents || 'none'}`)
+  }
+
+  #startIndexer(chain: string): void {
+    const log = path.join(this.#home, `indexer-${chain.toLowerCase()}.log`)
+    const output = openSync(log, 'a', 0o600)
+    const child = fork(indexer, ['--chain', chain], {
+      env: {
+        ...withoutPassphrase(process.env),
+        ...this.#nodeOf(chain),
+        ...this.#environment(),
+        DATABASE_URL: roleUrl(this.#url, 'sluice_indexer'),
+      },
+      execArgv: [],
+      stdio: ['ignore', output, output, 'ipc'],
+    })
+    this.#indexers.add(child)
+    child.once('exit', code => {
+      this.#indexers.delete(child)
+      if (this.#isOver) return
+      if (code === PERMANENT) console.error(`the indexer of ${chain} ended:\n${readFileSync(log, 'utf8').slice(-1000)}`)
+      else if (code !== 0) this.#startIndexer(chain) // it goes on from what was committed
+    })
+  }
+
+  /** Where the service reads a chain; the rest of its settings are in the environment, as for every command. */
+  #nodeOf(chain: string): Record<string, string> {
+    const {rpc_url, local, bitcoin} = this.#sluice.service.chains[chain]!
+    if (local) {
+      const file = path.join(this.#sluice.home, 'devnet', chain.toLowerCase(), 'devnet.json')
+      const {identity, source} = localNode(findChain(chain)!.family, JSON.parse(readFileSync(file, 'utf8')))
+      return {...identity, ...source, [`${chain}_START_HEIGHT`]: '1'}
+    }
+    if (!bitcoin) return {[`${chain}_RPC_URL`]: rpc_url, [`${chain}_RPC_URL_FILE`]: ''}
+    return {
+      [`${chain}_NETWORK`]: bitcoin.network,
+      BITCOIN_SOURCE: bitcoin.source,
+      [`${chain}_ELECTRUM_URLS`]: bitcoin.electrum_urls.join(','),
+      [`${chain}_ELECTRUM_URLS_FILE`]: '',
+      [`${chain}_ELECTRUM_CA`]: bitcoin.electrum_ca ?? '',
+      [`${chain}_RPC_URL`]: bitcoin.node_url ?? '',
+      [`${chain}_RPC_URL_FILE`]: '',
+    }
+  }
+
+  async #endIndexers(): Promise<void> {
+    const ended = [...this.#indexers].map(child => {
+      const exited = new Promise(resolve => child.once('exit', resolve))
+      child.removeAllListeners('exit')
+      child.once('exit', () => this.#indexers.delete(child))
+      child.kill('SIGTERM')
+      return Promise.race([exited, sleep(5000).then(() => child.kill('SIGKILL'))])
+    })
+    await Promise.all(ended)
+  }
+
+  // --- the end ---
+
+  async #audit(): Promise<string> {
+    const environment = {...process.env, ...this.#environment()}
+    const {code, stdout, stderr} = await new Promise<{code: number; stdout: string; stderr: string}>(resolve => {
+      const given = [program, 'audit', '--json']
+      execFile(process.execPath, given, {env: environment, maxBuffer: 2 ** 26}, (error, stdout, stderr) =>
+        resolve({code: error ? 1 : 0, stdout, stderr}),
+      )
+    })
+    if (!stdout) throw new PermanentError(stderr.replace(/^sluice: /, '').trim())
+    const {checks} = JSON.parse(stdout) as {
+      checks: {name: string; right: boolean | null; found?: unknown[]; why?: string}[]
+    }
+    const wrong = checks.filter(check => !check.right)
+    if (code || wrong.length)
+      throw new PermanentError(wrong.map(({name, found, why}) => `${name}: ${why ?? JSON.stringify(found)}`).join('; '))
+    return `${checks.length} checks`
+  }
+}
+
+async function query<T extends pg.QueryResultRow>(url: string, sql: string): Promise<pg.QueryResult<T>> {
+  const client = new pg.Client({connectionString: url, application_name: 'sluice-drill'})
+  await client.connect()
+  try {
+    return await client.query<T>(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+async function heightsOf(url: string): Promise<Heights[]> {
+  const sql = `select chain, coalesce(head_height, 0) as head, coalesce(final_height, 0) as final, halted_at is not null as halted from chain.cursor`
+  return (await query<Heights>(url, sql)).rows
+}
+
+function of(heights: Heights[], chain: string): Heights {
+  return heights.find(row => row.chain === chain) ?? {chain, head: 0, final: 0, halted: false}
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, {throwIfNoEntry: false})?.size ?? 0
+}
+
+function withoutPassphrase(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('CUSTODY_PASSPHRASE')))
+}

@@ -1,0 +1,70 @@
+// A whole service as npm start runs it, in a SLUICE_HOME of its own, and the command line that operates it. removeHome ends what still runs.
+import {type ChildProcess, execFile, spawn} from 'node:child_process'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {promisify} from 'node:util'
+import {readService, type Service} from '../../service/home.ts'
+import {until} from './until.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const START_TIMEOUT_MS = 180_000
+
+export interface Started {
+  child: ChildProcess
+  output(): string
+}
+
+export function spawnService(home: string, port = 0, more: Record<string, string> = {}): Started {
+  let said = ''
+  const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
+    cwd: tmpdir(),
+    env: {
+      ...process.env,
+      SLUICE_HOME: home,
+      PORT: String(port),
+      ADDRESS_POOL_SIZE: '5',
+      npm_lifecycle_event: undefined,
+      ...more,
+    },
+  })
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', chunk => {
+      said += chunk
+    })
+  return {child, output: () => said}
+}
+
+/** Starts the service of a home and waits until it says that it runs. On a machine that is too busy for that, tries again. */
+export async function start(home: string, more?: Record<string, string>): Promise<Started & {service: Service}> {
+  const starting = spawnService(home, 0, more)
+  const service = await until(
+    async () => {
+      if (starting.child.exitCode !== null) return 'ended' as const
+      const found = readService(home)
+      return found?.pid === starting.child.pid && found
+    },
+    {timeoutMs: START_TIMEOUT_MS, what: 'service.json'},
+  )
+  if (service === 'ended' && starting.output().includes('was not ready after')) return await start(home, more)
+  if (service === 'ended') throw new Error(`the service ended:\n${starting.output()}`)
+  return {...starting, service}
+}
+
+export async function ended(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+  return await new Promise(resolve => child.once('exit', resolve))
+}
+
+/** What the command line says with --json. Rejects where it fails. */
+// biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
+export async function sluice(home: string, ...given: string[]): Promise<any> {
+  const running = promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...given, '--json'], {
+    cwd: tmpdir(),
+    env: {...process.env, SLUICE_HOME: home},
+  })
+  const {stdout} = await running.catch(error => {
+    throw new Error(`sluice ${given.join(' ')}: ${error.stdout}${error.stderr}`)
+  })
+  return JSON.parse(stdout)
+}
