@@ -28,6 +28,7 @@ export interface Patience {
   pauseMs: number
   attempts: number
 }
+const turnPauseMs = 100
 const patience: Patience = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
 
 interface Migration {
@@ -78,7 +79,7 @@ export async function migrate(
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
   try {
-    await client.query(`select pg_advisory_lock(hashtextextended('sluice.migrate', 0))`)
+    await waitForTurn(client)
     const applied = await applyMigrations(client, readMigrations(folder), wait)
     await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)
@@ -87,6 +88,17 @@ export async function migrate(
     return {applied}
   } finally {
     await client.end()
+  }
+}
+
+// Asks again and again, because a statement that waits is what an index that is built CONCURRENTLY waits for: both would wait for ever.
+async function waitForTurn(client: pg.Client): Promise<void> {
+  for (;;) {
+    const {rows} = await client.query<{mine: boolean}>(
+      `select pg_try_advisory_lock(hashtextextended('sluice.migrate', 0)) as mine`,
+    )
+    if (rows[0]!.mine) return
+    await sleep(turnPauseMs)
   }
 }
 
@@ -120,7 +132,8 @@ async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration,
   for (const [n, work] of [...works, () => inTransaction(client, transaction)].entries()) {
     const isConcurrent = /\bindex concurrently\b/.test(steps[n] ?? '')
     await client.query(`set lock_timeout = ${isConcurrent ? 0 : wait.lockTimeoutMs}`)
-    await patiently(work, wait).catch(async cause => {
+    const attempts = isConcurrent ? 1 : wait.attempts // one that failed leaves an index that its file must drop first
+    await patiently(work, {...wait, attempts}).catch(async cause => {
       const message = `db/migrations/${name} failed and ${outcome}: `
       if (!isInTheWay(cause)) throw new Error(message + cause.message, {cause})
       throw new RetryableError(`${message}others hold the locks that it needs; ${await oldestTransaction(client)}`, {
