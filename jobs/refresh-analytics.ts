@@ -12,11 +12,13 @@ export interface AnalyticsRefresh {
 export function analyticsRefresh(databaseUrl: string): AnalyticsRefresh {
   let isStopped = false
   let client: pg.Client | undefined
+  const stopping = Promise.withResolvers<never>()
+  stopping.promise.catch(() => {})
   return {
     async run() {
       client = connection(databaseUrl)
       try {
-        await client.connect()
+        await Promise.race([client.connect(), stopping.promise]) // a connection that is ended while it is made never says so
         while (!isStopped && (await refreshOne(client)));
       } finally {
         await client.end()
@@ -24,6 +26,7 @@ export function analyticsRefresh(databaseUrl: string): AnalyticsRefresh {
     },
     async stop() {
       isStopped = true
+      stopping.reject(new Error('the worker stops'))
       await client?.end()
     },
   }
