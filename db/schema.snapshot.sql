@@ -992,6 +992,7 @@ CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN 
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
 CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)) OR ((old.credited <> new.credited) AND (old.credited OR (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.user_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
 -- What happened, once for each change of state. Never changed, never deleted.
 create table app.event (
@@ -3671,7 +3672,10 @@ begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
-    select * into r from app.unattributed_decision u where u.sweep_id = s.id;
+    if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
+      select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_spend_ids(d, 'sweep') i);
+    end if;
     if r.deposit_id is not null then
       own := least(fee, r.amount);
       update app.unattributed_decision u set amount = u.amount - own where u.deposit_id = r.deposit_id;
@@ -4829,6 +4833,19 @@ AS $function$
     (select 'incident ' || min(i.id) || ' (' || (array_agg(i.kind order by i.id))[1] || ') waits for the operator'
       from app.incident i where i.chain = of_chain and i.resolved_at is null having count(*) > 0))
 $function$;
+
+CREATE OR REPLACE FUNCTION app.withhold_returned()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if not exists (select from app.spend s where s.chain = new.chain and s.recovered and s.status <> 'final') then return new; end if;
+  new.credited := not exists (select from (values ('sweep'), ('withdrawal')) k (kind)
+    cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.recovered);
+  return new;
+end $function$;
 
 -- What must always hold: a view for each check, empty when all is right, its comment the claim. Read by the owner, and by app.audit_checks for everybody who audits.
 create schema audit;

@@ -406,6 +406,79 @@ describe('an older copy of the database', () => {
     await giveBack(row!.id)
     await withdrawn(row!.id)
   })
+
+  /** Entries of custody's journal, one after the other, with what each needs besides. */
+  async function recover(entries: object[]): Promise<void> {
+    const [last] = await money.db.rows<{n: number}>(
+      `select count(*)::int as n from custody.journal where stream = 'ETH'`,
+    )
+    const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 10}
+    const signed = entries.map((entry, k) => {
+      const seq = last!.n + 1 + k
+      const at = {stream: 'ETH', seq, txid: money.newTxid(), raw: '0x02', hash: `${seq}`, token: 'ETH', max_fee: 10}
+      return {...at, signed_at: new Date().toISOString(), details, ...entry}
+    })
+    await money.db.rows('select custody.reconcile($1)', [JSON.stringify(signed)])
+  }
+
+  /** The ids of the transactions that a return of this may take. */
+  async function returnIds(txid: string, address: string, kind: string): Promise<string[]> {
+    const rows = await money.db.rows<{id: string}>(
+      'select id from app.return_spend_ids(jsonb_populate_record(null::app.deposit, $1), $2) order by n',
+      [JSON.stringify({chain: 'ETH', txid, output_index: 0, address, token: 'ETH'}), kind],
+    )
+    return rows.map(({id}) => id)
+  }
+
+  test('that forgot a sweep which came to nothing, and the one after it, settles both', async () => {
+    const {user, id, txid} = await arrived(1000, 'ETH')
+    const [first, second] = await returnIds(txid, user.address, 'sweep')
+    const by = {merchant_id: user.merchantId, source: user.address, sender: user.address}
+    const [cancel, sweep] = [money.newTxid(), money.newTxid()]
+    await recover([
+      {...by, kind: 'sweep', subject_id: first, nonce: 0, destination: money.treasury, amount: 990},
+      {...by, kind: 'cancel', subject_id: first, nonce: 0, destination: user.address, amount: 0, txid: cancel},
+      {...by, kind: 'sweep', subject_id: second, nonce: 1, destination: money.treasury, amount: 980, txid: sweep},
+    ])
+    await money.mineFinally([cancel])
+    expect(await decision(id)).toMatchObject({decision: 'return', amount: '993', sweep_id: second})
+    await money.mineFinally([sweep])
+    await giveBack(id)
+    expect(await sent(await withdrawn(id))).toMatchObject({amount: 980})
+  })
+
+  test('that forgot a return does not credit what was returned, though its chain is asked for before it is read again', async () => {
+    const {merchantId} = await money.merchant()
+    const user = await money.user(merchantId, [])
+    const {address} = user
+    const txid = money.newTxid()
+    const [[sweepId], [withdrawalId]] = [
+      await returnIds(txid, address, 'sweep'),
+      await returnIds(txid, address, 'withdrawal'),
+    ]
+    const [sweep, withdrawal] = [money.newTxid(), money.newTxid()]
+    const {treasury: source} = money
+    const [sender] = await money.db.rows<{next_nonce: number}>(
+      `select next_nonce from app.sender where chain = 'ETH' and address = $1`,
+      [source],
+    )
+    const swept = {kind: 'sweep', subject_id: sweepId, merchant_id: merchantId, txid: sweep, destination: source}
+    const left = {kind: 'withdraw', subject_id: withdrawalId, txid: withdrawal, destination, source, sender: source}
+    await recover([
+      {...swept, source: address, sender: address, nonce: 0, amount: 990},
+      {...left, nonce: sender!.next_nonce, amount: 990},
+    ])
+    await enable(user)
+    await money.block([{txid, token: 'ETH', amount: 1000n, recipient: address}], [])
+    await money.mineFinally([sweep])
+    await money.mineFinally([withdrawal])
+    const [row] = await money.db.rows<{id: string; credited: boolean}>('select * from app.deposit where txid = $1', [
+      txid,
+    ])
+    expect([row!.credited, await eventsOf(row!.id), await money.balance(user, 'ETH')]).toEqual([false, [], 0])
+    expect(await decision(row!.id)).toMatchObject({decision: 'return', sweep_id: sweepId, withdrawal_id: withdrawalId})
+    await expect(credit(row!.id)).rejects.toThrow('was returned')
+  })
 })
 
 test('what is credited on a chain with outputs can be spent from then on; it cannot be returned', async () => {

@@ -362,7 +362,10 @@ begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
-    select * into r from app.unattributed_decision u where u.sweep_id = s.id;
+    if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
+      select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_spend_ids(d, 'sweep') i);
+    end if;
     if r.deposit_id is not null then
       own := least(fee, r.amount);
       update app.unattributed_decision u set amount = u.amount - own where u.deposit_id = r.deposit_id;
@@ -449,6 +452,18 @@ begin
 end $$;
 create trigger adopt_return after insert on app.spend for each row
   when (new.recovered and new.kind in ('sweep', 'withdrawal')) execute function app.adopt_spend();
+
+-- Nor does it count for the merchant, though its chain was asked for again before it is read.
+create function app.withhold_returned() returns trigger
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  if not exists (select from app.spend s where s.chain = new.chain and s.recovered and s.status <> 'final') then return new; end if;
+  new.credited := not exists (select from (values ('sweep'), ('withdrawal')) k (kind)
+    cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.recovered);
+  return new;
+end $$;
+create trigger withhold_returned before insert on app.deposit for each row
+  when (new.credited and new.user_id is not null) execute function app.withhold_returned();
 
 create function app.adopt_deposit() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
