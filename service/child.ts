@@ -8,7 +8,7 @@ import {PermanentError} from './errors.ts'
 import type {Logger} from './log.ts'
 import {registry} from './observe.ts'
 
-const READY_TIMEOUT_MS = 30_000
+const READY_TIMEOUT_MS = 120_000
 const FIRST_WAIT_MS = 250
 const LONGEST_WAIT_MS = 30_000
 const HEALTHY_AFTER_MS = 60_000
@@ -69,7 +69,7 @@ export class Child {
     restarts.inc({name: this.name}, 0)
   }
 
-  /** Starts it for the first time. Resolves when it is ready; rejects if it ends before, or is not ready in 30 s. */
+  /** Starts it for the first time. Resolves when it is ready; rejects if it ends before, or is not ready in two minutes. */
   async start(): Promise<Ready> {
     this.#wanted = true
     return await new Promise((resolve, reject) => {

@@ -14,6 +14,7 @@ import type {GoBetween} from './go-between.ts'
 import {Killer} from './killer.ts'
 import {Merchant} from './merchant.ts'
 import {NodeProxy} from './node-proxy.ts'
+import {Operator} from './operator.ts'
 import type {Payer} from './payer.ts'
 import {BitcoinPayer} from './payer-bitcoin.ts'
 import {EvmPayer} from './payer-evm.ts'
@@ -78,6 +79,7 @@ async function torture(home: string): Promise<string[]> {
 interface Cast extends Omit<Run, 'db'> {
   proxies: GoBetween[]
   killer: Killer
+  operator: Operator
   random: Random
 }
 
@@ -101,6 +103,7 @@ function assemble(home: string, random: Random): Cast {
     claimants: merchants.map(merchant => new Claimant(merchant, service, random)),
     readers: merchants.map(merchant => new Reader(merchant)),
     killer: new Killer(service, random),
+    operator: new Operator(service, random),
   }
 }
 
@@ -128,7 +131,7 @@ async function treasuryOf(service: Service, {chain}: Payer): Promise<string> {
 }
 
 /** Everybody does what they do, for as long as was asked. */
-async function suffer({service, payers, claimants, readers, killer, random}: Cast): Promise<void> {
+async function suffer({service, payers, claimants, readers, killer, operator, random}: Cast): Promise<void> {
   const stop = new AbortController()
   const {signal} = stop
   const actors = [
@@ -137,6 +140,7 @@ async function suffer({service, payers, claimants, readers, killer, random}: Cas
     ...readers.map(reader => reader.read(signal)),
     service.runSecondWorker(signal),
     killer.run(signal),
+    operator.reindex(signal),
     killSupervisor(killer, random.fork('supervisor')),
   ]
   const over = sleep(seconds * 1000, undefined, {ref: false})
@@ -219,10 +223,11 @@ async function verify(run: Run): Promise<string[]> {
   return failed
 }
 
-function summary({service, users, payers, merchants, proxies, claimants, readers, killer}: Cast): string {
+function summary({service, users, payers, merchants, proxies, claimants, readers, killer, operator}: Cast): string {
   return [
     line('killed', killer.counts),
     line('killed at a step', service.killedAtSteps()),
+    line('chains read again', operator.counts),
     ...payers.map(payer => line(payer.chain, payer.counts)),
     ...proxies.map(proxy => line(proxy.what, proxy.counts)),
     ...merchants.flatMap(({prefix, receiver, retries}, i) => [

@@ -242,10 +242,14 @@ export class Service {
 
   /** A command of the command line, with --json. */
   async sluice(...words: string[]): Promise<Record<string, string>> {
-    const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...words, '--json'], {
-      env: this.#environment(),
-    })
-    return JSON.parse(stdout)
+    return JSON.parse(await this.call([...words, '--json']))
+  }
+
+  /** What a command prints; it is killed when the signal says so. */
+  async call(words: string[], killed?: AbortSignal): Promise<string> {
+    const options = {env: this.#environment(), signal: killed, killSignal: 'SIGKILL'} as const
+    const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...words], options)
+    return stdout
   }
 
   /** Rejects where the database is down. */

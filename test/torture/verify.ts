@@ -4,6 +4,7 @@ import {formatUnits, parseUnits} from 'viem'
 import {z} from 'zod'
 import {findChain} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
+import {reindexingChangesNothing} from './operator.ts'
 import {type Run, truthOf} from './run.ts'
 import type {ChainCode} from './service.ts'
 import {
@@ -31,6 +32,7 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'sequences follow visibility: who read forward has everything': nothingWasSkipped,
   'the API shows the balances that deposits and payouts imply': balancesOfTheMerchants,
   'the books agree, and nothing is left over': nothingIsLeft,
+  'reading every chain again changes nothing': reindexingChangesNothing,
   'sluice audit finds nothing': auditIsClean,
   'users keep their addresses': usersAreTheSame,
 }
