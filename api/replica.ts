@@ -113,9 +113,11 @@ export class Databases {
       return await this.primary.change<Row>(query, values)
     } finally {
       const {waiting} = this.#hold(merchantId)
-      const {promise: reached, resolve} = Promise.withResolvers<void>()
-      waiting.push(resolve)
-      if (this.#isServing()) await Promise.race([reached, sleep(CHANGE_TIMEOUT_MS, undefined, {ref: false})])
+      if (this.#isServing()) {
+        const {promise: reached, resolve} = Promise.withResolvers<void>()
+        waiting.push(resolve)
+        await Promise.race([reached, sleep(CHANGE_TIMEOUT_MS, undefined, {ref: false})])
+      }
     }
   }
 
