@@ -119,3 +119,24 @@ test('a view that cannot be computed keeps its rows, says why, and holds up no o
   await refreshAll()
   expect(await db.rows('select from analytics.freshness where failed_at is not null')).toEqual([])
 })
+
+test('a view that a time limit of the server cuts off holds up no other', async () => {
+  await refreshAll()
+  await allDue()
+  const [reader, worker] = [await db.pool.connect(), await db.pool.connect()]
+  try {
+    await reader.query('begin; lock table app.holding in access exclusive mode') // address_utilisation alone reads it
+    await worker.query(`set statement_timeout = '500ms'`)
+    const names: string[] = []
+    for (let n = 0; n < 3; n++) names.push((await worker.query('select app.refresh_analytics() as view')).rows[0].view)
+    expect(names).toEqual(['address_utilisation', 'customer_cohorts', 'daily_ledger'])
+    expect(await db.rows('select view_name, error from app.analytics_refresh where failed_at is not null')).toEqual([
+      {view_name: 'address_utilisation', error: 'canceling statement due to statement timeout'},
+    ])
+  } finally {
+    await reader.query('rollback')
+    await worker.query('reset statement_timeout')
+    reader.release()
+    worker.release()
+  }
+})

@@ -468,7 +468,7 @@ begin
   begin
     execute format('refresh materialized view %s analytics.%I',
       case when (select relispopulated from pg_class where oid = to_regclass(format('analytics.%I', of_view))) then 'concurrently' else '' end, of_view);
-  exception when others then
+  exception when others or query_canceled then -- a time limit of the server cancels, and would cancel the same view again and again
     problem := sqlerrm;
   end;
   update app.analytics_refresh r set
