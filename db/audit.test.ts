@@ -3,6 +3,7 @@
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {Money} from '../test/support/money.ts'
 import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
@@ -181,4 +182,30 @@ test('the gas left is what the operator has of the native coin, in days of what 
     `begin; set local session_replication_role = replica; update app.ledger_entry set created_at = now() - interval '8 days'; commit`,
   )
   expect(await gasLeft()).toBeNull()
+})
+
+test('what an operator has read again below the final block is not wrong until it is final again', async () => {
+  const money = await Money.open()
+  try {
+    await money.topUp('ETH', 1000)
+    const user = await money.merchant()
+    await money.deposit(user.address, 1000)
+    const from = money.eth.head.height
+    const payout = await money.claim(user)
+    await money.work('begin_sweeping', payout)
+    await money.sweep(payout, [user.address])
+    await money.mineFinally([(await money.attempt(await money.sweepOf(user.address)))!])
+    const blocks = money.eth.blocks.slice(from)
+    await money.rewindBelow(from)
+    money.eth.blocks.push(...blocks)
+    await money.eth.readAgain(blocks.length)
+    const wrong = () => money.db.rows('select what from audit.finality')
+    expect([await money.incidents(), await wrong()]).toEqual([[], []])
+    await money.db.rows(`delete from app.incident where kind like 'final%'`)
+    expect(await wrong()).toEqual([{what: 'deposit'}, {what: 'sweep'}])
+    await money.finalize()
+    expect(await wrong()).toEqual([])
+  } finally {
+    await money.close()
+  }
 })

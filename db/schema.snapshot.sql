@@ -5088,7 +5088,9 @@ create view audit.finality as
      JOIN chain.cursor c USING (chain)
   WHERE (d.status = 'final'::text AND d.block_height > c.final_height OR d.status = 'pending'::text AND d.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
-          WHERE k.subject = d.id::text AND k.kind ~~ 'final\_deposit\_%'::text))
+          WHERE k.subject = d.id::text AND k.kind ~~ 'final\_deposit\_%'::text)) AND NOT (d.status = 'final'::text AND (EXISTS ( SELECT
+           FROM app.incident i
+          WHERE i.subject = d.id::text AND i.kind = 'final_deposit_vanished'::text AND i.resolution = 'healed'::text)))
 UNION ALL
  SELECT s.chain,
     s.kind AS what,
@@ -5101,7 +5103,9 @@ UNION ALL
      JOIN app.spend_inclusion i ON i.spend_id = s.id
   WHERE i.excludes AND (s.status = 'final'::text) <> (i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
-          WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text));
+          WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text)) AND NOT (s.status = 'final'::text AND (EXISTS ( SELECT
+           FROM app.incident v
+          WHERE v.subject = s.id::text AND v.kind = 'final_payment_vanished'::text AND v.resolution = 'healed'::text)));
 --   chain text
 --   what text
 --   id uuid

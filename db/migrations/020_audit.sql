@@ -134,11 +134,15 @@ create view audit.finality as
 select d.chain, 'deposit' as what, d.id, d.status, d.block_height, c.final_height from app.deposit d join chain.cursor c using (chain)
 where ((d.status = 'final' and d.block_height > c.final_height) or (d.status = 'pending' and d.block_height <= c.final_height))
   and not exists (select from app.known_incident k where k.subject = d.id::text and k.kind like 'final\_deposit\_%')
+  and not (d.status = 'final' and exists (select from app.incident i -- an operator had it read again, and it is there, but not final again yet
+    where i.subject = d.id::text and i.kind = 'final_deposit_vanished' and i.resolution = 'healed'))
 union all
 select s.chain, s.kind, s.id, s.status, i.block_height, c.final_height from app.spend s join chain.cursor c using (chain)
 join app.spend_inclusion i on i.spend_id = s.id
 where i.excludes and (s.status = 'final') <> (i.block_height <= c.final_height)
-  and not exists (select from app.known_incident k where k.subject = s.id::text and k.kind = 'final_payment_vanished');
+  and not exists (select from app.known_incident k where k.subject = s.id::text and k.kind = 'final_payment_vanished')
+  and not (s.status = 'final' and exists (select from app.incident v
+    where v.subject = s.id::text and v.kind = 'final_payment_vanished' and v.resolution = 'healed'));
 comment on view audit.finality is 'deposits and spends are final at or below the final height, and nothing below it is still pending';
 
 create view audit.blocks as
