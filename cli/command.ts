@@ -21,10 +21,12 @@ export interface Sluice {
 }
 
 /** Declares a command with --json and an example in its help. */
-export function leaf(parent: Command, name: string, summary: string, example: string): Command {
+export function leaf(parent: Command, name: string, about: string, example: string): Command {
+  const text = about.replaceAll(/(?<=\S)\n(?=\S)/g, ' ') // its lines are those of the code; the terminal has lines of its own
   return parent
     .command(name)
-    .description(summary)
+    .summary(text.split('\n', 1)[0]!)
+    .description(text)
     .option('--json', 'print one line of JSON')
     .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}`)
 }

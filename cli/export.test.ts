@@ -128,7 +128,9 @@ test('a file is written whole, in the place of an older one, and its rows are co
 
 test('what cannot be exported is refused, and says what can be done', async () => {
   expect(await failure('export', 'nothing')).toMatch(/no view "nothing"; there are address_utilisation, balances, /)
-  expect(await failure('export', 'deposits', '--out', inHome('nowhere/x.csv'))).toMatch(/was not written: ENOENT/)
+  expect(await failure('export', 'deposits', '--out', inHome('nowhere/x.csv'))).toMatch(
+    /was not written: there is no directory .*nowhere; make it/,
+  )
   const {code, stderr} = await sluice('export', 'deposits', '--from', 'yesterday')
   expect({code, stderr}).toEqual({code: 2, stderr: expect.stringContaining('a day or a time in UTC')})
   const client = await db.pool.connect()

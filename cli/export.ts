@@ -2,6 +2,7 @@
 // or not at all; amounts are exact and times in UTC; what is exported is what sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
+import path from 'node:path'
 import {Transform, type Writable} from 'node:stream'
 import {pipeline} from 'node:stream/promises'
 import {type Command, InvalidArgumentError} from 'commander'
@@ -55,14 +56,16 @@ export function addExportCommand(program: Command): void {
   leaf(
     program,
     'export',
-    [
-      'Writes a view of analytics as CSV, to a file or to standard output (docs/database.md says what is in it).',
-      '',
-      'Views, with the column of --from and --to:',
-      ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(neither)'}`),
-    ].join('\n'),
+    'Writes a view of analytics as CSV, to a file or to standard output (docs/database.md says what is in it).',
     'sluice export deposits --from 2026-06-01 --to 2026-07-01 --out june.csv',
   )
+    .addHelpText(
+      'after',
+      [
+        '\nViews, with the column of --from and --to:',
+        ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(neither)'}`),
+      ].join('\n'),
+    )
     .argument('<view>', 'the view')
     .option('--from <time>', 'from this day or time on, in UTC', utcTime)
     .option('--to <time>', 'up to this day or time, itself not included, in UTC', utcTime)
@@ -210,6 +213,9 @@ async function toStandardOutput(copy: CopyTo): Promise<undefined> {
 async function toFile(file: string, copy: CopyTo): Promise<number> {
   if ((await stat(file).catch(() => undefined))?.isDirectory())
     throw new PermanentError(`${file} is a directory; name a file`)
+  const directory = path.dirname(path.resolve(file))
+  if (!(await stat(directory).catch(() => undefined))?.isDirectory())
+    throw new PermanentError(`${file} was not written: there is no directory ${directory}; make it, or name another`)
   const partial = `${file}.${process.pid}.partial`
   try {
     const rows = await interruptible(`${file} was not written`, signal =>

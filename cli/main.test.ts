@@ -215,3 +215,19 @@ test('the help of each command shows an example', async () => {
     }),
   )
 })
+
+test('a text of the help is broken where the terminal ends alone, and the list of commands has the first paragraph of each', async () => {
+  const {stdout: help} = await sluice('status', '--help')
+  expect(help).toContain(
+    'Of a chain, head is the newest block that its node has, indexed the newest that\nwas read. With --watch it is shown anew every 2 seconds until Ctrl-C.\n',
+  )
+  const {stdout: list} = await sluice('--help')
+  expect(list).toMatch(/^ {2}status \[options\] +Shows how the service is/m)
+  expect(list).not.toContain('Of a chain')
+})
+
+test('a drill of what is no database says how one is named', async () => {
+  const {code, stdout} = await sluice('drill', '--database', 'nonsense')
+  expect(code).toBe(1)
+  expect(stdout).toContain('"nonsense" is no URL of a database; write it like postgres://')
+})

@@ -110,6 +110,10 @@ export class Rehearsal {
 
   /** A database that somebody restored. It must be nobody's: what runs on it would be disturbed. */
   async #take(url: string): Promise<string> {
+    if (!/^postgres(ql)?:\/\//.test(url))
+      throw new PermanentError(
+        `"${url}" is no URL of a database; write it like postgres://owner:password@host:5432/name`,
+      )
     const {rows} = await query<{application_name: string}>(
       url,
       `select distinct application_name from pg_stat_activity

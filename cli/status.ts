@@ -112,7 +112,9 @@ function chainTable(chains: ChainStatus[]): string {
 
 function lagText({lag_blocks, lag_seconds}: ChainStatus): string {
   if (lag_seconds === null) return ''
-  return lag_blocks === null ? `${lag_seconds} s` : `${lag_blocks} blocks, ${lag_seconds} s`
+  return lag_blocks === null
+    ? `${lag_seconds} s`
+    : `${lag_blocks} ${lag_blocks === 1 ? 'block' : 'blocks'}, ${lag_seconds} s`
 }
 
 function stateOf({head, halted, local, reindexing}: ChainStatus): string {
@@ -135,7 +137,8 @@ function auditText({audit}: Status): string {
 }
 
 function daysText({gas_left_days: days}: Status['treasuries'][number]): string {
-  return days === null ? '' : `${days < 10 ? days.toFixed(1) : Math.round(days)} days`
+  if (days === null) return ''
+  return days > 3650 ? 'over 10 years' : `${days < 10 ? days.toFixed(1) : Math.round(days)} days`
 }
 
 function firstLine(text: string | null): string {

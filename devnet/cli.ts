@@ -17,7 +17,7 @@ const program = new Command('sluice devnet')
 The local chains are those that the service started because it was given no node for them;
 each makes a block every second, Bitcoin every two. They are found by SLUICE_HOME (default: .sluice in this directory).`,
   )
-  .showHelpAfterError('(--help tells how it is used)')
+  .showHelpAfterError('(--help says how it is used)')
 
 command('send', 'pay from the faucet, which is rich; returns once the payment is in a block')
   .requiredOption('--token <token>', "the chain's own coin (ETH, POL, BTC), or USDC")

@@ -382,6 +382,6 @@ function inBaseUnits(chain: Chain, text?: string): Map<string, bigint> {
 export function databaseUrlOf(settings: Settings): string {
   if (settings.databaseUrl) return settings.databaseUrl
   throw new PermanentError(
-    'neither DATABASE_URL nor DATABASE_URL_FILE is set; npm start sets the first for the processes that it starts',
+    'no database is named: set DATABASE_URL or DATABASE_URL_FILE (npm start does so for the processes that it starts, and migrates their database itself)',
   )
 }
