@@ -486,8 +486,8 @@ describe('a run', () => {
 
   test.each([
     [{from: 0}, 'block 0 pays nobody'],
-    [{from: 9, to: 8}, 'there are no blocks from 9 to 8; the final one of ETH is 26'],
-    [{from: 27}, 'there are no blocks from 27 to 26'],
+    [{from: 9, to: 8}, 'there are no blocks from 9 to 8: --from is above --to'],
+    [{from: 27}, 'block 27 of ETH is above the final one (26), and only final blocks are read again'],
     [{from: 5, to: 27}, 'block 27 of ETH is above the final one (26): the live indexer reads what is not final'],
     [{chain: 'POLYGON'}, 'POLYGON is not followed'],
   ])('of %o is refused', async (more, says) => {

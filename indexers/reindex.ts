@@ -152,8 +152,11 @@ class Reindex {
         `block ${to} of ${chain} is above the final one (${final}): the live indexer reads what is not final;` +
           ' sluice chain rewind has it read that again',
       )
-    if (from > to)
-      throw new PermanentError(`there are no blocks from ${from} to ${to}; the final one of ${chain} is ${final}`)
+    if (from > final)
+      throw new PermanentError(
+        `block ${from} of ${chain} is above the final one (${final}), and only final blocks are read again: begin below it`,
+      )
+    if (from > to) throw new PermanentError(`there are no blocks from ${from} to ${to}: --from is above --to`)
     if (from < 1) throw new PermanentError('block 0 pays nobody; begin with --from 1')
     return {id: '', from, to, next: from, lastHash: null}
   }
