@@ -94,7 +94,8 @@ test('a backup restores the seed and says how far its journal goes; a changed on
   expect(verified.stdout).toContain('journal POLYGON: 2 entries, whole; the backup lacks the newest 1')
   const elsewhere = {SLUICE_HOME: path.join(outside, 'restored')}
   expect((await custody(['restore', '--from', file], elsewhere)).stdout).toContain('The seed and the journal of')
-  expect(readFileSync(seedFile(elsewhere.SLUICE_HOME))).toEqual(readFileSync(seedFile(world.home)))
+  const seedIn = (home: string) => JSON.parse(readFileSync(seedFile(home), 'utf8'))
+  expect(seedIn(elsewhere.SLUICE_HOME)).toEqual(seedIn(world.home))
   const verifiedElsewhere = await custody(['verify'], elsewhere)
   expect(verifiedElsewhere.stdout).toMatch(/journal POLYGON: 1 entry, whole\n/)
   expect((await custody(['restore', '--from', file])).stdout).toContain('they stay as they are')
