@@ -208,13 +208,15 @@ test('the help of each command shows an example', async () => {
   }
   const commands = Object.entries(groups).flatMap(([group, names]) => names.map(name => [group, name]))
   await Promise.all(
-    [['status'], ['audit'], ['migrate'], ...commands].map(async command => {
-      const {code, stdout} = await sluice(...command, '--help')
-      expect(code).toBe(0)
-      expect(stdout).toContain(`Example:\n  sluice ${command.join(' ')}`)
-    }),
+    [['status'], ['audit'], ['migrate'], ['reindex'], ['export'], ['backup'], ['restore'], ['drill'], ...commands].map(
+      async command => {
+        const {code, stdout} = await sluice(...command, '--help')
+        expect(code).toBe(0)
+        expect(stdout).toContain(`Example:\n  sluice ${command.join(' ')}`)
+      },
+    ),
   )
-})
+}, 90_000)
 
 test('a text of the help is broken where the terminal ends alone, and the list of commands has the first paragraph of each', async () => {
   const {stdout: help} = await sluice('status', '--help')
