@@ -25,12 +25,12 @@ export class Operator {
       const resumed = this.#random.chance(0.7)
       await this.#once(chain, share, killed).then(
         () => this.#count('reindexed'),
-        () => this.#count(killed?.aborted ? 'killed' : 'refused'),
+        error => this.#count(killed?.aborted ? 'killed' : `refused: ${inShort(error)}`),
       )
       if (!killed?.aborted || !resumed) continue
       await this.#service.sluice('reindex', '--chain', chain, '--resume').then(
         () => this.#count('resumed'),
-        () => this.#count('not resumed'),
+        error => this.#count(`not resumed: ${inShort(error)}`),
       )
     }
   }
@@ -44,6 +44,15 @@ export class Operator {
   #count(what: string): void {
     this.counts[what] = (this.counts[what] ?? 0) + 1
   }
+}
+
+/** What a command said, but for what is different each time. */
+function inShort(error: {stderr?: string; message: string}): string {
+  const said = (error.stderr ?? '').split('\n').find(text => text.startsWith('sluice: ')) ?? error.message
+  return said
+    .replace(/^sluice: /, '')
+    .replace(/(0x)?[0-9a-f]{8,}|\d+|\/\S+/g, '…')
+    .slice(0, 70)
 }
 
 /** The first block that was read, and the final one. */
