@@ -31,7 +31,7 @@ export class RateLimiter {
 
   /** Takes one request from the merchant's window. */
   take(merchantId: string): Allowance {
-    const now = this.#now()
+    const now = Math.floor(this.#now()) // of a fraction the difference may come out longer than the window
     let window = this.#windows.get(merchantId)
     if (!window || window.endsAt <= now) {
       window = {endsAt: now + WINDOW_MS, left: this.#limit}

@@ -226,6 +226,12 @@ test('beyond the limit a merchant gets 429 rate_limited with Retry-After; each r
   }
 })
 
+test('no window of the rate limit is longer than 60 seconds, whatever fraction of a millisecond it begins at', () => {
+  let now = 0
+  const limiter = new RateLimiter(2, () => now)
+  for (let n = 0; n < 1000; n++, now += 60_001.37) expect(limiter.take('m').resetSeconds).toBe(60)
+})
+
 test('a window of the rate limit ends 60 seconds after its first request', () => {
   let now = 1000
   const limiter = new RateLimiter(2, () => now)
