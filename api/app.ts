@@ -3,6 +3,8 @@
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'
+import type {ChainCode} from '../chains/registry.ts'
+import type {ChainSettings} from '../service/settings.ts'
 import type {Databases} from './replica.ts'
 
 declare module 'fastify' {
@@ -29,4 +31,9 @@ export interface Context {
   db: Databases
   /** Webhooks to http URLs, and to private addresses, are allowed. */
   webhookAllowPrivate: boolean
+  /** The settings of each chain, run here or not. */
+  chains: ReadonlyMap<ChainCode, ChainSettings>
+  /** Where customers' browsers reach this server, without a slash at its end; known once it listens. */
+  publicUrl(): string
+  paymentExpiryMs: number
 }

@@ -12,11 +12,16 @@ const log = logger('api')
 async function main(): Promise<void> {
   const settings = readSettings()
   const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
+  const {chains, publicUrl, paymentExpiryMs} = settings
+  let url = ''
   const app = await buildServer({
     databaseUrl: databaseUrlOf(settings),
     replicaUrl,
     rateLimitPerMinute,
     webhookAllowPrivate,
+    chains,
+    publicUrl: () => publicUrl ?? url,
+    paymentExpiryMs,
     log,
   })
   const text = async () => (await app.inject('/metrics')).body
@@ -27,7 +32,7 @@ async function main(): Promise<void> {
     throw new PermanentError(`port ${port} of ${host} is taken by another program; set PORT to a free one`)
   })
   const {port: boundPort} = app.server.address() as AddressInfo
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
+  url = `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   log.info({url}, 'the API listens')
   announceReady({url})
 }

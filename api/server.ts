@@ -29,13 +29,12 @@ const POOL_SIZE = 10
 const REPLICA_TIMEOUT_MS = 3_000
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
-export interface ServerOptions {
+export interface ServerOptions extends Omit<Context, 'db'> {
   /** URL of the role sluice_api. */
   databaseUrl: string
   /** URL of the same role on a replica, which takes reads. */
   replicaUrl?: string
   rateLimitPerMinute: number
-  webhookAllowPrivate: boolean
   log: Logger
 }
 
@@ -44,8 +43,8 @@ export async function buildServer({
   databaseUrl,
   replicaUrl,
   rateLimitPerMinute,
-  webhookAllowPrivate,
   log,
+  ...rest
 }: ServerOptions): Promise<App> {
   const limiter = new RateLimiter(rateLimitPerMinute)
   const app: App = Fastify({
@@ -66,7 +65,7 @@ export async function buildServer({
     : undefined
   const db = new Databases(primary, replica, log)
   const keys = new Keys(primary, databaseUrl, log)
-  const context: Context = {db, webhookAllowPrivate}
+  const context: Context = {db, ...rest}
   const metrics = new Metrics()
 
   app.decorateRequest('merchantId', '')

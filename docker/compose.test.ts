@@ -110,7 +110,7 @@ test('no secret stands in it: each is a file, of which a container sees those of
     const named = Object.entries(environment).filter(([key]) => key.endsWith('_FILE'))
     for (const [, file] of named) expect(secrets, name).toContain(file.replace('/run/secrets/', ''))
     const inTheOpen = Object.entries(environment).filter(
-      ([key, value]) => /URL|PASS|SECRET|TOKEN/.test(key) && !key.endsWith('_FILE') && value,
+      ([key, value]) => /(?<!^PUBLIC_)URL|PASS|SECRET|TOKEN/.test(key) && !key.endsWith('_FILE') && value,
     )
     expect(inTheOpen, name).toEqual([])
   }

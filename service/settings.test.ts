@@ -46,6 +46,21 @@ test('a variable that is set to nothing is as good as not set', () => {
   expect(readSettings({PORT: '', ETH_RPC_URL: '', ETH_FINALITY: ''})).toEqual(readSettings({}))
 })
 
+test('where browsers reach the API is an http or https URL, with nothing behind its path', () => {
+  const read = (PUBLIC_URL: string) => readSettings({PUBLIC_URL}).publicUrl
+  expect(readSettings({}).publicUrl).toBeUndefined()
+  expect(read('https://pay.example')).toBe('https://pay.example')
+  expect(read('http://127.0.0.1:8080/sluice//')).toBe('http://127.0.0.1:8080/sluice')
+  for (const wrong of [
+    'pay.example',
+    'ftp://pay.example',
+    'javascript:alert(1)',
+    'https://a@pay.example',
+    'https://pay.example/?a=1',
+  ])
+    expect(() => read(wrong), wrong).toThrow('PUBLIC_URL: must ')
+})
+
 test('what may hold a password can be given by a file; an empty file is as good as none, and an error never tells what is in it', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-settings-'))
   const file = (name: string, content: string) => {

@@ -40,6 +40,11 @@ function url(...schemes: string[]) {
   })
 }
 
+/** Where a browser finds something, without a slash at its end. */
+const webAddress = url('http', 'https')
+  .refine(text => !/[?#@]/.test(text), 'must have no user, query or fragment')
+  .transform(text => text.replace(/\/+$/, ''))
+
 /** Amounts by token, such as ETH:5,USDC:10000, in whole coins; kept as text until the chain's decimals are known. */
 const amounts = z
   .string()
@@ -53,6 +58,7 @@ const general = z.object({
   DATABASE_REPLICA_URL: url('postgres', 'postgresql').optional(),
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: whole(0, 65_535).default(8080),
+  PUBLIC_URL: webAddress.optional(),
   METRICS_PORT: whole(1, 65_535 - metricsPorts).optional(),
   RATE_LIMIT_PER_MINUTE: positive.default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
@@ -61,6 +67,7 @@ const general = z.object({
   CUSTODY_PASSPHRASE_FILE: z.string().optional(),
   DELIVERY_RETENTION_DAYS: whole(7).default(90),
   PAYOUT_TIMEOUT_MS: positive.default(86_400_000),
+  PAYMENT_EXPIRY_MS: whole(1_000, 315_360_000_000).default(86_400_000),
   REPLACE_AFTER_MS: positive.default(120_000),
   LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
@@ -195,6 +202,8 @@ export interface Settings {
   databaseReplicaUrl?: string
   host: string
   port: number
+  /** Where customers' browsers reach the API; absent: where it listens. */
+  publicUrl?: string
   /** Where this process serves its metrics; npm start: the first of its processes. Absent: the API alone does, at /metrics of its port. */
   metricsPort?: number
   rateLimitPerMinute: number
@@ -206,6 +215,8 @@ export interface Settings {
   deliveryRetentionDays: number
   /** How long a payout waits for the whitelist, or for a refusal of custody to be lifted, before it fails. */
   payoutTimeoutMs: number
+  /** How long a payment request waits for its money before it expires. */
+  paymentExpiryMs: number
   /** How long a transaction may stay unmined before it is replaced by one with a higher fee. */
   replaceAfterMs: number
   chains: Map<ChainCode, ChainSettings>
@@ -290,6 +301,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     databaseReplicaUrl: all.DATABASE_REPLICA_URL,
     host: all.HOST,
     port: all.PORT,
+    publicUrl: all.PUBLIC_URL,
     metricsPort: all.METRICS_PORT,
     rateLimitPerMinute: all.RATE_LIMIT_PER_MINUTE,
     webhookAllowPrivate: all.WEBHOOK_ALLOW_PRIVATE,
@@ -298,6 +310,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     custodyPassphraseFile: all.CUSTODY_PASSPHRASE_FILE,
     deliveryRetentionDays: all.DELIVERY_RETENTION_DAYS,
     payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
+    paymentExpiryMs: all.PAYMENT_EXPIRY_MS,
     replaceAfterMs: all.REPLACE_AFTER_MS,
     chains: new Map(byChain.map(({chain, given}) => [chain.code, chainSettings(chain, given, source)])),
   }

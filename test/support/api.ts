@@ -9,6 +9,7 @@ import type {App} from '../../api/app.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from '../../api/openapi.ts'
 import {buildServer} from '../../api/server.ts'
 import {logger} from '../../service/log.ts'
+import {readSettings} from '../../service/settings.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface Api {
@@ -21,10 +22,17 @@ interface Options {
   rateLimitPerMinute?: number
   webhookAllowPrivate?: boolean
   replicaUrl?: string
+  /** Where it listens, if absent. */
+  publicUrl?: string
+  paymentExpiryMs?: number
+  /** Settings of chains, by the names of their variables. */
+  chainSettings?: Record<string, string>
 }
 
 export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options = {}): Promise<Api> {
-  const {rateLimitPerMinute = 1_000_000, webhookAllowPrivate = true, replicaUrl} = options
+  const {rateLimitPerMinute = 1_000_000, webhookAllowPrivate = true, replicaUrl, publicUrl} = options
+  const {chains, paymentExpiryMs} = readSettings(options.chainSettings ?? {})
+  let url = ''
   const log = logger('api')
   log.level = 'fatal'
   const app = await buildServer({
@@ -32,11 +40,15 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
     replicaUrl,
     rateLimitPerMinute,
     webhookAllowPrivate,
+    chains,
+    publicUrl: () => publicUrl ?? url,
+    paymentExpiryMs: options.paymentExpiryMs ?? paymentExpiryMs,
     log,
   })
   await app.listen({host: '127.0.0.1', port: 0})
   const {port} = app.server.address() as AddressInfo
-  return {url: `http://127.0.0.1:${port}`, app, close: () => app.close()}
+  url = `http://127.0.0.1:${port}`
+  return {url, app, close: () => app.close()}
 }
 
 export async function makeKey(

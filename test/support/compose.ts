@@ -49,18 +49,26 @@ const Compose = z.object({
   networks: z.record(z.string(), z.object({internal: z.boolean()})),
 })
 
-/** ${NAME:-default}, as compose writes a variable. */
-const variable = /\$\{([A-Z][A-Z0-9_]*):-([^}]*)\}/g
+/** ${NAME:-default}, as compose writes a variable; the default may hold others. */
+const variable = /\$\{([A-Z][A-Z0-9_]*):-([^{}]*)\}/g
+
+function filledIn(text: string, fill: (name: string, unless: string) => string): string {
+  const filled = text.replace(variable, (_, name, unless) => fill(name, unless))
+  return filled === text ? text : filledIn(filled, fill)
+}
 
 export function readCompose(environment: Record<string, string> = {}): z.infer<typeof Compose> {
-  const text = readFileSync(file, 'utf8').replace(variable, (_, name, unless) => environment[name] || unless)
+  const text = filledIn(readFileSync(file, 'utf8'), (name, unless) => environment[name] || unless)
   return Compose.parse(parse(text, {merge: true}))
 }
 
 /** The variables that it takes from a file .env, or from the environment. */
 export function composeVariables(): string[] {
-  const text = readFileSync(file, 'utf8').replace(/^ *#.*$/gm, '')
-  if (text.replace(variable, '').includes('$'))
-    throw new Error('a variable of docker-compose.yml is written in another way')
-  return [...new Set([...text.matchAll(variable)].map(([, name]) => name!))]
+  const names = new Set<string>()
+  const rest = filledIn(readFileSync(file, 'utf8').replace(/^ *#.*$/gm, ''), (name, unless) => {
+    names.add(name)
+    return unless
+  })
+  if (rest.includes('$')) throw new Error('a variable of docker-compose.yml is written in another way')
+  return [...names]
 }
