@@ -35,9 +35,10 @@ module.exports = {
     },
     {
       name: 'chains-are-data',
+      comment: 'No I/O, no settings. How viem writes amounts and addresses is neither.',
       severity: 'error',
       from: {path: '^chains/', pathNot: '\\.test\\.ts$'},
-      to: {pathNot: '^chains/'},
+      to: {pathNot: '^(chains/|node_modules/viem/_esm/utils/)'},
     },
     {name: 'no-cycles', severity: 'error', from: {}, to: {circular: true}},
     {name: 'no-unresolved', severity: 'error', from: {}, to: {couldNotResolve: true}},

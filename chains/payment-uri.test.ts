@@ -1,0 +1,57 @@
+import {expect, test} from 'vitest'
+import {readSettings} from '../service/settings.ts'
+import {paymentUri} from './payment-uri.ts'
+
+const settings = readSettings({}).chains
+const ethereum = settings.get('ETH')!
+const polygon = settings.get('POLYGON')!
+const bitcoin = settings.get('BTC')!
+const person = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359'
+const segwit = 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx'
+
+test('ether is asked for in wei, with the id of its chain (EIP-681)', () => {
+  expect(paymentUri(ethereum, {token: 'ETH', address: person, amount: 2_014_000_000_000_000_000n})).toBe(
+    `ethereum:${person}@11155111?value=2014000000000000000`,
+  )
+})
+
+test('Polygon differs from Ethereum by the id of its chain alone', () => {
+  expect(paymentUri(polygon, {token: 'POL', address: person, amount: 1n})).toBe(`ethereum:${person}@80002?value=1`)
+})
+
+test('the id is the one that the chain was given in its settings', () => {
+  const local = readSettings({ETH_CHAIN_ID: '31337'}).chains.get('ETH')!
+  expect(paymentUri(local, {token: 'ETH', address: person, amount: 5n})).toBe(`ethereum:${person}@31337?value=5`)
+})
+
+test('a token is asked for by a transfer of its contract, written as EIP-55 has it, in its base units', () => {
+  expect(paymentUri(ethereum, {token: 'USDC', address: person, amount: 1_250_000n})).toBe(
+    `ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=${person}&uint256=1250000`,
+  )
+  const other = readSettings({ETH_USDC_ADDRESS: '0xd1220a0cf47c7b9be7a2e6ba89f429762e7b9adb'}).chains.get('ETH')!
+  expect(paymentUri(other, {token: 'USDC', address: person, amount: 1n})).toBe(
+    `ethereum:0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb@11155111/transfer?address=${person}&uint256=1`,
+  )
+})
+
+test.each([
+  [2_030_000_000n, '20.3'],
+  [1n, '0.00000001'],
+  [100_000_000n, '1'],
+  [123_456_789n, '1.23456789'],
+  [2_099_999_997_690_000n, '20999999.9769'],
+  [10n ** 30n + 1n, '10000000000000000000000.00000001'],
+])('%d satoshi are %s bitcoin, without an exponent or zeros at the end (BIP-21)', (amount, coins) => {
+  expect(paymentUri(bitcoin, {token: 'BTC', address: segwit, amount})).toBe(`bitcoin:${segwit}?amount=${coins}`)
+})
+
+test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units stay as they are', amount => {
+  expect(paymentUri(ethereum, {token: 'ETH', address: person, amount})).toMatch(`?value=${amount}`)
+  expect(paymentUri(ethereum, {token: 'USDC', address: person, amount})).toMatch(`&uint256=${amount}`)
+})
+
+test('what has no form that wallets know is the address alone', () => {
+  expect(paymentUri(polygon, {token: 'USDC', address: person, amount: 1n})).toBe(person)
+  const {chain} = polygon
+  expect(paymentUri({family: 'other', chain}, {token: 'OTH', address: 'an address', amount: 1n})).toBe('an address')
+})

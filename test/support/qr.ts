@@ -1,0 +1,48 @@
+// What a QR code says, read by a decoder that has nothing in common with what draws ours.
+import {readFile} from 'node:fs/promises'
+import {fileURLToPath} from 'node:url'
+import {prepareZXingModule, type ReadResult, readBarcodes} from 'zxing-wasm/reader'
+
+const PIXELS_PER_MODULE = 4
+
+interface Pixels {
+  data: Uint8ClampedArray
+  width: number
+  height: number
+}
+
+/** The one code in a picture: PNG, or pixels. Throws unless there is exactly one. */
+export async function readQr(picture: Uint8Array | Pixels): Promise<ReadResult> {
+  const wasmBinary = await readFile(fileURLToPath(import.meta.resolve('zxing-wasm/reader/zxing_reader.wasm')))
+  // Its own way to the program would be a download.
+  await prepareZXingModule({
+    overrides: {wasmBinary: wasmBinary.buffer as ArrayBuffer},
+    equalityFn: () => true,
+    fireImmediately: true,
+  })
+  const found = await readBarcodes(picture, {formats: ['QRCode'], tryInvert: false, tryRotate: false})
+  if (found.length !== 1) throw new Error(`there are ${found.length} QR codes in the picture`)
+  return found[0]!
+}
+
+/** The code that an SVG document of filled rectangles draws on nothing (transparent, here grey). */
+export function readQrSvg(svg: string): Promise<ReadResult> {
+  const size = Number(/viewBox="0 0 (\d+) \1"/.exec(svg)![1])
+  const width = size * PIXELS_PER_MODULE
+  const data = new Uint8ClampedArray(width * width * 4).fill(128)
+  for (const [, color, shapes] of svg.matchAll(/<path fill="#(fff|000)" d="([^"]+)"\/>/g)) {
+    const rest = shapes!.replace(/M(\d+) (\d+)h(\d+)v(\d+)(?:H0|h-\3)z/g, (_shape, ...numbers) => {
+      const [x, y, w, h] = numbers.slice(0, 4).map(number => Number(number) * PIXELS_PER_MODULE) as [
+        number,
+        number,
+        number,
+        number,
+      ]
+      for (let row = y; row < y + h; row++)
+        data.fill(color === 'fff' ? 255 : 0, (row * width + x) * 4, (row * width + x + w) * 4)
+      return ''
+    })
+    if (rest) throw new Error(`this drawing has other shapes than rectangles: ${rest.slice(0, 40)}`)
+  }
+  return readQr({data, width, height: width})
+}
