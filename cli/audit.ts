@@ -2,9 +2,8 @@
 // if all is right, 1 if anything is wrong, 3 if nothing is wrong and something could not be compared.
 import type {Command} from 'commander'
 import type pg from 'pg'
-import {findChain} from '../chains/registry.ts'
+import type {ChainCode} from '../chains/registry.ts'
 import type {Audit, Nodes} from '../jobs/audit/audit.ts'
-import {bitcoinSettings} from '../service/settings.ts'
 import {action, leaf, type Sluice, settingsOf} from './command.ts'
 import {moment, type Report, table} from './output.ts'
 
@@ -53,13 +52,8 @@ export function addAuditCommand(program: Command): void {
 }
 
 function nodesOf({service}: Sluice): Nodes {
-  const nodes: Nodes = new Map()
-  for (const [code, {rpc_url: rpcUrl, tokens: contracts}] of Object.entries(service.chains)) {
-    const chain = findChain(code)
-    if (chain?.family === 'bitcoin') nodes.set(code, bitcoinSettings(settingsOf(service, chain.code)))
-    else nodes.set(code, {family: 'evm', rpcUrl, contracts})
-  }
-  return nodes
+  const codes = Object.keys(service.chains) as ChainCode[]
+  return new Map(codes.map(code => [code, settingsOf(service, code)]))
 }
 
 async function stuck(db: pg.Client): Promise<Stuck[]> {

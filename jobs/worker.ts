@@ -67,7 +67,8 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
       // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
       const cut = setTimeout(closeContext, stopGraceMs, payouts)
       daily.stop()
-      await Promise.all([runner.stop(), dispatcher.stop(), stopTick(), analytics.stop()])
+      analytics.stop()
+      await Promise.all([runner.stop(), dispatcher.stop(), stopTick()])
       clearTimeout(cut)
       await closeContext(payouts)
       await liveness.release()

@@ -14,8 +14,8 @@ import {
 } from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
 
-/** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it. */
-const metricsPorts = 20
+/** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does. */
+export const metricsPorts = 20
 
 const flag = choice(['0', '1']).transform(value => value === '1')
 const positive = whole(1)

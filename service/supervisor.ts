@@ -27,7 +27,7 @@ import {LocalChain} from './local-chain.ts'
 import {type Logger, logger} from './log.ts'
 import {observe} from './observe.ts'
 import {commandLine, hasVariable, signal} from './process.ts'
-import {type ChainSettings, hasNode, readSettings, type Settings} from './settings.ts'
+import {type ChainSettings, hasNode, metricsPorts, readSettings, type Settings} from './settings.ts'
 
 // Together below the 10 seconds in which everything ends.
 const CHILD_GRACE_MS = 3500
@@ -36,9 +36,6 @@ const STOP_TIMEOUT_MS = 9500
 const ORPHAN_GRACE_MS = 6000
 const FOLLOWED_TIMEOUT_MS = 15_000
 const LONGEST_WAIT_MS = 30_000
-
-/** Where metrics are served: so many ports above METRICS_PORT. */
-const supervisorPort = 20
 
 const noop = () => {}
 
@@ -126,7 +123,7 @@ export class Supervisor {
 
   async #observe(): Promise<void> {
     const {host, metricsPort: first} = this.#settings
-    const metricsPort = first === undefined ? undefined : first + supervisorPort
+    const metricsPort = first === undefined ? undefined : first + metricsPorts
     this.#unobserve = await observe({host, metricsPort, log: this.#log})
   }
 

@@ -4,16 +4,16 @@
 import type pg from 'pg'
 import {type ChainCode, findChain} from '../../chains/registry.ts'
 import {RetryableError} from '../../service/errors.ts'
-import type {BitcoinSettings} from '../../service/settings.ts'
-import {type EvmNode, holdingsThatDiffer} from './balances.ts'
+import type {ChainSettings} from '../../service/settings.ts'
+import {holdingsThatDiffer} from './balances.ts'
 import {outputsThatDiffer} from './outputs.ts'
 import {wrongBytes} from './stored-bytes.ts'
 
 /** So many of the things that break a check are kept. */
 const shown = 10
 
-/** Where each chain is asked, by code. */
-export type Nodes = Map<string, EvmNode | BitcoinSettings>
+/** Of each chain that has a node, which is asked what the chain holds. */
+export type Nodes = ReadonlyMap<string, ChainSettings>
 
 export interface Finding {
   name: string
@@ -66,7 +66,7 @@ async function checkDatabase(db: pg.Client): Promise<Finding[]> {
 async function compare(
   db: pg.Client,
   chain: ChainCode,
-  node: EvmNode | BitcoinSettings | undefined,
+  node: ChainSettings | undefined,
 ): Promise<Finding | NotCompared> {
   const name = `on_chain_${chain.toLowerCase()}`
   const claim =
@@ -83,7 +83,7 @@ async function compare(
 }
 
 // The chain is asked a moment after the ledger was read. What went or came between the two is not different when both are looked at again.
-async function differences(db: pg.Client, chain: ChainCode, node: EvmNode | BitcoinSettings): Promise<object[]> {
+async function differences(db: pg.Client, chain: ChainCode, node: ChainSettings): Promise<object[]> {
   const look = () => (node.family === 'bitcoin' ? outputsThatDiffer(db, node) : holdingsThatDiffer(db, chain, node))
   const first = await look()
   if (!first.size) return []

@@ -6,16 +6,10 @@ import type pg from 'pg'
 import {encodeFunctionData, erc20Abi, getAddress} from 'viem'
 import {z} from 'zod'
 import {RetryableError} from '../../service/errors.ts'
+import type {EvmSettings} from '../../service/settings.ts'
 
 const timeoutMs = 60_000
 const batchMax = 100 // public nodes refuse larger ones
-
-export interface EvmNode {
-  family: 'evm'
-  rpcUrl: string
-  /** By token code. */
-  contracts: Record<string, string>
-}
 
 interface Holding {
   address: string
@@ -39,11 +33,12 @@ const quantity = z
 export async function holdingsThatDiffer(
   db: pg.Client,
   chain: string,
-  {rpcUrl, contracts}: EvmNode,
+  {rpcUrl, tokens}: EvmSettings,
 ): Promise<Map<string, Difference>> {
   const {holdings, height} = await holdingsOf(db, chain)
+  const contracts = Object.fromEntries([...tokens].map(([contract, token]) => [token, contract]))
   const client = new RpcClient({
-    url: rpcUrl,
+    url: rpcUrl!,
     requestTimeout: timeoutMs,
     retryAttempts: 0,
     maxBatchCallSize: batchMax,

@@ -1,9 +1,10 @@
 // The audit once a day, by whichever worker comes first. Promises: one worker at a time, once a day over all workers and restarts
-// (app.audit_is_due); on a connection of its own, because the worker's others have a time limit for a query; what is found becomes incidents.
+// (app.audit_is_due); a worker that ends does not wait for it; what is found becomes incidents.
 import type pg from 'pg'
 import {lockConnection} from '../../db/pool.ts'
 import type {Logger} from '../../service/log.ts'
 import {hasNode, type Settings} from '../../service/settings.ts'
+import {longWork} from '../long-work.ts'
 import type {Nodes} from './audit.ts'
 
 /** Within so long Postgres notices that the worker is gone, and ends what it was asked. */
@@ -25,12 +26,10 @@ export interface DailyAudit {
 }
 
 export function openDailyAudit({databaseUrl, pool, settings, log}: Options): DailyAudit {
-  const nodes = nodesOf(settings)
-  const stopping = Promise.withResolvers<never>()
-  stopping.promise.catch(() => {})
+  const nodes: Nodes = new Map([...settings.chains].filter(([, chain]) => hasNode(chain)))
+  const auditing = longWork()
 
   const auditIfDue = async (db: pg.Client) => {
-    await db.connect()
     const {rows} = await db.query<{locked: boolean}>(
       `select pg_try_advisory_lock(hashtextextended('sluice.audit', 0)) as locked`,
     )
@@ -44,35 +43,13 @@ export function openDailyAudit({databaseUrl, pool, settings, log}: Options): Dai
   }
   return {
     run: async () => {
-      if (!(await isDue(pool))) return
-      const db = lockConnection(databaseUrl, 'sluice-audit')
-      db.on('error', () => {}) // the query under way fails, and says so
-      try {
-        await Promise.race([auditIfDue(db), stopping.promise])
-      } finally {
-        await db.end()
-      }
+      if (await isDue(pool)) await auditing.on(lockConnection(databaseUrl, 'sluice-audit'), auditIfDue)
     },
-    stop: () => stopping.reject(new Error('the worker stops')),
+    stop: auditing.stop,
   }
 }
 
 async function isDue(db: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
   const {rows} = await db.query<{due: boolean}>('select app.audit_is_due() as due')
   return rows[0]!.due
-}
-
-function nodesOf({chains}: Settings): Nodes {
-  const nodes: Nodes = new Map()
-  for (const [code, settings] of chains) {
-    if (!hasNode(settings)) continue
-    if (settings.family === 'bitcoin') nodes.set(code, settings)
-    else
-      nodes.set(code, {
-        family: 'evm',
-        rpcUrl: settings.rpcUrl!,
-        contracts: Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract])),
-      })
-  }
-  return nodes
 }
