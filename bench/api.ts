@@ -186,7 +186,7 @@ function serveFloor(): void {
   const deposits = {
     name: 'deposits',
     text: `select ${columnsOf(depositFields)} from (
-      select * from app.deposit where merchant_id = $1 and credited and seq < $2 order by seq desc limit 50) p ${depositJoins}
+      select * from app.deposit where merchant_id = $1 and credited and user_id is not null and seq < $2 order by seq desc limit 50) p ${depositJoins}
       order by p.seq desc`,
   }
   const server = http.createServer(async (request, response) => {

@@ -65,7 +65,7 @@ async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<O
   const {rows} = await db.query<{outpoint: string; amount: string; owner: string | null}>(
     `select u.txid || ':' || u.output_index as outpoint, u.amount, d.merchant_id as owner
      from chain.unmined u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
-     where u.chain = $1 and u.txid = $2 and d.status = 'pending' and (d.credited or d.user_id is null)
+     where u.chain = $1 and u.txid = $2 and d.status = 'pending' and (d.credited or d.merchant_id is null)
      order by sum(u.amount) over (partition by d.merchant_id) desc, d.merchant_id, u.amount desc`,
     [chain, txid],
   )

@@ -58,7 +58,7 @@ const listed = `
   left join app.address w on w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address))
   left join app.spend s on s.id = r.sweep_id
   left join app.spend t on t.id = r.withdrawal_id
-  where (not d.credited and (d.user_id is not null or a.token is null) or r.decision = 'credit')
+  where (not d.credited and (d.merchant_id is not null or a.token is null) or r.decision = 'credit')
     and ($1 or not (r.decision is not distinct from 'credit' or t.outcome is not distinct from 'done'
       or (r.decision is null and d.status = 'reorged')))
     and ($2::text is null or d.chain = $2)

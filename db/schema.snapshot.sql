@@ -105,7 +105,7 @@ create materialized view analytics.customer_cohorts as
             date_trunc('month'::text, (d.created_at AT TIME ZONE 'UTC'::text))::date AS month,
             count(*) AS deposits
            FROM app.deposit d
-          WHERE d.credited AND d.status = 'final'::text
+          WHERE d.credited AND d.status = 'final'::text AND d.user_id IS NOT NULL
           GROUP BY d.merchant_id, d.user_id, (date_trunc('month'::text, (d.created_at AT TIME ZONE 'UTC'::text))::date)
         ), counted AS (
          SELECT a.merchant_id,
@@ -768,14 +768,17 @@ create table app.address (
   chain text not null, -- Chain on which it is watched.
   match_key text not null, -- The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.
   address text not null, -- The address as people see it (EIP-55 on EVM chains).
-  user_id uuid, -- The user that it was handed out for; null for a treasury.
-  merchant_id uuid, -- The user's merchant; null for a treasury.
-  is_provisioned boolean not null, -- True if the merchant asked for this chain: deposits are credited. False if it is watched only because the same key controls it here: what arrives is unattributed.
+  user_id uuid, -- The user that it was handed out for; null for a payment request's and for a treasury's.
+  merchant_id uuid, -- The merchant that it was handed out to; null for a treasury.
+  is_provisioned boolean not null, -- True if the merchant asked for this chain: deposits are credited (at a payment request's address, in its token alone). False if it is watched only because the same key controls it here: what arrives is unattributed.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was handed out on this chain.
+  payment_request_id uuid, -- The payment request that it was handed out for; null for a user's and for a treasury's.
   constraint address_pkey PRIMARY KEY (chain, match_key),
+  constraint address_payment_request_id_fkey FOREIGN KEY (payment_request_id) REFERENCES app.payment_request(id),
   constraint address_user_id_fkey FOREIGN KEY (user_id) REFERENCES app."user"(id),
-  constraint user_and_merchant CHECK (((user_id IS NULL) = (merchant_id IS NULL)))
+  constraint one_owner CHECK ((num_nonnulls(user_id, payment_request_id) = num_nonnulls(merchant_id)))
 );
+CREATE UNIQUE INDEX address_payment_request ON app.address USING btree (payment_request_id, chain) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX address_user ON app.address USING btree (user_id);
 CREATE TRIGGER announce_address AFTER INSERT ON app.address FOR EACH ROW WHEN ((new.chain = 'BTC'::text)) EXECUTE FUNCTION app.announce_address();
 
@@ -950,12 +953,12 @@ create table app.delivery_attempt (
   constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, id)
 ) partition by RANGE (delivery_id);
 
--- Value that reached an address of ours. Credited ones are deposits of a merchant; the others are unattributed: a token or a chain that was not asked for.
+-- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for.
 create table app.deposit (
   id uuid not null, -- Id; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
   merchant_id uuid, -- The merchant whose address it is; null for a treasury.
-  user_id uuid, -- The user whose address it is; null for a treasury.
+  user_id uuid, -- The user whose address it is; null for a payment request's and for a treasury's.
   chain text not null, -- Chain code.
   token text not null, -- Token code; a contract address where the token is not supported.
   amount numeric(78,0) not null, -- Amount in base units.
@@ -972,27 +975,31 @@ create table app.deposit (
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final.
   promotion bigint, -- Number, on its chain, of the time at which it became final; null before. A payout claims up to a number.
+  payment_request_id uuid, -- The payment request whose address it is; null for a user's and for a treasury's.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL)))
 );
-CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE credited;
+CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
-CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE credited;
+CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status, seq DESC) WHERE (credited AND (status <> 'final'::text));
-CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (user_id IS NOT NULL));
+CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
-CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.user_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
+CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
 CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)) OR ((old.credited <> new.credited) AND (old.credited OR (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
-CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.user_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
+CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
+CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)))) EXECUTE FUNCTION app.note_receipt();
+CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
 -- What happened, once for each change of state. Never changed, never deleted.
 create table app.event (
@@ -1146,6 +1153,45 @@ create table app.output (
 CREATE INDEX output_free ON app.output USING btree (chain, merchant_id, amount DESC) WHERE ((spend_id IS NULL) AND (spent_by IS NULL));
 CREATE INDEX output_spend ON app.output USING btree (spend_id) WHERE (spend_id IS NOT NULL);
 CREATE INDEX output_unspent ON app.output USING btree (chain, address) WHERE (spent_by IS NULL);
+
+-- What merchants asked to be paid, each to an address of its own, and what was paid of it. Never deleted.
+create table app.payment_request (
+  id uuid not null default uuidv7(), -- Id; merchants know the request by external_id.
+  merchant_id uuid not null, -- The merchant.
+  external_id text not null, -- The merchant's reference, which begins with its prefix.
+  chain text not null, -- Chain code.
+  token text not null, -- Token code.
+  amount numeric(78,0) not null, -- What was asked for, in base units.
+  page_token text not null, -- Who knows it may see the page of the request: 192 random bits.
+  idempotency_key text, -- Idempotency-Key of the call that made it; null if it had none.
+  request_hash bytea, -- SHA-256 of what that call asked for.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
+  expires_at timestamp with time zone not null, -- What comes later is late.
+  expired_at timestamp with time zone, -- When it was judged after it expired; null before.
+  status text not null default 'awaiting'::text, -- awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than was asked for.
+  received numeric(78,0) not null default 0, -- Sum of the final receipts, in base units.
+  pending numeric(78,0) not null default 0, -- Sum of the receipts that are not final yet, in base units.
+  late boolean not null default false, -- True if some of what was received came after it expired.
+  txid text, -- Transaction of the final receipt with which the sum reached the amount; of the last one, while it has not.
+  paid_at timestamp with time zone, -- When that receipt became final; null while the amount is not reached.
+  "position" bigint, -- Order in GET /payments; null while it is not there.
+  constraint payment_request_pkey PRIMARY KEY (id),
+  constraint payment_request_amount_check CHECK ((amount > (0)::numeric)),
+  constraint payment_request_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token),
+  constraint payment_request_check CHECK (((idempotency_key IS NULL) = (request_hash IS NULL))),
+  constraint payment_request_check1 CHECK ((((status = 'paid'::text) = (received >= amount)) AND ((status = 'paid'::text) = (paid_at IS NOT NULL)))),
+  constraint payment_request_check2 CHECK (((status = ANY (ARRAY['paid'::text, 'underpaid'::text])) = ("position" IS NOT NULL))),
+  constraint payment_request_merchant_id_external_id_key UNIQUE (merchant_id, external_id),
+  constraint payment_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint payment_request_merchant_id_idempotency_key_key UNIQUE (merchant_id, idempotency_key),
+  constraint payment_request_page_token_key UNIQUE (page_token),
+  constraint payment_request_position_key UNIQUE ("position"),
+  constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text])))
+);
+CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
+CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
+CREATE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
+CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
 create table app.payout (
@@ -1823,7 +1869,7 @@ create view app.ledger_audit as
                     0 AS posted
                    FROM app.deposit d
                      JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
-                  WHERE NOT d.credited AND d.user_id IS NOT NULL AND d.status = 'final'::text
+                  WHERE NOT d.credited AND d.merchant_id IS NOT NULL AND d.status = 'final'::text
                 UNION ALL
                  SELECT entry.chain,
                     entry.token,
@@ -1856,6 +1902,39 @@ create view app.ledger_audit as
 --   address text: The address, where it is about one.
 --   kept numeric: As it is kept, in base units.
 --   posted numeric: As the ledger has it.
+
+-- What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.
+create view app.receipt as
+ SELECT d.payment_request_id,
+    d.id AS deposit_id,
+    d.seq,
+    d.txid,
+    d.output_index,
+    d.amount,
+    d.status,
+    d.block_height,
+    d.settlement_id,
+    d.promotion,
+    d.created_at,
+    d.finalised_at,
+    LEAST(d.created_at, t.block_time) > r.expires_at AS late
+   FROM app.payment_request r
+     JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
+     LEFT JOIN chain.transfer t ON t.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND t.recipient = d.address AND t.block_hash = d.block_hash
+  WHERE d.credited AND d.status <> 'reorged'::text;
+--   payment_request_id uuid: The payment request.
+--   deposit_id uuid: The deposit.
+--   seq bigint: Order in which deposits were first seen.
+--   txid text: Transaction id.
+--   output_index integer: Position inside the transaction.
+--   amount numeric(78,0): Amount in base units.
+--   status text: pending or final.
+--   block_height integer: Block that holds it; null while it is in none.
+--   settlement_id uuid: The payout that collected it; null until then.
+--   promotion bigint: Number, on its chain, of the time at which it became final; null before.
+--   created_at timestamp with time zone: When it was first seen.
+--   finalised_at timestamp with time zone: When it became final.
+--   late boolean: True if it was neither seen nor mined before the request expired.
 
 -- Transactions in a block that use what a spend uses: its nonce, or any of its outputs. Some are there more than once.
 create view app.spend_inclusion as
@@ -1948,6 +2027,8 @@ UNION ALL
 create sequence app.event_sequence as bigint;
 
 create sequence app.ledger_posting as bigint;
+
+create sequence app.payment_position as bigint;
 
 -- An amount in base units as an exact decimal string without trailing zeros.
 CREATE OR REPLACE FUNCTION app."decimal"(amount numeric, decimals integer)
@@ -2046,7 +2127,7 @@ begin
   select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
     case when d.sender = 'coinbase' then d.block_height + 100 end
   from app.deposit d
-  where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.user_id is null)
+  where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
   perform app.settle_bumps(of_chain, final_height); -- 018_bump.sql
   delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
@@ -2131,7 +2212,7 @@ CREATE OR REPLACE FUNCTION app.adopt_spend()
 AS $function$
 begin
   perform app.adopt_return(d, new) from app.deposit d
-  where d.chain = new.chain and not d.credited and d.user_id is not null and d.token = new.token
+  where d.chain = new.chain and not d.credited and d.merchant_id is not null and d.token = new.token
     and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_spend_ids(d, new.kind) i);
   return null;
 end $function$;
@@ -2252,7 +2333,7 @@ AS $function$
   from app.output u where u.chain = of_chain and u.spent_by is null
   union all -- not ours to spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false from app.deposit d
-  where d.chain = of_chain and d.status = 'final' and not d.credited and d.user_id is not null
+  where d.chain = of_chain and d.status = 'final' and not d.credited and d.merchant_id is not null
   union all -- what has nothing unspent is looked at, too
   select ours.address, null, null, null from (
     select d.address from app.deposit d where d.chain = of_chain union select app.treasury_address(of_chain) where app.treasury_address(of_chain) is not null
@@ -2311,7 +2392,7 @@ begin
   from (select distinct of_chain || ':' || i as id from unnest(inputs) i) k
   join chain.unmined u on u.id = k.id and u.token = app.native_token(of_chain)
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
-    and d.status = 'pending' and d.block_height is null and (d.credited or d.user_id is null);
+    and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
     raise exception 'these are not unmined outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
   end if;
@@ -2727,7 +2808,7 @@ begin
     union all
     select 'sluice_unattributed_deposits', json_build_object('chain', c.chain), n.count from chain.cursor c
     cross join lateral (select count(*) from app.deposit d
-      where d.chain = c.chain and d.status = 'final' and not d.credited and d.user_id is not null
+      where d.chain = c.chain and d.status = 'final' and not d.credited and d.merchant_id is not null
         and not exists (select from app.unattributed_decision u where u.deposit_id = d.id)) n
     union all
     select 'sluice_incidents_open', json_build_object('chain', coalesce(c.chain, 'none')), count(i.id)
@@ -2785,6 +2866,15 @@ AS $function$
   where d.settlement_id = of_payout order by u.amount desc limit most
 $function$;
 
+CREATE OR REPLACE FUNCTION app.confirmations(of_chain text, of_height integer)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when of_height is null then 0 else greatest(0, c.head_height - of_height + 1) end from chain.cursor c where c.chain = of_chain
+$function$;
+
 -- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included); returns the id of the key.
 CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea)
  RETURNS uuid
@@ -2828,6 +2918,52 @@ begin
     perform app.set_merchant_chain(merchant, of_chain, true);
   end loop;
   return merchant;
+end $function$;
+
+-- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.
+CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea)
+ RETURNS app.payment_answer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  twin app.payment_request;
+  asset app.asset;
+  prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
+  coins numeric := of_amount::numeric;
+  r app.payment_request;
+begin
+  select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+  if twin.id is null then
+    select * into asset from app.asset a where a.name = of_currency;
+    if asset.name is null then
+      raise exception 'there is no currency with this name; GET /v1/crypto lists those that there are' using errcode = 'SL404', detail = 'currency';
+    elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
+      raise exception 'external_id must begin with % and go on with a reference of your own', prefix using errcode = 'SLPFX';
+    elsif scale(coins) > asset.decimals then
+      raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
+    elsif coins <= 0 or coins * 10::numeric ^ asset.decimals >= 10::numeric ^ 77 then
+      raise exception 'must be more than zero, and an amount that exists' using errcode = 'SLINV', detail = 'amount';
+    elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
+      raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
+    end if;
+    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at)
+    values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
+      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
+    on conflict do nothing returning * into r; -- waits for a twin that is being made beside this one
+    if r.id is null then
+      select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+    end if;
+  end if;
+  if r.id is not null then
+    perform app.take_payment_address(r);
+  elsif twin.id is null then
+    raise exception 'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it' using errcode = 'SL409';
+  elsif twin.request_hash <> of_request then
+    raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
+  end if;
+  return app.created_payment_request(coalesce(r.id, twin.id));
 end $function$;
 
 -- Claims the balance of a merchant's chain and token for a payout; returns the reply. The same key gives the same reply.
@@ -2930,6 +3066,22 @@ begin
   returning w.id, w.secret into id, secret;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.created_payment_request(of_request uuid)
+ RETURNS app.payment_answer
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  from app.payment_request r
+  join app.asset a on a.chain = r.chain and a.token = r.token
+  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at, r.page_token
+  ) b
+  where r.id = of_request
+$function$;
+
 -- An operator's decision that what arrived for nobody counts for the merchant whose address it is.
 CREATE OR REPLACE FUNCTION app.credit_unattributed(of_deposit uuid)
  RETURNS void
@@ -3006,6 +3158,23 @@ AS $function$
   select encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
   from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
 $function$;
+
+CREATE OR REPLACE FUNCTION app.draw_address(of_merchant uuid, of_family text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare drawn text;
+begin
+  update custody.address p set taken_at = clock_timestamp(), merchant_id = of_merchant
+  where p.address = (
+    select f.address from custody.address f
+    where f.family = of_family and f.purpose = 'deposit' and f.taken_at is null and f.retired_at is null
+    order by f.derivation_index limit 1 for update skip locked)
+  returning p.address into drawn;
+  if drawn is null then raise exception 'no free % address in the pool', of_family using errcode = 'SL503'; end if;
+  return drawn;
+end $function$;
 
 CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp with time zone)
  RETURNS text
@@ -3095,6 +3264,29 @@ CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
 
+-- Judges payment requests that have expired; returns how many. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.expire_payment_requests(batch integer DEFAULT 100)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  due uuid;
+  expired int := 0;
+begin
+  for due in
+    select p.id from app.payment_request p
+    where p.expires_at <= clock_timestamp() and p.expired_at is null and p.status in ('awaiting', 'detected')
+    order by p.expires_at limit batch for no key update skip locked
+  loop
+    perform app.refresh_payment(due);
+    expired := expired + 1;
+  end loop;
+  return expired;
+end $function$;
+
 -- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.
 CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message text)
  RETURNS boolean
@@ -3146,6 +3338,30 @@ begin
   get diagnostics failed = row_count;
   return failed;
 end $function$;
+
+-- A merchant's payment request as it stands, with its receipts.
+CREATE OR REPLACE FUNCTION app.find_payment_request(of_merchant uuid, of_external_id text)
+ RETURNS SETOF app.payment_answer
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  from app.payment_request r
+  join app.asset a on a.chain = r.chain and a.token = r.token
+  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
+      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending, r.late, r.txid,
+      app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at, r.page_token,
+      (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
+        select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
+          app.confirmations(r.chain, c.block_height) as confirmations, c.late,
+          app.public_id('pay', c.settlement_id) as settlement_id, app.iso(c.created_at) as created_at) i
+        where c.payment_request_id = r.id) as receipts
+  ) b
+  where r.merchant_id = of_merchant and r.external_id = of_external_id
+$function$;
 
 -- Stores what an audit found, and opens, renews or heals the incidents that follow from it.
 CREATE OR REPLACE FUNCTION app.finish_audit(of_run bigint, findings jsonb, error text)
@@ -3413,7 +3629,7 @@ begin
   if not found then
     raise exception '% is of a token that Sluice does not support: it can be neither credited nor moved', name using errcode = 'SL422';
   end if;
-  if d.user_id is null then
+  if d.merchant_id is null then
     raise exception '% reached the treasury and is your own money; sluice treasury withdraw sends it on', name using errcode = 'SL422';
   end if;
   if d.status <> 'final' then
@@ -3509,6 +3725,17 @@ AS $function$
   select i.id from app.return_spend_ids(d, of_kind) i where not exists (select from app.spend s where s.id = i.id) order by i.n limit 1
 $function$;
 
+CREATE OR REPLACE FUNCTION app.note_receipt()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.refresh_payment(new.payment_request_id);
+  return null;
+end $function$;
+
 -- For how long the job of each task that is due longest has been waiting; 0 where none is due.
 CREATE OR REPLACE FUNCTION app.oldest_due_jobs()
  RETURNS TABLE(task text, age_seconds double precision)
@@ -3549,6 +3776,56 @@ begin
   end if;
   return own;
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  pending_in_time boolean;
+  last_txid text;
+begin
+  select coalesce(sum(c.amount) filter (where c.status = 'final'), 0), coalesce(sum(c.amount) filter (where c.status = 'pending'), 0),
+    coalesce(bool_or(c.late) filter (where c.status = 'final'), false), coalesce(bool_or(not c.late) filter (where c.status = 'pending'), false),
+    (array_agg(c.txid order by c.promotion, c.seq) filter (where c.so_far >= r.amount))[1],
+    (array_agg(c.finalised_at order by c.promotion, c.seq) filter (where c.so_far >= r.amount))[1],
+    (array_agg(c.txid order by c.promotion desc, c.seq desc) filter (where c.status = 'final'))[1]
+  into received, pending, late, pending_in_time, txid, paid_at, last_txid
+  from (
+    select f.*, case f.status when 'final' then sum(f.amount) over (partition by f.status order by f.promotion, f.seq) end as so_far
+    from app.receipt f where f.payment_request_id = r.id
+  ) c;
+  txid := coalesce(txid, last_txid);
+  status := case when received >= r.amount then 'paid'
+    when pending_in_time or (pending > 0 and received = 0) or (received > 0 and not expired) then 'detected'
+    when not expired then 'awaiting'
+    when received > 0 then 'underpaid' else 'expired' end;
+end $function$;
+
+-- What the page of a payment request shows to whoever knows its token.
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
+ RETURNS SETOF app.payment_answer
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  from app.payment_request r
+  join app.asset a on a.chain = r.chain and a.token = r.token
+  join app.merchant m on m.id = r.merchant_id
+  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (
+    select a.name as currency, a.token, a.display_name, r.chain, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
+      app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
+      app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
+      (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
+        as confirmations,
+      r.late, r.txid, app.iso(r.expires_at) as expires_at, r.expires_at <= now() as expired, app.iso(r.paid_at) as paid_at
+  ) b
+  where r.page_token = of_page_token
+$function$;
 
 CREATE OR REPLACE FUNCTION app.payout_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
@@ -3635,10 +3912,10 @@ AS $function$
 declare posting bigint := nextval('app.ledger_posting');
 begin
   with part as materialized (
-    select case when d.user_id is null then 'top_up' else 'deposit' end as kind,
-      case when d.user_id is null then 'treasury' else 'address' end as debited,
-      case when d.user_id is null then 'operator' when d.credited then 'merchant' else 'unattributed' end as owed_to,
-      case when d.credited then d.merchant_id end as merchant_id, case when d.user_id is not null then d.address end as address, d.token,
+    select case when d.merchant_id is null then 'top_up' else 'deposit' end as kind,
+      case when d.merchant_id is null then 'treasury' else 'address' end as debited,
+      case when d.merchant_id is null then 'operator' when d.credited then 'merchant' else 'unattributed' end as owed_to,
+      case when d.credited then d.merchant_id end as merchant_id, case when d.merchant_id is not null then d.address end as address, d.token,
       sum(d.amount) as amount
     from unnest(ids) as i (id) join app.deposit d on d.id = i.id join app.asset a on a.chain = of_chain and a.token = d.token
     group by 1, 2, 3, 4, 5, 6
@@ -3911,6 +4188,30 @@ begin
     failed_at = case when problem is not null then clock_timestamp() end, error = problem
   where r.view_name = of_view;
   return of_view;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.refresh_payment(of_request uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  r app.payment_request;
+  now record;
+  is_expired boolean;
+begin
+  select * into strict r from app.payment_request p where p.id = of_request for no key update;
+  is_expired := r.expires_at <= clock_timestamp();
+  select * into now from app.payment_of(r, is_expired);
+  if (r.status, r.received, r.pending, r.late, r.txid, r.paid_at, r.expired_at is not null)
+    is not distinct from (now.status, now.received, now.pending, now.late, now.txid, now.paid_at, is_expired) then return; end if;
+  update app.payment_request p set status = now.status, received = now.received, pending = now.pending, late = now.late, txid = now.txid,
+    paid_at = now.paid_at, expired_at = case when is_expired then coalesce(p.expired_at, clock_timestamp()) end,
+    position = case when now.status not in ('paid', 'underpaid') then null
+      when (p.status, p.received, p.late, p.txid) is distinct from (now.status, now.received, now.late, now.txid) then nextval('app.payment_position')
+      else p.position end
+  where p.id = of_request;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.refuse_change()
@@ -4568,15 +4869,7 @@ AS $function$
 declare taken text;
 begin
   select a.address into taken from app.address a join app.chain c using (chain) where a.user_id = of_user and c.family = of_family limit 1;
-  if taken is null then
-    update custody.address p set taken_at = clock_timestamp(), merchant_id = of_merchant
-    where p.address = (
-      select f.address from custody.address f
-      where f.family = of_family and f.purpose = 'deposit' and f.taken_at is null and f.retired_at is null
-      order by f.derivation_index limit 1 for update skip locked)
-    returning p.address into taken;
-    if taken is null then raise exception 'no free % address in the pool', of_family using errcode = 'SL503'; end if;
-  end if;
+  taken := coalesce(taken, app.draw_address(of_merchant, of_family));
   insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
   select c.chain, case of_family when 'evm' then lower(taken) else taken end, taken, of_user, of_merchant, false
   from app.chain c where c.family = of_family
@@ -4601,7 +4894,7 @@ begin
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
-  account := case when deposit.user_id is null then 'operator' when deposit.credited then 'merchant' else 'unattributed' end;
+  account := case when deposit.merchant_id is null then 'operator' when deposit.credited then 'merchant' else 'unattributed' end;
   perform app.post('reorg', deposit.id::text, deposit.chain, jsonb_build_array(
     jsonb_build_object('account', case when account = 'operator' then 'treasury' else 'address' end, 'token', deposit.token,
       'merchant_id', case when deposit.credited then deposit.merchant_id end,
@@ -4631,6 +4924,20 @@ AS $function$
   on conflict (chain, address) do update set next_nonce = s.next_nonce + 1
   returning next_nonce - 1
 $function$;
+
+CREATE OR REPLACE FUNCTION app.take_payment_address(r app.payment_request)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  of_family text := (select c.family from app.chain c where c.chain = r.chain);
+  taken text := app.draw_address(r.merchant_id, of_family);
+begin
+  insert into app.address (chain, match_key, address, payment_request_id, merchant_id, is_provisioned)
+  select c.chain, case of_family when 'evm' then lower(taken) else taken end, taken, r.id, r.merchant_id, c.chain = r.chain
+  from app.chain c where c.family = of_family;
+end $function$;
 
 -- Sends an event of type webhook.test to one endpoint; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid)
@@ -5006,7 +5313,7 @@ create view audit.events as
   GROUP BY d.id
  HAVING
         CASE
-            WHEN NOT d.credited THEN count(e.id) > 0
+            WHEN NOT d.credited OR d.payment_request_id IS NOT NULL THEN count(e.id) > 0
             ELSE count(e.id) <> (d.version - min(e.version) + 1) OR max(e.version) <> d.version OR NOT (min(e.version) = 1 OR min(e.version) > 2) OR count(e.id) = 0
         END
 UNION ALL
@@ -5522,7 +5829,7 @@ create view audit.transfers_are_deposits as
      JOIN app.address a ON a.chain = t.chain AND a.address = t.recipient
   WHERE NOT (EXISTS ( SELECT
            FROM app.deposit d
-          WHERE d.txid = t.txid AND d.output_index = t.output_index AND d.chain = t.chain AND d.address = t.recipient AND d.token = t.token AND d.status <> 'reorged'::text)) AND NOT (a.user_id IS NULL AND ((EXISTS ( SELECT
+          WHERE d.txid = t.txid AND d.output_index = t.output_index AND d.chain = t.chain AND d.address = t.recipient AND d.token = t.token AND d.status <> 'reorged'::text)) AND NOT (a.merchant_id IS NULL AND ((EXISTS ( SELECT
            FROM app.outbound_tx o
           WHERE o.chain = t.chain AND o.txid = t.txid)) OR (EXISTS ( SELECT
            FROM custody.address own
@@ -6219,10 +6526,11 @@ begin
     where n.alive and (n.deposit_id is null or n.status = 'reorged')
       and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
   ), created as (
-    insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, token, amount, sender, block_height, block_hash,
-      status, credited, version)
-    select of_chain, n.txid, n.output_index, a.address, a.merchant_id, a.user_id, n.token, n.amount, n.sender, n.block_height, n.block_hash,
-      'pending', a.is_provisioned and s.token is not null, 1
+    insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
+      block_hash, status, credited, version)
+    select of_chain, n.txid, n.output_index, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
+      n.block_hash, 'pending', a.is_provisioned and s.token is not null
+        and coalesce((select r.token from app.payment_request r where r.id = a.payment_request_id) = n.token, true), 1
     from net n
     cross join lateral (
       select * from app.address a
@@ -6230,7 +6538,7 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.user_id is null and (exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid)
+      and not (a.merchant_id is null and (exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid)
         or exists (select from custody.address own where own.address = n.sender)))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
@@ -6821,12 +7129,15 @@ alter role sluice_api set plan_cache_mode = 'force_generic_plan';
 alter role sluice_api set statement_timeout = '10s';
 grant execute on function app."decimal"(numeric,integer) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
+grant execute on function app.create_payment_request(uuid,text,text,text,interval,text,bytea) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
+grant execute on function app.find_payment_request(uuid,text) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
+grant execute on function app.payment_page(text) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[]) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
@@ -6849,8 +7160,10 @@ grant select on app.deposit to sluice_api;
 grant select on app.event to sluice_api;
 grant select on app.merchant to sluice_api;
 grant select on app.merchant_chain to sluice_api;
+grant select on app.payment_request to sluice_api;
 grant select on app.payout to sluice_api;
 grant select on app.payout_address to sluice_api;
+grant select on app.receipt to sluice_api;
 grant select on app.webhook_endpoint (id, merchant_id, url, event_types, previous_secret_expires_at, disabled_at, disabled_reason, failing_since, created_at, deleted_at) to sluice_api;
 grant select on chain.cursor to sluice_api;
 grant select on custody.address to sluice_api;
@@ -6938,6 +7251,7 @@ grant execute on function app.cancel_spend(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
+grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;

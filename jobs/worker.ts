@@ -25,6 +25,8 @@ import {openSender} from './webhooks/send.ts'
 import {channel, type Sequencer, startSequencer} from './webhooks/sequencer.ts'
 
 const foldBatch = 20_000
+/** Small, because a payment that is settled at the same time waits for the whole batch. */
+const expiryBatch = 100
 const stopGraceMs = 1500
 
 export interface WorkerOptions {
@@ -127,6 +129,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
+      {name: 'expire payment requests', intervalMs: second, run: () => expirePaymentRequests(pool)},
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
       {name: 'keep deliveries', intervalMs: hour, run: () => maintainPartitions(pool, deliveryRetentionDays, log)},
       {name: 'refresh analytics', intervalMs: minute / 2, run: analytics.run},
@@ -145,6 +148,15 @@ async function foldBalances(pool: pg.Pool): Promise<void> {
   for (;;) {
     const {rows} = await pool.query<{folded: string}>('select app.fold_balances($1) as folded', [foldBatch])
     if (Number(rows[0]!.folded) < foldBatch) return
+  }
+}
+
+async function expirePaymentRequests(pool: pg.Pool): Promise<void> {
+  for (;;) {
+    const {rows} = await pool.query<{expired: number}>('select app.expire_payment_requests($1) as expired', [
+      expiryBatch,
+    ])
+    if (rows[0]!.expired < expiryBatch) return
   }
 }
 

@@ -38,7 +38,7 @@ for (const byUser of [false, true])
       const name = listName(byUser, byChain, status)
       const owner = byUser ? 'user_id' : 'merchant_id'
       const filters = (status ? ` and status = '${status}'` : '') + (byChain ? ' and chain = $4' : '')
-      const rows = `select * from app.deposit where ${owner} = $1 and credited${filters}`
+      const rows = `select * from app.deposit where ${owner} = $1 and credited and user_id is not null${filters}`
       lists.set(name, pageStatement({name, rows, position: 'seq', item: jsonOf(depositFields), joins: depositJoins}))
     }
 
@@ -54,7 +54,7 @@ const settlement = `(select row_to_json(s) from (
 const findDeposit = statement(
   'find_deposit',
   `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement})}
-  from app.deposit p ${depositJoins} where p.id = $1 and p.merchant_id = $2 and p.credited`,
+  from app.deposit p ${depositJoins} where p.id = $1 and p.merchant_id = $2 and p.credited and p.user_id is not null`,
 )
 
 const shape = {

@@ -81,7 +81,7 @@ const rules: Record<string, string> = {
   'the operator brought in what reached the treasury and was not swept, less what was withdrawn': `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'operator'
-      union all select chain, token, amount from app.deposit join app.asset using (chain, token) where user_id is null and status = 'final'
+      union all select chain, token, amount from app.deposit join app.asset using (chain, token) where merchant_id is null and status = 'final'
       union all select chain, token, -amount from app.spend s where kind = 'withdrawal' and outcome = 'done'
         and not exists (select from app.unattributed_decision u where u.withdrawal_id = s.id)
     ) part group by chain, token having sum(amount) <> 0`,

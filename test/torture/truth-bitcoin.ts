@@ -152,7 +152,7 @@ async function wrongSignatures({coins}: Found, {db, finalAt}: AskedOf): Promise<
 /** Deposits of transactions that nobody made. */
 async function inventions({db, made}: AskedOf): Promise<string[]> {
   const {rows} = await db.query<{txid: string}>(
-    `select txid from app.deposit where chain = 'BTC' and user_id is not null`,
+    `select txid from app.deposit where chain = 'BTC' and merchant_id is not null`,
   )
   return rows.filter(({txid}) => !made.has(txid)).map(({txid}) => `a deposit of ${txid}, which nobody made`)
 }

@@ -56,7 +56,8 @@ interface Row {
 }
 
 const rowsOf = async ({db}: Run): Promise<Row[]> =>
-  (await db.query<Row>('select * from app.deposit where user_id is not null order by chain, txid, output_index')).rows
+  (await db.query<Row>('select * from app.deposit where merchant_id is not null order by chain, txid, output_index'))
+    .rows
 
 const show = (rows: Iterable<string>, why: string): string[] => [...rows].map(row => `${why}: ${row}`)
 

@@ -1,0 +1,225 @@
+// Payment requests and what their receipts make of them, with the roles of the API and the worker and a chain that a test writes; the books
+// are looked at after every test.
+import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {Money} from '../test/support/money.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
+
+let money: Money
+let polygon: ChainWriter
+let requests: PaymentRequests
+let merchantId: string
+
+beforeAll(async () => {
+  money = await Money.open()
+  polygon = await ChainWriter.open(money.db, 'POLYGON')
+  requests = await PaymentRequests.open(money.db)
+})
+beforeEach(async () => {
+  merchantId = (await money.merchant()).merchantId
+})
+afterAll(async () => {
+  await polygon.close()
+  await money.close()
+})
+afterEach(async () => {
+  await assertBooks(money.db)
+  expect(await money.incidents()).toEqual([])
+  expect(await money.db.rows('select name, found from app.audit_checks() where count > 0')).toEqual([])
+})
+
+/** A request for so many base units of ETH's USDC, whose address is watched from now on. */
+const ask = (amount: number, currency = 'ETH-USDC') => requests.create(money.api, merchantId, {amount, currency})
+
+describe('what it is', () => {
+  test('a request has an address of its own, on which nothing was ever watched for', async () => {
+    const [one, two] = [await ask(100), await ask(100)]
+    expect(one.address).not.toBe(two.address)
+    expect(
+      await money.db.rows('select chain, is_provisioned, user_id from app.address where address = $1 order by chain', [
+        one.address,
+      ]),
+    ).toEqual([
+      {chain: 'ETH', is_provisioned: true, user_id: null},
+      {chain: 'POLYGON', is_provisioned: false, user_id: null},
+    ])
+  })
+
+  test.each([
+    ['1.5', '1.5', '1500000'],
+    ['1.50', '1.5', '1500000'],
+    ['0.000001', '0.000001', '1'],
+    ['10', '10', '10000000'],
+  ])('an amount of %s comes back as %s', async (asked, canonical, baseUnits) => {
+    const made = await requests.create(money.api, merchantId, {amount: asked, currency: 'ETH-USDC'})
+    expect(made).toMatchObject({amount: canonical, baseUnits})
+  })
+
+  test.each([
+    ['0', 'SLINV'],
+    ['0.0000001', 'SLINV'],
+    ['1.0000000', 'SLINV'],
+    ['9'.repeat(80), 'SLINV'],
+  ])('an amount of %s is refused', async (amount, code) => {
+    await expect(requests.create(money.api, merchantId, {amount, currency: 'ETH-USDC'})).rejects.toMatchObject({code})
+  })
+
+  test("a reference must have the merchant's prefix, and a currency and its chain must be there", async () => {
+    const prefix = await requests.prefixOf(merchantId)
+    for (const externalId of ['other-1', prefix, `${prefix}-`, `${prefix}1`])
+      await expect(requests.create(money.api, merchantId, {externalId})).rejects.toMatchObject({code: 'SLPFX'})
+    await expect(requests.create(money.api, merchantId, {currency: 'DOGE'})).rejects.toMatchObject({code: 'SL404'})
+    await expect(requests.create(money.api, merchantId, {currency: 'BTC'})).rejects.toMatchObject({code: 'SLCHN'})
+  })
+
+  test('of twenty who ask with one reference at once, one gets a request, and one address is taken', async () => {
+    const taken = () => money.db.rows('select from custody.address where taken_at is not null')
+    const before = (await taken()).length
+    const externalId = `${await requests.prefixOf(merchantId)}-once`
+    const answers = await Promise.allSettled(
+      Array.from({length: 20}, () => requests.create(money.api, merchantId, {externalId})),
+    )
+    const refused = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason.code] : []))
+    expect(refused).toEqual(Array(19).fill('SL409'))
+    expect(await taken()).toHaveLength(before + 1)
+  })
+
+  test('twenty with one reference and one key get the same answer; the key with something else is refused', async () => {
+    const asked = {externalId: `${await requests.prefixOf(merchantId)}-keyed`, key: 'k'}
+    const answers = await Promise.all(Array.from({length: 20}, () => requests.create(money.api, merchantId, asked)))
+    expect(new Set(answers.map(answer => JSON.stringify(answer))).size).toBe(1)
+    await expect(requests.create(money.api, merchantId, {key: 'k', amount: 7})).rejects.toMatchObject({code: 'SLIDK'})
+  })
+})
+
+describe('what becomes of it', () => {
+  test('awaiting, detected when money is seen, paid when it is final', async () => {
+    const {id, address} = await ask(100)
+    expect(await requests.state(id)).toMatchObject({status: 'awaiting', received: '0', pending: '0', position: null})
+    const txid = await money.deposit(address, 100, {final: false})
+    expect(await requests.state(id)).toMatchObject({status: 'detected', received: '0', pending: '100', txid: null})
+    await money.finalize()
+    expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', pending: '0', txid, late: false})
+  })
+
+  test('several payments are summed, and what is too much is told; the one that sufficed is named', async () => {
+    const {id, address} = await ask(100)
+    await money.deposit(address, 60)
+    expect(await requests.state(id)).toMatchObject({status: 'detected', received: '60', paid_at: null})
+    const txid = await money.deposit(address, 50)
+    const paid = await requests.state(id)
+    expect(paid).toMatchObject({status: 'paid', received: '110', txid})
+    await money.deposit(address, 5)
+    const more = await requests.state(id)
+    expect(more).toMatchObject({status: 'paid', received: '115', txid, paid_at: paid.paid_at})
+    expect(Number(more.position)).toBeGreaterThan(Number(paid.position))
+  })
+
+  test('nothing until it expires: expired; less than asked: underpaid', async () => {
+    const [nothing, some] = [await ask(100), await ask(100)]
+    await money.deposit(some.address, 99)
+    await requests.expire([nothing.id, some.id])
+    expect(await requests.state(nothing.id)).toMatchObject({status: 'expired', position: null})
+    expect(await requests.state(some.id)).toMatchObject({status: 'underpaid', received: '99', paid_at: null})
+  })
+
+  test('a request that expires while enough is on its way is not judged before that is final', async () => {
+    const {id, address} = await ask(100)
+    await money.deposit(address, 40)
+    await money.deposit(address, 60, {final: false})
+    await requests.expire([id])
+    expect(await requests.state(id)).toMatchObject({status: 'detected', late: false})
+    await money.finalize()
+    expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
+  })
+
+  test('money that comes late still counts, and says that it was late', async () => {
+    const [none, part] = [await ask(100), await ask(100)]
+    await money.deposit(part.address, 30)
+    await requests.expire([none.id, part.id])
+    await money.deposit(none.address, 100, {final: false})
+    await money.deposit(part.address, 70, {final: false})
+    expect(await requests.state(none.id)).toMatchObject({status: 'detected', late: false})
+    expect(await requests.state(part.id)).toMatchObject({status: 'underpaid', received: '30', pending: '70'})
+    await money.finalize()
+    expect(await requests.state(none.id)).toMatchObject({status: 'paid', late: true})
+    expect(await requests.state(part.id)).toMatchObject({status: 'paid', late: true})
+  })
+
+  test('a payment that was mined in time and read late is not late', async () => {
+    const {id, address} = await ask(100)
+    await requests.expire([id], '1 minute')
+    await money.deposit(address, 100, {final: false})
+    await money.db.rows(`update chain.transfer set block_time = now() - interval '2 minutes' where recipient = $1`, [
+      address,
+    ])
+    await money.finalize()
+    expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
+  })
+
+  test('a reorganised payment counts no more, and again when it is back', async () => {
+    const {id, address} = await ask(100)
+    const txid = await money.deposit(address, 100, {final: false})
+    await money.eth.write({drop: 1, add: [[]]})
+    expect(await requests.state(id)).toMatchObject({status: 'awaiting', pending: '0'})
+    await requests.expire([id])
+    expect(await requests.state(id)).toMatchObject({status: 'expired'})
+    await money.eth.write({add: [[{txid, amount: 100n, recipient: address}]]})
+    await money.finalize()
+    expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
+  })
+
+  test('a final payment that an operator takes back un-pays it', async () => {
+    const {id, address} = await ask(100)
+    const txid = await money.deposit(address, 100)
+    expect(await requests.state(id)).toMatchObject({status: 'paid'})
+    await money.lose(txid)
+    await money.resolve('reorged')
+    expect(await requests.state(id)).toMatchObject({
+      status: 'awaiting',
+      received: '0',
+      position: null,
+      txid: null,
+      paid_at: null,
+    })
+  })
+})
+
+describe('its money', () => {
+  test('counts in the balance, is paid out with it, and is no deposit of anybody: no event tells of it', async () => {
+    const {address} = await ask(1000)
+    const user = await money.user(merchantId)
+    await money.deposit(user.address, 500)
+    await money.deposit(address, 1000)
+    expect(
+      await money.db.rows('select amount, deposit_count from app.balance_now where merchant_id = $1', [merchantId]),
+    ).toEqual([{amount: '1500', deposit_count: '2'}])
+    expect(
+      await money.db.rows('select type from app.event where merchant_id = $1 order by position', [merchantId]),
+    ).toEqual([{type: 'deposit.pending'}, {type: 'deposit.confirmed'}])
+    const [payout] = await money.db.rows<{gross: string}>(
+      `select app.create_payout($1, 'ETH', 'USDC', false, null, null)::json ->> 'gross' as gross`,
+      [merchantId],
+    )
+    expect(payout).toEqual({gross: '0.0015'})
+    expect(
+      await money.db.rows('select from app.deposit where merchant_id = $1 and settlement_id is not null', [merchantId]),
+    ).toHaveLength(2)
+  })
+
+  test('another token or another chain at the address is unattributed, and pays nothing', async () => {
+    const {id, address} = await ask(100)
+    await money.deposit(address, 100, {token: 'ETH'})
+    await polygon.write({add: [[{txid: '0xpolygon', amount: 100n, token: 'POL', recipient: address}]]})
+    expect(await requests.state(id)).toMatchObject({status: 'awaiting', pending: '0', received: '0'})
+    expect(
+      await money.db.rows('select chain, token, credited from app.deposit where address = $1 order by chain', [
+        address,
+      ]),
+    ).toEqual([
+      {chain: 'ETH', token: 'ETH', credited: false},
+      {chain: 'POLYGON', token: 'POL', credited: false},
+    ])
+  })
+})

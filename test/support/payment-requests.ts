@@ -1,0 +1,96 @@
+// Payment requests for tests: a pool of addresses, requests made as the API makes them, and what became of them.
+import {hash, randomBytes} from 'node:crypto'
+import type pg from 'pg'
+import {getAddress} from 'viem'
+import type {TestDatabase} from './database.ts'
+
+const poolSize = 500
+
+export interface Asked {
+  currency?: string
+  externalId?: string
+  /** A plain decimal; a number is in base units of six decimals. */
+  amount?: string | number
+  key?: string
+}
+
+export interface Made {
+  id: string
+  external_id: string
+  currency: string
+  address: string
+  amount: string
+  expires_at: string
+  page_token: string
+  baseUnits: string
+}
+
+export interface PaymentState {
+  status: string
+  received: string
+  pending: string
+  late: boolean
+  txid: string | null
+  paid_at: Date | null
+  expired_at: Date | null
+  position: string | null
+}
+
+export class PaymentRequests {
+  readonly #db: Pick<TestDatabase, 'rows'>
+  #made = 0
+
+  private constructor(db: Pick<TestDatabase, 'rows'>) {
+    this.#db = db
+  }
+
+  /** Fills the pool with addresses that nobody has the keys of. */
+  static async open(db: Pick<TestDatabase, 'rows'>): Promise<PaymentRequests> {
+    const addresses = Array.from({length: poolSize}, () => getAddress(`0x${randomBytes(20).toString('hex')}`))
+    await db.rows(
+      `insert into custody.address (address, family, derivation_index)
+       select address, 'evm', 1000000 + n from unnest($1::text[]) with ordinality as a (address, n)`,
+      [addresses],
+    )
+    return new PaymentRequests(db)
+  }
+
+  async prefixOf(merchantId: string): Promise<string> {
+    const [row] = await this.#db.rows<{prefix: string}>('select prefix from app.merchant where id = $1', [merchantId])
+    return row!.prefix
+  }
+
+  async create(
+    api: pg.Pool,
+    merchantId: string,
+    {currency = 'ETH-USDC', externalId, amount = 100, key}: Asked,
+  ): Promise<Made> {
+    this.#made += 1
+    const reference = externalId ?? `${await this.prefixOf(merchantId)}-${this.#made}`
+    const coins = typeof amount === 'number' ? String(amount / 1e6) : amount
+    const request = hash('sha256', JSON.stringify([currency, reference, coins]), 'buffer')
+    const {rows} = await api.query<{body: string; amount: string}>(
+      `select body, amount from app.create_payment_request($1, $2, $3, $4, '1 day', $5, $6)`,
+      [merchantId, currency, reference, coins, key ?? null, request],
+    )
+    const made = JSON.parse(rows[0]!.body)
+    const [row] = await this.#db.rows<{id: string}>('select id from app.payment_request where page_token = $1', [
+      made.page_token,
+    ])
+    return {id: row!.id, baseUnits: rows[0]!.amount, ...made}
+  }
+
+  async state(id: string): Promise<PaymentState> {
+    const [row] = await this.#db.rows<PaymentState>('select * from app.payment_request where id = $1', [id])
+    return row!
+  }
+
+  /** Lets the time of requests be over since a moment ago, and the worker look. */
+  async expire(ids: string[], ago = '0'): Promise<void> {
+    await this.#db.rows(
+      'update app.payment_request set expires_at = clock_timestamp() - $2::interval where id = any($1)',
+      [ids, ago],
+    )
+    await this.#db.rows('select app.expire_payment_requests()')
+  }
+}
