@@ -13,6 +13,8 @@ declare module 'fastify' {
     merchantId: string
   }
   interface FastifyContextConfig {
+    /** For everybody: no key is looked at, and no limit counts. A route that does not say so needs a key. */
+    open?: boolean
     /** Answers without a key, but counts for the merchant whose key is sent. */
     withoutKey?: boolean
     /** The methods of this path, where the route exists to refuse the others. */

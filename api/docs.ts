@@ -7,12 +7,13 @@ import {documentOf, type OpenApi, type Operation, type Schema} from './openapi.t
 export function docs(app: App): void {
   let json: string | undefined
   let html: string | undefined
+  const options = {config: {open: true}, schema: {hide: true}}
 
-  app.get('/openapi.json', {schema: {hide: true}}, async () => {
+  app.get('/openapi.json', options, async () => {
     json ??= JSON.stringify(documentOf(app))
     return json
   })
-  app.get('/docs', {schema: {hide: true}}, async (_request, reply) => {
+  app.get('/docs', options, async (_request, reply) => {
     html ??= pageOf(documentOf(app))
     reply.header('content-type', 'text/html; charset=utf-8').header('content-security-policy', policy)
     return html
@@ -131,7 +132,7 @@ function request(document: OpenApi, {method, path, operation}: Part): string {
   const filled = path.replace(/{(\w+)}/g, (_match, name) =>
     String(operation.parameters?.find(parameter => parameter.name === name)?.example),
   )
-  const key = path.startsWith('/v1/') ? ` \\\n  -H "Authorization: Bearer $API_KEY"` : ''
+  const key = operation.security === undefined ? ` \\\n  -H "Authorization: Bearer $API_KEY"` : ''
   const json = body && JSON.stringify(body.example ?? exampleOf(document, body.schema))
   const data = json ? ` \\\n  -H 'Content-Type: application/json' -d '${json}'` : ''
   const verb = method === 'GET' ? '' : ` -X ${method}`

@@ -1,7 +1,8 @@
-// Who a key belongs to. Promises: only the SHA-256 of a key is compared, stored or kept in memory; a revoked key stops working here
+// Who a key belongs to. Promises: it is read from either of two headers, and from none where they differ; only the SHA-256 of a key is compared, stored or kept in memory; a revoked key stops working here
 // within milliseconds of the commit that revoked it, because the database announces it on a connection that does nothing but listen.
 // While that connection is down every key is looked up in the database, and nothing is remembered for longer than 5 seconds.
 import {hash} from 'node:crypto'
+import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import type {Logger} from '../service/log.ts'
@@ -10,7 +11,8 @@ import {type Database, statement} from './database.ts'
 const CACHE_MS = 5_000
 const CACHE_SIZE = 10_000
 const RECONNECT_MS = 250
-const authorization = /^bearer +(sk_[\w-]{43})$/i
+const bearer = /^bearer +(.+)$/i
+const wellFormed = /^sk_[\w-]{43}$/
 
 const findKey = statement(
   'find_key',
@@ -35,10 +37,10 @@ export class Keys {
     this.#listen()
   }
 
-  /** The merchant of an Authorization header; undefined where it names no key that works. No promise where the answer is remembered. */
-  merchantOf(header: string | undefined): string | undefined | Promise<string | undefined> {
-    const secret = header && authorization.exec(header)?.[1]
-    if (!secret) return undefined
+  /** The merchant whose key a request sends; undefined where it sends none that works. No promise where the answer is remembered. */
+  merchantOf(headers: IncomingHttpHeaders): string | undefined | Promise<string | undefined> {
+    const secret = secretIn(headers)
+    if (!secret || !wellFormed.test(secret)) return undefined
     const secretHash = hash('sha256', secret, 'hex')
     const known = this.#known.get(secretHash)
     if (known && known.expiresAt > performance.now()) return known.merchantId
@@ -100,4 +102,11 @@ export class Keys {
       if (!this.#isClosed) await sleep(RECONNECT_MS)
     }
   }
+}
+
+/** What is sent as a key, by one header or by both; undefined where that is nothing, or not the same. */
+function secretIn({authorization, 'x-api-key': apiKey}: IncomingHttpHeaders): string | undefined {
+  if (authorization === undefined) return apiKey?.toString()
+  const secret = bearer.exec(authorization)?.[1]
+  return apiKey === undefined || apiKey === secret ? secret : undefined
 }

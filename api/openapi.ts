@@ -7,7 +7,7 @@ import {eventTypes} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, and signed webhooks.
 
-**Authentication.** Send \`Authorization: Bearer <your API key>\` with every request below \`/v1\`. A key belongs to one account and sees nothing of another's.
+**Authentication.** Send your API key with every request: as \`Authorization: Bearer <key>\` or as \`x-api-key: <key>\`. Both work everywhere; two different keys are none. A key belongs to one account and sees nothing of another's.
 
 **Amounts** are decimal strings, never floats. **Ids** are opaque. **Times** are ISO 8601 in UTC with milliseconds.
 
@@ -77,11 +77,17 @@ export async function documentRoutes(app: App): Promise<void> {
       info: {title: 'Sluice API', version: packageJson.version, description, license: {name: packageJson.license}},
       tags,
       components: {
-        securitySchemes: {apiKey: {type: 'http', scheme: 'bearer', description: '`sk_` and 43 characters.'}},
+        securitySchemes: {
+          bearer: {type: 'http', scheme: 'bearer', description: '`sk_` and 43 characters.'},
+          xApiKey: {type: 'apiKey', in: 'header', name: 'x-api-key', description: 'The same key.'},
+        },
       },
-      security: [{apiKey: []}],
+      security: [{bearer: []}, {xApiKey: []}],
     },
-    transform: jsonSchemaTransform,
+    transform: input => {
+      const {schema, url} = jsonSchemaTransform(input)
+      return {url, schema: input.route.config?.open ? {...schema, security: []} : schema}
+    },
     // biome-ignore lint/suspicious/noExplicitAny: two libraries each have types of their own for the same document
     transformObject: document => finished(jsonSchemaTransformObject(document) as any) as any,
   })
@@ -96,7 +102,6 @@ function finished(document: OpenApi): OpenApi {
     if (name.endsWith('Input')) delete document.components.schemas[name] // twins for requests, which none refers to
   }
   for (const operation of Object.values(document.paths).flatMap(Object.values<Operation>)) {
-    if (operation.tags?.includes('Operations')) operation.security = []
     for (const [status, response] of Object.entries(operation.responses)) {
       if (response.description === 'Default Response') response.description = ''
       if (!response.content || (status === '503' && operation.tags?.includes('Operations'))) continue

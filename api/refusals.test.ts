@@ -13,6 +13,7 @@ import {makeMerchant, makeUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 import {Database} from './database.ts'
 import {Keys} from './keys.ts'
+import {documentOf} from './openapi.ts'
 import {RateLimiter} from './rate-limit.ts'
 
 let db: TestDatabase
@@ -55,9 +56,8 @@ async function everything(): Promise<string> {
 
 // --- keys ---
 
-test('a missing or invalid key is 401 invalid_api_key on every route', async () => {
+test('a missing or invalid key is 401 invalid_api_key, in either header', async () => {
   const keys = [
-    undefined,
     '',
     'sk_',
     `sk_${'A'.repeat(43)}`,
@@ -66,33 +66,47 @@ test('a missing or invalid key is 401 invalid_api_key on every route', async () 
     '../../etc/passwd',
     "' or 1=1 --",
   ]
-  for (const key of keys) {
-    const headers: Record<string, string> = key === undefined ? {} : {authorization: `Bearer ${key}`}
-    for (const [method, path] of [
-      ['GET', '/v1/users'],
-      ['POST', '/v1/users'],
-      ['GET', '/v1/balances'],
-      ['DELETE', '/v1/webhook-endpoints/whe_x'],
-    ] as const) {
-      const reply = await new Client(api).call(method, path, undefined, headers)
-      expect(refusal(reply)).toEqual([401, 'invalid_api_key'])
-      expect(reply.headers.get('ratelimit-policy')).toBeTruthy()
+  const headers: Record<string, string>[] = [
+    {},
+    ...keys.map(key => ({authorization: `Bearer ${key}`})),
+    ...keys.map(key => ({'x-api-key': key})),
+  ]
+  for (const sent of headers) {
+    const reply = await new Client(api).call('GET', '/v1/users', undefined, sent)
+    expect(refusal(reply), JSON.stringify(sent)).toEqual([401, 'invalid_api_key'])
+    expect(reply.headers.get('ratelimit-policy')).toBeTruthy()
+    expect(reply.body.message).toMatch(/Authorization: Bearer.*x-api-key/)
+  }
+})
+
+test('every route needs a key but for those that tell of health', async () => {
+  const open: string[] = []
+  for (const [path, methods] of Object.entries(documentOf(api.app).paths))
+    for (const [method, {security}] of Object.entries(methods)) {
+      if (security?.length === 0) open.push(path)
+      else
+        expect(refusal(await new Client(api).call(method.toUpperCase(), path)), path).toEqual([401, 'invalid_api_key'])
     }
-  }
+  expect(open).toEqual(['/livez', '/readyz'])
+})
+
+test('a key works as Authorization: Bearer, as x-api-key, and as both if they are the same', async () => {
   const {secret} = await makeKey(db, merchantId)
-  for (const authorization of [
-    secret,
-    `Basic ${secret}`,
-    `Bearer${secret}`,
-    `Bearer ${secret} x`,
-    `Bearer ${secret}=`,
-  ]) {
-    const reply = await new Client(api).call('GET', '/v1/users', undefined, {authorization})
-    expect(refusal(reply)).toEqual([401, 'invalid_api_key'])
-  }
-  for (const authorization of [`Bearer ${secret}`, `bearer ${secret}`, `BEARER  ${secret}`]) {
-    expect((await new Client(api).call('GET', '/v1/users', undefined, {authorization})).status).toBe(200)
-  }
+  const status = async (headers: Record<string, string>) =>
+    (await new Client(api).call('GET', '/v1/users', undefined, headers)).status
+  for (const authorization of [`Bearer ${secret}`, `bearer ${secret}`, `BEARER  ${secret}`])
+    expect(await status({authorization}), authorization).toBe(200)
+  for (const authorization of [secret, `Basic ${secret}`, `Bearer${secret}`, `Bearer ${secret} x`, `Bearer ${secret}=`])
+    expect(await status({authorization}), authorization).toBe(401)
+  const withBearer = (key: string) => ({authorization: `Bearer ${secret}`, 'x-api-key': key})
+  expect(await status({'x-api-key': secret})).toBe(200)
+  expect(await status(withBearer(secret))).toBe(200)
+  const {secret: another} = await makeKey(db, merchantId)
+  for (const key of ['', 'x', another, `${secret} `.repeat(2), `Bearer ${secret}`])
+    expect(await status(withBearer(key)), key).toBe(401)
+  for (const key of [`Bearer ${secret}`, `${secret}, ${secret}`])
+    expect(await status({'x-api-key': key}), key).toBe(401)
+  expect(await status({authorization: `Basic ${secret}`, 'x-api-key': secret})).toBe(401)
 })
 
 test('a key is asked for however the path is spelled', async () => {
@@ -126,7 +140,7 @@ test('a revoked key stops working at once in every API process, and the other ke
 
 test('while nobody can tell of revoked keys, every key is looked up', async () => {
   const {id, secret} = await makeKey(db, merchantId)
-  const header = `Bearer ${secret}`
+  const headers = {authorization: `Bearer ${secret}`}
   const url = new URL(db.url('sluice_api'))
   const link = await startLink(Number(url.port))
   const database = new Database(url.toString(), {max: 2})
@@ -135,24 +149,24 @@ test('while nobody can tell of revoked keys, every key is looked up', async () =
   log.level = 'silent'
   const keys = new Keys(database, url.toString(), log)
   const isRemembered = async () =>
-    (await keys.merchantOf(header)) !== undefined && typeof keys.merchantOf(header) === 'string'
+    (await keys.merchantOf(headers)) !== undefined && typeof keys.merchantOf(headers) === 'string'
   try {
     await until(isRemembered, {timeoutMs: 5000, what: 'the key to be remembered'})
     link.cut()
     await until(async () => !(await isRemembered()), {timeoutMs: 1000, what: 'the broken connection to be noticed'})
     await db.rows('select app.revoke_api_key($1)', [id])
-    expect(await keys.merchantOf(header)).toBeUndefined()
+    expect(await keys.merchantOf(headers)).toBeUndefined()
     link.restore()
     const {secret: another} = await makeKey(db, merchantId)
     await until(
       async () =>
-        (await keys.merchantOf(`Bearer ${another}`)) && typeof keys.merchantOf(`Bearer ${another}`) === 'string',
+        (await keys.merchantOf({'x-api-key': another})) && typeof keys.merchantOf({'x-api-key': another}) === 'string',
       {
         timeoutMs: 5000,
         what: 'keys to be remembered again',
       },
     )
-    expect(await keys.merchantOf(header)).toBeUndefined()
+    expect(await keys.merchantOf(headers)).toBeUndefined()
   } finally {
     await keys.close()
     await database.close()

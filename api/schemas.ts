@@ -86,6 +86,8 @@ export const ErrorReply = z
   })
   .meta({id: 'Error'})
 
+export const howToSendKey = 'send your API key as Authorization: Bearer <key>, or as x-api-key: <key>'
+
 const conditions = {
   400: [
     '`invalid_request`: malformed path, query, cursor or body',
@@ -97,10 +99,7 @@ const conditions = {
       ],
     },
   ],
-  401: [
-    '`invalid_api_key`: missing, unknown or revoked key',
-    {error: 'invalid_api_key', message: 'send Authorization: Bearer <your API key>'},
-  ],
+  401: ['`invalid_api_key`: missing, unknown or revoked key', {error: 'invalid_api_key', message: howToSendKey}],
   404: [
     '`…_not_found`: it does not exist, or belongs to somebody else',
     {error: 'user_not_found', message: 'there is no user with this id'},

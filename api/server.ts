@@ -1,5 +1,6 @@
-// The HTTP server of the API. Promises: every reply below /v1 tells what the rate limit leaves; every refusal has the shape of the
-// contract; a request is authenticated before a byte of its body is read; nothing secret is logged.
+// The HTTP server of the API. Promises: a route needs a key unless it says that it is open; every reply but those of open routes tells what
+// the rate limit leaves; every refusal has the shape of the contract; a request is authenticated before a byte of its body is read;
+// nothing secret is logged.
 import {randomUUID} from 'node:crypto'
 import type {Socket} from 'node:net'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
@@ -22,6 +23,7 @@ import {payoutAddress} from './routes/payout-address.ts'
 import {payouts} from './routes/payouts.ts'
 import {users} from './routes/users.ts'
 import {webhookEndpoints} from './routes/webhook-endpoints.ts'
+import {howToSendKey} from './schemas.ts'
 
 const BODY_LIMIT_BYTES = 64 * 1024
 const POOL_SIZE = 10
@@ -127,16 +129,16 @@ export async function buildServer({
 // Who is asking, and may they? Answers before the body is read. Not async: a key that is remembered costs no turn of the event loop.
 // Judged by the route that was matched, never by the URL as it was spelled (/%76%31/users is /v1/users).
 function admission(keys: Keys, limiter: RateLimiter) {
-  const missingKey = new ApiError(401, 'invalid_api_key', 'send Authorization: Bearer <your API key>')
+  const missingKey = new ApiError(401, 'invalid_api_key', howToSendKey)
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     const {url: route, config} = request.routeOptions
     reply.header('content-type', 'application/json; charset=utf-8')
-    if (!(route ?? request.url).startsWith('/v1/')) {
+    if (config.open) {
       done(misdirected(route, config.allow))
       return
     }
     reply.header('ratelimit-policy', limiter.policy)
-    const merchant = keys.merchantOf(request.headers.authorization)
+    const merchant = keys.merchantOf(request.headers)
     if (merchant instanceof Promise) merchant.then(found => done(admit(found)), done)
     else done(admit(merchant))
 
@@ -180,17 +182,19 @@ function acceptJson(app: App): void {
 
 // Remembers the methods of each path, so that the others can be refused with 405 and OPTIONS can list them.
 function methodsOf(app: App): () => void {
-  const methods = new Map<string, string[]>()
-  app.addHook('onRoute', ({url, method}) => {
-    methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()])
+  const paths = new Map<string, {methods: string[]; open: boolean}>()
+  app.addHook('onRoute', ({url, method, config}) => {
+    const {methods = [], open = true} = paths.get(url) ?? {}
+    paths.set(url, {methods: [...methods, ...[method].flat()], open: open && config?.open === true})
   })
   return () => {
-    for (const [url, known] of [...methods]) {
-      const allow = [...known, 'OPTIONS'].sort().join(', ')
-      const others = METHODS.filter(method => !known.includes(method) && method !== 'OPTIONS')
+    for (const [url, {methods, open}] of [...paths]) {
+      const allow = [...methods, 'OPTIONS'].sort().join(', ')
+      const others = METHODS.filter(method => !methods.includes(method) && method !== 'OPTIONS')
       const schema = {hide: true}
-      app.route({method: others, url, schema, config: {withoutKey: true, allow}, handler: async () => ''})
-      app.options(url, {schema, config: {withoutKey: true}}, async (_request, reply) =>
+      const config = {open, withoutKey: true}
+      app.route({method: others, url, schema, config: {...config, allow}, handler: async () => ''})
+      app.options(url, {schema, config}, async (_request, reply) =>
         reply.code(204).removeHeader('content-type').header('allow', allow).send(),
       )
     }

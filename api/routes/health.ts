@@ -44,18 +44,20 @@ const Ready = z.object({
 
 export function health(app: App, {db}: Context, metrics: Metrics): void {
   const tags = ['Operations']
+  const config = {open: true}
   /** Set once every enabled chain was seen to be followed; a chain that falls behind later shows in the body alone. */
   let wasFollowed = false
 
   app.get(
     '/livez',
-    {schema: {tags, summary: 'Is the process alive', response: {200: z.object({alive: z.literal(true)})}}},
+    {config, schema: {tags, summary: 'Is the process alive', response: {200: z.object({alive: z.literal(true)})}}},
     async () => '{"alive":true}',
   )
 
   app.get(
     '/readyz',
     {
+      config,
       schema: {
         tags,
         summary: 'Can it serve requests',
@@ -79,7 +81,7 @@ export function health(app: App, {db}: Context, metrics: Metrics): void {
     },
   )
 
-  app.get('/metrics', {schema: {hide: true}}, async (_request, reply) => {
+  app.get('/metrics', {config, schema: {hide: true}}, async (_request, reply) => {
     reply.header('content-type', metrics.contentType)
     return metrics.text(db.primary)
   })
