@@ -50,6 +50,7 @@ class Coins {
     this.chain = chain
     this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 2})
     this.jobs = new pg.Pool({connectionString: db.url('sluice_jobs'), max: 2})
+    for (const pool of [this.api, this.jobs]) pool.on('error', () => {}) // dropping the database may come before their goodbye
   }
 
   static async open(): Promise<Coins> {

@@ -311,8 +311,10 @@ begin
       raise exception 'external_id must begin with % and go on with a reference of your own', prefix using errcode = 'SLPFX';
     elsif scale(coins) > asset.decimals then
       raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
-    elsif coins <= 0 or coins * 10::numeric ^ asset.decimals >= 10::numeric ^ 77 then
-      raise exception 'must be more than zero, and an amount that exists' using errcode = 'SLINV', detail = 'amount';
+    elsif coins <= 0 then
+      raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
+    elsif coins * 10::numeric ^ asset.decimals >= 10::numeric ^ 77 then
+      raise exception 'is more than a chain can hold' using errcode = 'SLINV', detail = 'amount';
     elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
       raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
     end if;

@@ -31,6 +31,7 @@ export class Money {
     this.treasury = treasury
     this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 20})
     this.jobs = new pg.Pool({connectionString: db.url('sluice_jobs'), max: 8})
+    for (const pool of [this.api, this.jobs]) pool.on('error', () => {}) // dropping the database may come before their goodbye
   }
 
   static async open(): Promise<Money> {
