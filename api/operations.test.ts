@@ -336,7 +336,13 @@ interface Process {
 
 async function startProcess(environment: Record<string, string>): Promise<Process> {
   const child = fork(new URL('main.ts', import.meta.url), [], {
-    env: {PATH: process.env.PATH, PORT: '0', DATABASE_URL: db.url('sluice_api'), ...environment},
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      PORT: '0',
+      DATABASE_URL: db.url('sluice_api'),
+      ...environment,
+    },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   children.push(child)

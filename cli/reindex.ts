@@ -3,7 +3,7 @@ import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import {openPool} from '../db/pool.ts'
-import {ChainCursor} from '../indexers/cursor.ts'
+import type {ChainCursor} from '../indexers/cursor.ts'
 import type {HistorySource} from '../indexers/history.ts'
 import type {Reindexed} from '../indexers/reindex.ts'
 import {PermanentError} from '../service/errors.ts'
@@ -51,6 +51,7 @@ async function run(sluice: Sluice, {chain, from, to, resume = false, json = fals
   log.level = 'silent' // the bar has the line; what goes wrong for good is said at the end
   const pool = openPool(sluice.service.database_url, {name: `reindex-${chain}`, max: 2, log})
   try {
+    const {ChainCursor} = await import('../indexers/cursor.ts') // takes longer to load than most commands to run
     await assertSameTracer(new ChainCursor(pool, chain), settings)
     const source = await historyOf(settings, {db: pool, log})
     try {
@@ -74,7 +75,7 @@ interface Work {
 }
 
 async function readAgain({sluice: {db}, settings, source, from, to, isQuiet}: Work): Promise<Report> {
-  const {reindex} = await import('../indexers/reindex.ts') // takes longer to load than most commands to run
+  const {reindex} = await import('../indexers/reindex.ts')
   const {code: chain} = settings.chain
   const bars = new Bars(chain, isQuiet)
   const stop = new AbortController()
@@ -107,7 +108,7 @@ async function historyOf(settings: ChainSettings, options: {db: pg.Pool; log: Lo
 /** How addresses and tokens of a chain are written. */
 async function readingOf(settings: ChainSettings) {
   if (settings.family === 'bitcoin') return {display: (address: string) => address}
-  const {getAddress} = await import('viem')
+  const {getAddress} = await import('viem/utils')
   return {display: (address: string) => getAddress(address), tokens: settings.tokens}
 }
 

@@ -10,7 +10,6 @@
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
-import {makeWorkerUtils} from 'graphile-worker'
 import pg from 'pg'
 import {chains} from '../chains/registry.ts'
 import {PermanentError, RetryableError} from '../service/errors.ts'
@@ -189,6 +188,7 @@ async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
 // in its place, and would be the owner. Its tables let only their owner in (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
   await client.query(ownGraphileWorker) // older versions of Sluice let sluice_jobs own it
+  const {makeWorkerUtils} = await import('graphile-worker') // whoever just wants the URL of a role does without it
   const utils = await makeWorkerUtils({connectionString: ownerUrl})
   try {
     await utils.migrate()

@@ -8,9 +8,7 @@ import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
 import {logger} from '../service/log.ts'
 import {observe} from '../service/observe.ts'
 import {type ChainSettings, databaseUrlOf, hasNode, readSettings} from '../service/settings.ts'
-import {bitcoinReader} from './bitcoin/indexer.ts'
 import {ChainCursor} from './cursor.ts'
-import {evmReader} from './evm/indexer.ts'
 import {active, beginCounting} from './metrics.ts'
 import type {ChainReader, ReaderOptions} from './reader.ts'
 import {resume} from './resume.ts'
@@ -41,7 +39,7 @@ async function main(code: string): Promise<void> {
   active.set({chain: code}, 1)
   const db = openPool(url, {name: `indexer-${code}-cursor`, max: 3, log})
   const cursor = new ChainCursor(db, code)
-  const reader = readerOf(chain, {url, db, cursor, log})
+  const reader = await readerOf(chain, {url, db, cursor, log})
   const {source, network, networkSettings} = reader
   await resume(source, cursor, {network, networkSettings, startHeight: chain.startHeight, log})
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
@@ -52,8 +50,10 @@ async function main(code: string): Promise<void> {
   process.exit(tryAgain)
 }
 
-function readerOf(chain: ChainSettings, options: ReaderOptions): ChainReader {
-  return chain.family === 'evm' ? evmReader(chain, options) : bitcoinReader(chain, options)
+/** Loads what reads this family, and nothing of the others: that is most of what a start takes. */
+async function readerOf(chain: ChainSettings, options: ReaderOptions): Promise<ChainReader> {
+  if (chain.family === 'evm') return (await import('./evm/indexer.ts')).evmReader(chain, options)
+  return (await import('./bitcoin/indexer.ts')).bitcoinReader(chain, options)
 }
 
 main(values.chain).catch((error: Error) => {

@@ -1,6 +1,6 @@
 // Addresses as people write them. Promises: what passes is the address of the chain in its display form (EIP-55 on EVM chains, lower case
 // where it is bech32), the only form in which addresses of others are stored and compared.
-import {getAddress, isAddress, zeroAddress} from 'viem'
+import {getAddress, isAddress} from 'viem/utils'
 import {type BitcoinNetworkData, type ChainCode, findChain} from '../chains/registry.ts'
 import {addressOfScript, scriptOfAddress} from './bitcoin/script.ts'
 import {AddressError, RetryableError} from './errors.ts'
@@ -29,7 +29,7 @@ function evmForm(address: string): string {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) throw new AddressError('invalid_address', 'must be 0x and 40 hex digits')
   if (isMixedCase && !isAddress(address, {strict: true}))
     throw new AddressError('invalid_checksum', 'is mistyped: its upper and lower case do not match (EIP-55)')
-  if (BigInt(address) === BigInt(zeroAddress)) throw new AddressError('invalid_address', 'must not be the zero address')
+  if (BigInt(address) === 0n) throw new AddressError('invalid_address', 'must not be the zero address')
   return getAddress(`0x${digits.toLowerCase()}`)
 }
 

@@ -1,5 +1,6 @@
 // The bloom filter over the logs of a block (Yellow Paper 4.3.1), which its header commits to: whether a node told of all of them.
-import {type Hex, keccak256} from 'viem'
+import type {Hex} from 'viem'
+import {keccak256} from 'viem/utils'
 import type {EvmLog} from './transfers.ts'
 
 /** The filter of these logs, as headers have it: 256 bytes in hex. */

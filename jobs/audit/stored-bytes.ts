@@ -1,6 +1,7 @@
 // Whether the id of each stored transaction is the hash of its bytes, which SQL cannot tell.
 import type pg from 'pg'
-import {type Hex, keccak256} from 'viem'
+import type {Hex} from 'viem'
+import {keccak256} from 'viem/utils'
 import {type Chain, findChain} from '../../chains/registry.ts'
 import {parseTransaction} from '../../service/bitcoin/block.ts'
 

@@ -34,9 +34,7 @@ export class CommandLine {
   /** Calls it; `home` is where it looks for the service, `settings` are what the environment holds besides. */
   run = (given: string[], home = this.home, settings: Record<string, string> = {}): Promise<Ended> =>
     new Promise(resolve => {
-      // A call is mostly the loading of its modules; compiled once, they load in half the time.
-      const cache = path.join(tmpdir(), 'sluice-compile-cache')
-      const environment = {...process.env, ...settings, SLUICE_HOME: home, NODE_COMPILE_CACHE: cache}
+      const environment = {...process.env, ...settings, SLUICE_HOME: home}
       execFile(process.execPath, [program, ...given], {env: environment, cwd: tmpdir()}, (error, stdout, stderr) =>
         resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
       )

@@ -15,6 +15,8 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // What tests start, and they start hundreds, mostly loads modules; compiled once, they load in half the time.
+  process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), 'sluice-compile-cache')
   const given = process.env.SLUICE_TEST_DATABASE_URL
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
   chmodSync(directory, 0o755) // the server runs as another user where we are root

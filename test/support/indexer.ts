@@ -68,6 +68,7 @@ export class Indexer {
     const child = spawn(process.execPath, [main, '--chain', this.chain], {
       env: {
         PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         DATABASE_URL: db.url('sluice_indexer'),
         LOG_LEVEL: process.env.LOG_LEVEL ?? 'info',
         ...Object.fromEntries(prefixed),

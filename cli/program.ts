@@ -1,0 +1,51 @@
+// All commands of sluice: one file per group of commands; what they share is in command.ts.
+import {Command} from 'commander'
+import {addAuditCommand} from './audit.ts'
+import {addBackupCommands} from './backup.ts'
+import {addChainCommands} from './chain.ts'
+import {addCustodyCommand} from './custody.ts'
+import {addDevnetCommand} from './devnet.ts'
+import {addDrillCommand} from './drill.ts'
+import {addExportCommand} from './export.ts'
+import {addIncidentCommands} from './incident.ts'
+import {addKeyCommands} from './key.ts'
+import {addMerchantCommands} from './merchant.ts'
+import {addMigrateCommand} from './migrate.ts'
+import {addPayoutCommands} from './payout.ts'
+import {addReindexCommand} from './reindex.ts'
+import {addStatusCommand} from './status.ts'
+import {addTreasuryCommands} from './treasury.ts'
+import {addUnattributedCommands} from './unattributed.ts'
+import {addWebhookCommands} from './webhook.ts'
+import {addWhitelistCommands} from './whitelist.ts'
+
+export function sluiceProgram(): Command {
+  const program = new Command('sluice')
+    .description(
+      'Operates a running Sluice service, which it finds by SLUICE_HOME (default: .sluice in the current directory), or by DATABASE_URL.',
+    )
+    .showHelpAfterError('(--help says how it is used)')
+    .addHelpText('after', '\nIn a checkout: npm run -s sluice -- status')
+    .enablePositionalOptions()
+    .exitOverride()
+
+  addStatusCommand(program)
+  addMerchantCommands(program)
+  addKeyCommands(program)
+  addWebhookCommands(program)
+  addPayoutCommands(program)
+  addWhitelistCommands(program)
+  addTreasuryCommands(program)
+  addUnattributedCommands(program)
+  addIncidentCommands(program)
+  addChainCommands(program)
+  addReindexCommand(program)
+  addAuditCommand(program)
+  addExportCommand(program)
+  addBackupCommands(program)
+  addDrillCommand(program)
+  addCustodyCommand(program)
+  addMigrateCommand(program)
+  addDevnetCommand(program)
+  return program
+}
