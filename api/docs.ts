@@ -1,7 +1,7 @@
 // The documentation for people, one self-contained page made from the OpenAPI document. Promises: the browser asks nobody else for
 // anything; without JavaScript everything but the search works.
-import {createHash} from 'node:crypto'
 import type {App} from './app.ts'
+import {colors, escaped, securityPolicy} from './html.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from './openapi.ts'
 
 export function docs(app: App): void {
@@ -20,9 +20,7 @@ export function docs(app: App): void {
   })
 }
 
-const style = `
-:root{--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;--back:#fff;--tint:#f5f7f9;--accent:#0b5cad}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#9aa5b1;--line:#343c45;--back:#14181c;--tint:#1d2329;--accent:#6bb2ff}}
+const style = `${colors}
 *{box-sizing:border-box}html{scroll-behavior:smooth;scroll-padding-top:1rem}
 body{margin:0;font:16px/1.55 system-ui,sans-serif;color:var(--ink);background:var(--back);display:grid;grid-template-columns:17rem minmax(0,1fr)}
 nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1.2rem;border-right:1px solid var(--line);font-size:.9rem}
@@ -44,11 +42,7 @@ search.addEventListener('input',()=>{const words=search.value.toLowerCase().spli
 for(const part of parts)part.hidden=!words.every(word=>part.dataset.text.includes(word))
 for(const group of document.querySelectorAll('[data-group]'))group.hidden=!group.querySelector('[data-text]:not([hidden])')})`
 
-const sourceOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-const policy = `default-src 'none'; style-src ${sourceOf(style)}; script-src ${sourceOf(script)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-
-const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'}
-const escaped = (text: string) => text.replace(/[&<>"]/g, character => entities[character]!)
+const policy = securityPolicy({style, script})
 
 /** The little Markdown that the descriptions use: paragraphs, **bold**, `code`. */
 function prose(text = ''): string {

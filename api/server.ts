@@ -19,6 +19,7 @@ import {balances} from './routes/balances.ts'
 import {deposits} from './routes/deposits.ts'
 import {events} from './routes/events.ts'
 import {health} from './routes/health.ts'
+import {pay} from './routes/pay.ts'
 import {payoutAddress} from './routes/payout-address.ts'
 import {payouts} from './routes/payouts.ts'
 import {users} from './routes/users.ts'
@@ -93,6 +94,7 @@ export async function buildServer({
   const refuseOtherMethods = methodsOf(app)
   for (const routes of [users, deposits, balances, payoutAddress, payouts, events, webhookEndpoints])
     routes(app, context)
+  pay(app, context)
   health(app, context, metrics)
   docs(app)
   refuseOtherMethods()

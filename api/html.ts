@@ -1,0 +1,28 @@
+// What the pages for people share. Promises: text is shown as it is, whatever it holds; a page runs and asks for nothing that it was not
+// made with.
+import {createHash} from 'node:crypto'
+
+const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'}
+
+/** For the text of an element, and for an attribute in double quotes. */
+export const escaped = (text: string) => text.replace(/[&<>"]/g, character => entities[character]!)
+
+export const colors = `
+:root{--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;--back:#fff;--tint:#f5f7f9;--accent:#0b5cad}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#9aa5b1;--line:#343c45;--back:#14181c;--tint:#1d2329;--accent:#6bb2ff}}`
+
+/** The Content-Security-Policy of a page with one style and one script in it, and whatever else it names. */
+export function securityPolicy({style, script, more = []}: {style: string; script?: string; more?: string[]}): string {
+  const rules = [
+    "default-src 'none'",
+    `style-src ${sourceOf(style)}`,
+    ...(script ? [`script-src ${sourceOf(script)}`] : []),
+    ...more,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ]
+  return rules.join('; ')
+}
+
+const sourceOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`

@@ -1,0 +1,259 @@
+// The page of a payment request as it leaves the server; test/faults/payment-page.test.ts looks at it in a browser.
+import {hash} from 'node:crypto'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type Api, startApi} from '../test/support/api.ts'
+import {Money} from '../test/support/money.ts'
+import {type Made, PaymentRequests} from '../test/support/payment-requests.ts'
+import {readQrSvg} from '../test/support/qr.ts'
+
+let money: Money
+let requests: PaymentRequests
+let api: Api
+let merchantId: string
+
+beforeAll(async () => {
+  money = await Money.open()
+  requests = await PaymentRequests.open(money.db)
+  api = await startApi(money.db)
+  merchantId = (await money.merchant()).merchantId
+})
+afterAll(async () => {
+  await api.close()
+  await money.close()
+})
+
+/** A request for so many millionths of a USDC. */
+const ask = (amount = 1_000_000, currency = 'ETH-USDC') => requests.create(money.api, merchantId, {amount, currency})
+const get = (path: string, init?: RequestInit) => fetch(`${api.url}/pay/${path}`, init)
+const pageOf = async ({page_token}: Made) => (await get(page_token)).text()
+const stateOf = async ({page_token}: Made) => JSON.parse(await (await get(`${page_token}/state`)).text())
+
+const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
+const uriFor = (address: string, baseUnits: number) =>
+  `ethereum:${usdc}@11155111/transfer?address=${address}&uint256=${baseUnits}`
+
+test('the page has the amount, the address, the network and the URI for wallets in it, before any script runs', async () => {
+  const made = await ask(1_250_000)
+  const html = await pageOf(made)
+  expect(html).toContain('<h1>1.25 USDC</h1>')
+  expect(html).toContain(`<code id="address">${made.address}</code>`)
+  expect(html).toContain('USD Coin on Ethereum (chain 11155111)')
+  expect(html).toContain(`href="${uriFor(made.address, 1_250_000).replace('&', '&amp;')}"`)
+  expect(html).toContain('Waiting for your payment')
+  expect(html).toContain(`<time datetime="${made.expires_at}">`)
+  expect(html).toMatch(/<noscript><meta http-equiv="refresh" content="\d+"><\/noscript>/)
+})
+
+test('the QR code says what the link for wallets says', async () => {
+  const made = await ask(42)
+  const reply = await get(`${made.page_token}/qr.svg`)
+  expect(reply.headers.get('content-type')).toBe('image/svg+xml')
+  expect((await readQrSvg(await reply.text())).text).toBe(uriFor(made.address, 42))
+})
+
+test('what a merchant is called is shown as text', async () => {
+  const name = `<script>alert("1")</script> & "Sons" 'n' <img src=x onerror=alert(1)>`
+  await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
+  const html = await pageOf(await ask())
+  expect(html).toContain(
+    `<bdi>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &quot;Sons&quot; 'n' &lt;img src=x onerror=alert(1)&gt;</bdi>`,
+  )
+  expect(html.match(/<script/g)).toHaveLength(1)
+  expect(html).not.toContain('<img src=x')
+})
+
+test('each reply, refusals too, forbids to keep it, to frame it, to tell of it, and to load what is not its own', async () => {
+  const {page_token} = await ask()
+  const unknown = 'x'.repeat(32)
+  for (const path of [page_token, `${page_token}/state`, `${page_token}/qr.svg`, unknown, `${unknown}/state`]) {
+    const {headers} = await get(path)
+    expect(headers.get('cache-control'), path).toBe('no-store')
+    expect(headers.get('referrer-policy'), path).toBe('no-referrer')
+    expect(headers.get('x-content-type-options'), path).toBe('nosniff')
+    expect(headers.get('x-robots-tag'), path).toBe('noindex')
+    expect(headers.get('set-cookie'), path).toBeNull()
+    const policy = headers.get('content-security-policy')!.split('; ')
+    expect(policy, path).toEqual(
+      expect.arrayContaining([
+        "default-src 'none'",
+        "connect-src 'self'",
+        "img-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+      ]),
+    )
+    expect(policy.join(), path).not.toMatch(/unsafe|\*|https?:|data:/)
+  }
+})
+
+test('the policy lets exactly the style and the script of the page pass', async () => {
+  const reply = await get((await ask()).page_token)
+  const html = await reply.text()
+  const policy = reply.headers.get('content-security-policy')!
+  for (const kind of ['style', 'script']) {
+    const [, text] = new RegExp(`<${kind}>(.*?)</${kind}>`, 's').exec(html)!
+    expect(policy).toContain(`${kind}-src 'sha256-${hash('sha256', text!, 'base64')}';`)
+  }
+  expect(html).not.toMatch(/ style="| on\w+="/)
+})
+
+test('a payment that is seen is told with its confirmations, and nothing more is asked for', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 1_000_000, {final: false})
+  await money.block([], [])
+  expect(await stateOf(made)).toMatchObject({
+    state: 'seen',
+    heading: 'Payment seen',
+    text: '1 USDC seen, with 2 confirmations. You may close this page.',
+    due: null,
+    uri: null,
+    poll_seconds: 2.5,
+  })
+  expect((await get(`${made.page_token}/qr.svg`)).status).toBe(410)
+  expect(await pageOf(made)).toContain('<section id="due" aria-label="How to pay" hidden>')
+})
+
+test('of a part that came, the rest is asked for, by the link and the QR code, too', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 250_000)
+  await money.deposit(made.address, 100_000, {final: false})
+  expect(await stateOf(made)).toMatchObject({
+    state: 'partial',
+    text: '0.25 USDC received; 0.1 USDC seen, with 1 confirmation. Still missing: 0.65 USDC.',
+    due: '0.65',
+    uri: uriFor(made.address, 650_000),
+  })
+  const svg = await (await get(`${made.page_token}/qr.svg`)).text()
+  expect((await readQrSvg(svg)).text).toBe(uriFor(made.address, 650_000))
+  const html = await pageOf(made)
+  expect(html).toContain('<h1>1 USDC</h1>')
+  expect(html).toContain('<span id="amount">0.65</span> USDC')
+})
+
+test('what is paid says so with the transaction, asks for nothing, and need not be asked again', async () => {
+  const made = await ask(1_000_000)
+  const txid = `0x${'ab'.repeat(32)}`
+  await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
+  await money.finalize()
+  expect(await stateOf(made)).toEqual({
+    state: 'paid',
+    heading: 'Paid',
+    text: '1 USDC received.',
+    due: null,
+    uri: null,
+    seconds_left: null,
+    txid,
+    transaction: '0xabababab…abababab',
+    poll_seconds: null,
+  })
+  const html = await pageOf(made)
+  expect(html).toContain(`Transaction <span id="txid" title="${txid}">0xabababab…abababab</span>`)
+  expect(html).not.toContain('http-equiv="refresh"')
+})
+
+test('too much is told to the digit', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 1_000_001)
+  expect(await stateOf(made)).toMatchObject({
+    state: 'overpaid',
+    text: '1.000001 USDC received. That is 0.000001 USDC more than was asked for; only the merchant can return it.',
+    poll_seconds: null,
+  })
+})
+
+test('after it expired nothing is asked for any more, and what was too little is told', async () => {
+  const [nothing, little] = [await ask(), await ask()]
+  await money.deposit(little.address, 1)
+  await requests.expire([nothing.id, little.id])
+  expect(await stateOf(nothing)).toMatchObject({
+    state: 'expired',
+    due: null,
+    uri: null,
+    seconds_left: null,
+    poll_seconds: 15,
+  })
+  expect(await stateOf(little)).toMatchObject({
+    state: 'underpaid',
+    text: '0.000001 USDC received. The request has expired. Please send nothing any more, and ask the merchant how to go on.',
+    due: null,
+  })
+})
+
+test('a request whose time is over is expired at once, even if no worker has looked', async () => {
+  const made = await ask()
+  await money.db.rows(`update app.payment_request set expires_at = now() where id = $1`, [made.id])
+  expect(await requests.state(made.id)).toMatchObject({status: 'awaiting'})
+  expect(await stateOf(made)).toMatchObject({state: 'expired', due: null})
+})
+
+test('money that comes late counts, and is told as such', async () => {
+  const [all, rest] = [await ask(1_000_000), await ask(1_000_000)]
+  await money.deposit(rest.address, 400_000)
+  await requests.expire([all.id, rest.id], '1 minute')
+  await money.deposit(rest.address, 600_000, {final: false})
+  expect(await stateOf(rest)).toMatchObject({
+    state: 'late',
+    text: '0.4 USDC received; 0.6 USDC seen, with 1 confirmation. It came after this request had expired, and counts once it is final.',
+    due: null,
+    poll_seconds: 2.5,
+  })
+  await money.deposit(all.address, 1_000_000)
+  const text = '1 USDC received. It came after this request had expired, and counts all the same.'
+  for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
+})
+
+test('of a part that is seen when the time is over, the rest is told, and not asked for', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 400_000, {final: false})
+  await requests.expire([made.id])
+  expect(await stateOf(made)).toMatchObject({
+    state: 'partial',
+    text: '0.4 USDC seen, with 1 confirmation. Still missing: 0.6 USDC. The request has expired: please ask the merchant before you send more.',
+    due: null,
+    uri: null,
+  })
+})
+
+test('a payment that left the chain is asked for again', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 1_000_000, {final: false})
+  expect(await stateOf(made)).toMatchObject({state: 'seen', due: null})
+  await money.eth.write({drop: 1, add: [[], []]})
+  expect(await stateOf(made)).toMatchObject({state: 'awaiting', due: '1', uri: uriFor(made.address, 1_000_000)})
+})
+
+test.each([['x'.repeat(32)], ['short'], ['%00'.repeat(32)], [`${"'".repeat(31)}%22`]])(
+  'a link with the token %s leads to a page that says so',
+  async token => {
+    const reply = await get(token)
+    expect([reply.status, reply.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
+    expect(await reply.text()).toContain('<h1>There is no payment here</h1>')
+    const state = await get(`${token}/state`)
+    expect([state.status, await state.json()]).toMatchObject([404, {error: 'payment_request_not_found'}])
+  },
+)
+
+test('other methods are refused, and no key is asked for', async () => {
+  const {page_token} = await ask()
+  for (const path of [page_token, `${page_token}/state`, `${page_token}/qr.svg`]) {
+    expect((await get(path, {method: 'HEAD'})).status).toBe(200)
+    const reply = await get(path, {method: 'POST'})
+    expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
+  }
+})
+
+test('while the database is away a person is told to wait, and the page tries again', async () => {
+  const {page_token} = await ask()
+  await money.db.rows('revoke execute on function app.payment_page from sluice_api')
+  try {
+    const reply = await get(page_token)
+    const html = await reply.text()
+    expect([reply.status, reply.headers.get('content-type')]).toEqual([500, 'text/html; charset=utf-8'])
+    expect(html).toContain('<h1>This page cannot be shown at the moment</h1>')
+    expect(html).toContain('<meta http-equiv="refresh"')
+    expect(html).toMatch(/the operator finds the cause by [0-9a-f-]{36}/)
+  } finally {
+    await money.db.rows('grant execute on function app.payment_page to sluice_api')
+  }
+})

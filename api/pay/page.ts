@@ -1,0 +1,73 @@
+// The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and loads itself anew; nothing in it comes
+// from elsewhere; whatever merchants call themselves stays text, and their names disturb no other text.
+import {readFileSync} from 'node:fs'
+import type {ChainSettings} from '../../service/settings.ts'
+import {colors, escaped, securityPolicy} from '../html.ts'
+import type {Payment} from './payment.ts'
+import type {Shown} from './shown.ts'
+
+const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
+const style = colors + read('style.css')
+const script = read('browser.js')
+
+const SECONDS_BETWEEN_RELOADS = 15
+
+export const policy = securityPolicy({style, script, more: ["img-src 'self'", "connect-src 'self'"]})
+
+export function pageOf(pageToken: string, payment: Payment, shown: Shown, settings: ChainSettings): string {
+  const {amount, token, address, merchant_name, display_name} = payment
+  const isFinal = shown.poll_seconds === null
+  const body = `<main data-token="${escaped(pageToken)}" data-shown="${escaped(JSON.stringify(shown))}">
+<p class="soft">Payment to <bdi>${escaped(merchant_name)}</bdi></p>
+<h1>${escaped(amount)} ${escaped(token)}</h1>
+<p class="soft">${escaped(display_name)} on ${escaped(networkOf(settings))}</p>
+<div id="live" data-state="${shown.state}" role="status" aria-live="polite" aria-atomic="true"><h2 id="heading">${escaped(shown.heading)}</h2><p id="text">${escaped(shown.text)}</p></div>
+<p id="notice" role="alert" hidden></p>
+<section id="due" aria-label="How to pay"${hiddenUnless(shown.due !== null)}>
+<p>Pay before <time datetime="${payment.expires_at}">${utc(payment.expires_at)}</time><span id="left" hidden>; time left: <span id="clock" role="timer"></span></span></p>
+<img id="code" src="${escaped(pageToken)}/qr.svg" alt="QR code for wallets, with the address and the amount" width="288" height="288">
+<a id="wallet" class="button" href="${escaped(shown.uri ?? '')}"${hiddenUnless(shown.uri !== address)}>Open in wallet</a>
+<dl><dt>Amount to send</dt><dd><code><span id="amount">${escaped(shown.due ?? '')}</span> ${escaped(token)}</code><button type="button" data-copies="amount" hidden>Copy amount</button></dd>
+<dt>Address</dt><dd><code id="address">${escaped(address)}</code><button type="button" data-copies="address" hidden>Copy address</button></dd></dl>
+<p id="copied" role="status"></p>
+</section>
+<p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <span id="txid" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</span></p>
+</main><script>${script}</script>`
+  return documentOf(`${shown.heading}: ${amount} ${token}`, body, isFinal ? undefined : noscriptReload)
+}
+
+/** In place of the page, where it cannot be shown. */
+export function refusalOf(status: number, message: string): string {
+  if (status === 404)
+    return documentOf(
+      'No such payment',
+      '<main><h1>There is no payment here</h1><p>Please check the link, or ask the merchant for it again.</p></main>',
+    )
+  return documentOf(
+    'Please wait',
+    `<main><h1>This page cannot be shown at the moment</h1><p>It tries again by itself. A payment that you have sent counts in any case.</p><p class="soft">${escaped(message)}</p></main>`,
+    reload,
+  )
+}
+
+const reload = `<meta http-equiv="refresh" content="${SECONDS_BETWEEN_RELOADS}">`
+const noscriptReload = `<noscript>${reload}</noscript>`
+
+const hiddenUnless = (shown: boolean) => (shown ? '' : ' hidden')
+
+/** 2026-11-22T21:59:07.000Z as 2026-11-22 21:59 UTC. */
+const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
+
+/** Networks whose addresses look alike must not be taken for each other. */
+function networkOf(settings: ChainSettings): string {
+  const {displayName} = settings.chain
+  return settings.family === 'evm'
+    ? `${displayName} (chain ${settings.chainId})`
+    : `${displayName} (${settings.network})`
+}
+
+function documentOf(title: string, body: string, more = ''): string {
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex"><meta name="color-scheme" content="light dark">${more}<title>${escaped(title)}</title><style>${style}</style></head><body>
+${body}</body></html>`
+}

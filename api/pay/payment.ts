@@ -1,0 +1,125 @@
+// What the page of a payment request says at this moment. Promises: nobody is asked to pay what is paid or seen already, or what has
+// expired; amounts are exact.
+import {formatUnits, parseUnits} from 'viem/utils'
+import {z} from 'zod'
+import {paymentUri} from '../../chains/payment-uri.ts'
+import type {ChainSettings} from '../../service/settings.ts'
+import {chainCode} from '../schemas.ts'
+import type {Shown, State} from './shown.ts'
+
+const SECONDS_BETWEEN_POLLS = 2.5
+/** Where nothing happens but that money comes late. */
+const SECONDS_BETWEEN_LATE_POLLS = 15
+
+/** What app.payment_page says. */
+export const Payment = z.object({
+  chain: chainCode,
+  token: z.string(),
+  display_name: z.string(),
+  merchant_name: z.string(),
+  address: z.string(),
+  amount: z.string(),
+  status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid']),
+  amount_received: z.string(),
+  amount_pending: z.string(),
+  amount_missing: z.string(),
+  confirmations: z.int().nullable(),
+  late: z.boolean(),
+  txid: z.string().nullable(),
+  expires_at: z.iso.datetime(),
+})
+export type Payment = z.infer<typeof Payment>
+
+export function shownOf(payment: Payment, settings: ChainSettings): Shown {
+  const {status, token, address, txid, amount_missing: missing} = payment
+  const {decimals} = settings.chain.assets.find(asset => asset.token === token)!
+  const secondsLeft = Math.ceil((Date.parse(payment.expires_at) - Date.now()) / 1000)
+  const surplus = parseUnits(payment.amount_received, decimals) - parseUnits(payment.amount, decimals)
+  const state = stateOf(payment, secondsLeft <= 0, surplus > 0n)
+  const isDue = secondsLeft > 0 && (state === 'awaiting' || state === 'partial')
+  const [heading, ...sentences] = texts[state](payment, {
+    isOver: secondsLeft <= 0,
+    surplus: formatUnits(surplus, decimals),
+  })
+  return {
+    state,
+    heading,
+    text: sentences.join(' '),
+    due: isDue ? missing : null,
+    uri: isDue ? paymentUri(settings, {token, address, amount: parseUnits(missing, decimals)}) : null,
+    seconds_left: isDue ? secondsLeft : null,
+    txid,
+    transaction: txid && shortened(txid),
+    poll_seconds:
+      status === 'paid' ? null : isDue || isSeen(payment) ? SECONDS_BETWEEN_POLLS : SECONDS_BETWEEN_LATE_POLLS,
+  }
+}
+
+const shortened = (txid: string) => (txid.length > 24 ? `${txid.slice(0, 10)}…${txid.slice(-8)}` : txid)
+
+// The status of a request whose time is over may not say so for a moment.
+function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State {
+  const {status, late, amount_missing} = payment
+  if (status === 'paid') return hasSurplus ? 'overpaid' : late ? 'late' : 'paid'
+  if (status === 'detected') return amount_missing === '0' ? 'seen' : 'partial'
+  if (isSeen(payment)) return 'late'
+  return status === 'awaiting' && isOver ? 'expired' : status
+}
+
+const isSeen = ({amount_pending}: Payment) => amount_pending !== '0'
+
+interface More {
+  /** Its time is. */
+  isOver: boolean
+  /** What came beyond the amount. */
+  surplus: string
+}
+
+const texts: Record<State, (payment: Payment, more: More) => [heading: string, ...sentences: string[]]> = {
+  awaiting: ({amount, token}) => [
+    'Waiting for your payment',
+    `Send ${amount} ${token} to the address below. This page tells when it is seen.`,
+  ],
+  seen: payment => ['Payment seen', soFar(payment), 'You may close this page.'],
+  partial: (payment, {isOver}) => [
+    'Not all is paid yet',
+    soFar(payment),
+    `Still missing: ${payment.amount_missing} ${payment.token}.`,
+    ...(isOver ? ['The request has expired: please ask the merchant before you send more.'] : []),
+  ],
+  paid: payment => ['Paid', soFar(payment)],
+  overpaid: (payment, {surplus}) => [
+    'Paid',
+    soFar(payment),
+    `That is ${surplus} ${payment.token} more than was asked for; only the merchant can return it.`,
+    ...(payment.late ? [wasLate] : []),
+  ],
+  late: payment => ['Paid late', soFar(payment), payment.status === 'paid' ? wasLate : willCount],
+  expired: () => [
+    'This request has expired',
+    'Please send nothing any more, and ask the merchant for a new one.',
+    'What you have sent already still counts when it arrives.',
+  ],
+  underpaid: payment => [
+    'Too little was paid',
+    soFar(payment),
+    `The request has expired. Please send nothing any more, and ask the merchant how to go on.`,
+  ],
+}
+const wasLate = 'It came after this request had expired, and counts all the same.'
+const willCount = 'It came after this request had expired, and counts once it is final.'
+
+/** Of a payment of which something has come. */
+function soFar(payment: Payment): string {
+  const {amount_received: received, amount_pending: pending, token} = payment
+  const parts = [
+    ...(received === '0' ? [] : [`${received} ${token} received`]),
+    ...(isSeen(payment) ? [`${pending} ${token} seen, ${confirmed(payment.confirmations)}`] : []),
+  ]
+  return `${parts.join('; ')}.`
+}
+
+function confirmed(confirmations: number | null): string {
+  if (!confirmations) return 'in no block yet'
+  return confirmations === 1 ? 'with 1 confirmation' : `with ${confirmations} confirmations`
+}

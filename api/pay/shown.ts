@@ -1,0 +1,18 @@
+// What the page of a payment request shows at one moment: between the service and the script in the browser.
+export type State = 'awaiting' | 'seen' | 'partial' | 'paid' | 'overpaid' | 'late' | 'expired' | 'underpaid'
+
+export interface Shown {
+  state: State
+  heading: string
+  text: string
+  /** What is to be sent now, in whole coins, and the URI for it; null where nothing is. */
+  due: string | null
+  uri: string | null
+  /** Until it expires; null where nothing is due. */
+  seconds_left: number | null
+  txid: string | null
+  /** The txid in fewer characters. */
+  transaction: string | null
+  /** When to ask again; null: nothing will change any more. */
+  poll_seconds: number | null
+}
