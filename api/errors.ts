@@ -62,6 +62,9 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   const {code = '', message = '', detail, statusCode} = error as Partial<pg.DatabaseError & FastifyError>
   if (code === 'SL404') return new ApiError(404, `${detail}_not_found`, message)
+  if (code === 'SLINV') return invalid(detail ?? '', 'invalid_value', message)
+  if (code === 'SLPFX') return new ApiError(400, 'external_id_prefix_mismatch', message)
+  if (code === 'SL409') return new ApiError(409, 'external_id_conflict', message)
   if (code === 'SL422') return new ApiError(422, 'unprocessable', message)
   if (code === 'SLPAY') return new ApiError(422, 'payout_failed', message)
   if (code === 'SLTOK') return new ApiError(422, 'unsupported_token', message)

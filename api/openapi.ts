@@ -26,6 +26,10 @@ const tags = [
     description: 'What arrived: `pending` in a block, then `final`; or `reorged`, when its block left the chain.',
   },
   {name: 'Balances', description: 'What can be paid out.'},
+  {
+    name: 'Payment requests',
+    description: 'An exact amount to an address of its own, for one payment by somebody who is no user of yours.',
+  },
   {name: 'Payouts', description: 'Where payouts go, and what became of them.'},
   {name: 'Events', description: 'What happened, to be read again.'},
   {name: 'Webhook endpoints', description: 'Where events are posted to, signed as Standard Webhooks says.'},

@@ -46,6 +46,7 @@ async function everything(): Promise<string> {
     'event',
     'payout',
     'idempotency_key',
+    'payment_request',
   ]
   const counts = [...ofApp.map(table => `app.${table}`), 'custody.address'].map(
     table => `(select md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from ${table} t)`,
@@ -341,8 +342,9 @@ test('an unknown route is 404 route_not_found', async () => {
     ['POST', '/v1/nothing', '{not json'],
     ['GET', '/v1'],
     ['GET', '/v1/'],
-    ['GET', '/v1/crypto'],
-    ['GET', '/payments'],
+    ['GET', '/crypto'],
+    ['GET', '/v1/payments'],
+    ['GET', '/payments/1'],
     ['GET', '/__proto__'],
   ] as const)
     expect(refusal(await client.call(method, path, body)), path).toEqual([404, 'route_not_found'])
@@ -357,6 +359,8 @@ test('a method that a path does not take is 405 method_not_allowed with Allow; O
     ['HEAD', '/v1/payout-address', 'OPTIONS, PUT'],
     ['PUT', '/v1/webhook-endpoints/whe_x', 'DELETE, GET, HEAD, OPTIONS, PATCH'],
     ['POST', '/livez', 'GET, HEAD, OPTIONS'],
+    ['POST', '/payments', 'GET, HEAD, OPTIONS'],
+    ['GET', '/v1/ETH/payment-request', 'OPTIONS, POST'],
   ] as const) {
     const reply = await client.call(method, path, method === 'POST' ? '{not json' : undefined)
     expect([reply.status, reply.headers.get('allow')], `${method} ${path}`).toEqual([405, allow])
@@ -485,6 +489,9 @@ test('a malformed query is 400 invalid_request', async () => {
 test('nothing that a client can send is answered with a 500, and what is refused changes nothing', async () => {
   const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
   const {body: user} = await client.post('/v1/users', {external_ref: 'anything'})
+  const [{prefix}] = (await db.rows<{prefix: string}>('select prefix from app.merchant where id = $1', [
+    merchantId,
+  ])) as [{prefix: string}]
   const someId = fc.constantFrom(
     user.id,
     endpoint.id,
@@ -511,6 +518,11 @@ test('nothing that a client can send is answered with a 500, and what is refused
       ['GET', '/v1/payouts'],
       ['GET', '/v1/payouts/:id'],
       ['POST', '/v1/payouts/:id/cancel'],
+      ['GET', '/v1/crypto'],
+      ['POST', '/v1/:id/payment-request'],
+      ['POST', '/v1/ETH/payment-request'],
+      ['GET', '/v1/payment-requests/:id'],
+      ['GET', '/payments'],
       ['POST', '/v1/webhook-endpoints'],
       ['GET', '/v1/webhook-endpoints/:id'],
       ['PATCH', '/v1/webhook-endpoints/:id'],
@@ -529,6 +541,8 @@ test('nothing that a client can send is answered with a 500, and what is refused
       '',
       'ETH',
       'BTC',
+      `${prefix}-anything`,
+      '1.5',
       '1e400',
       '9'.repeat(400),
       '0x',
@@ -547,6 +561,8 @@ test('nothing that a client can send is answered with a 500, and what is refused
   )
   const names = [
     'external_ref',
+    'external_id',
+    'amount',
     'chains',
     'chain',
     'token',
@@ -562,7 +578,21 @@ test('nothing that a client can send is answered with a 500, and what is refused
   const fields = fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), value, {maxKeys: 5})
   const body = fc.oneof(fields, fc.jsonValue(), fc.string({unit: 'binary'}), fc.uint8Array())
   const query = fc.array(
-    fc.tuple(fc.constantFrom('limit', 'cursor', 'status', 'chain', 'user_id', 'type', 'after', '__proto__'), text),
+    fc.tuple(
+      fc.constantFrom(
+        'limit',
+        'cursor',
+        'status',
+        'chain',
+        'user_id',
+        'type',
+        'after',
+        'external_id',
+        'currency',
+        '__proto__',
+      ),
+      text,
+    ),
     {maxLength: 3},
   )
   await fc.assert(

@@ -53,8 +53,11 @@ export function uuidOf(prefix: Prefix, publicId: string): string | undefined {
   return match?.[1] === prefix ? match[2] : undefined
 }
 
+export const pageLimit = (unless: number) =>
+  z.coerce.number().int().min(1).max(200).default(unless).describe('Items per page.')
+
 export const pageQuery = {
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Items per page.'),
+  limit: pageLimit(50),
   cursor: z.string().optional().describe('`next_cursor` of the page before, with the same filters.'),
 }
 
@@ -103,6 +106,10 @@ const conditions = {
   404: [
     '`…_not_found`: it does not exist, or belongs to somebody else',
     {error: 'user_not_found', message: 'there is no user with this id'},
+  ],
+  409: [
+    '`external_id_conflict`: there is a payment request with this `external_id`',
+    {error: 'external_id_conflict', message: 'there is a payment request with this external_id'},
   ],
   413: ['`payload_too_large`', {error: 'payload_too_large', message: 'the body is too large'}],
   415: [

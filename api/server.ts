@@ -20,6 +20,7 @@ import {deposits} from './routes/deposits.ts'
 import {events} from './routes/events.ts'
 import {health} from './routes/health.ts'
 import {pay} from './routes/pay.ts'
+import {paymentRequests} from './routes/payment-requests.ts'
 import {payoutAddress} from './routes/payout-address.ts'
 import {payouts} from './routes/payouts.ts'
 import {users} from './routes/users.ts'
@@ -92,7 +93,7 @@ export async function buildServer({
   await documentRoutes(app)
 
   const refuseOtherMethods = methodsOf(app)
-  for (const routes of [users, deposits, balances, payoutAddress, payouts, events, webhookEndpoints])
+  for (const routes of [users, deposits, balances, payoutAddress, payouts, paymentRequests, events, webhookEndpoints])
     routes(app, context)
   pay(app, context)
   health(app, context, metrics)

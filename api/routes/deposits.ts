@@ -1,4 +1,4 @@
-// Deposits.
+// Deposits: what reached the addresses of users. (What was paid for payment requests is in payment-requests.ts.)
 import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
@@ -47,13 +47,17 @@ function listName(byUser: boolean, byChain: boolean, status?: Status): string {
 }
 
 const ownsUser = statement('owns_user', 'select true from app.user where id = $1 and merchant_id = $2')
-const settlement = `(select row_to_json(s) from (
+
+/** SQL of the payout with this id, as what it collected shows it: null until it is completed. */
+export function settlementOf(payout: string): string {
+  return `(select row_to_json(s) from (
     select app.public_id('pay', o.id) as id, o.status, o.txid as payout_txid from app.payout o
-    where o.id = p.settlement_id and o.status = 'completed'
+    where o.id = ${payout} and o.status = 'completed'
   ) s)`
+}
 const findDeposit = statement(
   'find_deposit',
-  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement})}
+  `select ${jsonOf({...depositFields, finalised_at: 'app.iso(p.finalised_at)', settlement: settlementOf('p.settlement_id')})}
   from app.deposit p ${depositJoins} where p.id = $1 and p.merchant_id = $2 and p.credited and p.user_id is not null`,
 )
 
@@ -73,12 +77,15 @@ const shape = {
   user_id: id('usr'),
 }
 const Deposit = z.object(shape).meta({id: 'Deposit'})
-const Settlement = z.object({id: id('pay'), status: z.string(), payout_txid: txid})
+export const Settlement = z
+  .object({id: id('pay'), status: z.string(), payout_txid: txid})
+  .nullable()
+  .describe('Null until paid out.')
 const SingleDeposit = z
   .object({
     ...shape,
     finalised_at: timestamp.nullable(),
-    settlement: Settlement.nullable().describe('Null until paid out.'),
+    settlement: Settlement,
   })
   .meta({id: 'SingleDeposit'})
 

@@ -1,9 +1,9 @@
 // Payouts.
-import {hash} from 'node:crypto'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
+import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
 import type {Queries} from '../replica.ts'
 import {
@@ -63,21 +63,6 @@ const listPayouts = pageStatement({
   joins,
 })
 
-// A string as RFC 9651 writes it, in quotes, or the same without them.
-const idempotencyKey = z
-  .string()
-  .regex(
-    /^([!\x23-\x7e][\x21-\x7e]{0,254}|"([\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,255}")$/,
-    'must be 1 to 255 visible characters, in quotes or bare',
-  )
-  .meta({
-    description:
-      'A key of your own choice, 1 to 255 visible characters, in quotes or bare. The same key with the same body gives the first ' +
-      'reply again and makes no second payout, for ever; with another body it is 422 `idempotency_key_reused`. A refused request ' +
-      'does not use it up.',
-    examples: ['"payout-2026-01-31"'],
-  })
-
 const shape = {
   id: id('pay'),
   status: z.enum(statuses),
@@ -112,7 +97,7 @@ export function payouts(app: App, {db}: Context): void {
           '`payout.completed` or `payout.failed` tells how it ended. 422 is `payout_failed` where there is nothing to pay out, no ' +
           'payout address, or the chain is stopped; `unsupported_token` for a pair that does not exist; `chain_not_enabled`; ' +
           '`idempotency_key_reused`.',
-        headers: z.object({'idempotency-key': idempotencyKey.optional()}),
+        headers: idempotencyHeaders('payout', '"payout-2026-01-31"'),
         body: z
           .object({
             chain: chainCode,
@@ -128,8 +113,8 @@ export function payouts(app: App, {db}: Context): void {
     },
     async ({merchantId, headers, body}, reply) => {
       const {chain, token, sweep_first} = body
-      const request = hash('sha256', JSON.stringify([chain, token, sweep_first]))
-      const values = [merchantId, chain, token, sweep_first, keyOf(headers['idempotency-key']), request]
+      const asked = [chain, token, sweep_first]
+      const values = [merchantId, ...asked, ...keyAndHash(headers['idempotency-key'], asked)]
       return reply.code(202).send(await value(db.of(merchantId).change<[string]>(createPayout, values)))
     },
   )
@@ -186,9 +171,4 @@ async function payoutOf(db: Queries, merchantId: string, payout?: string): Promi
   const found = payout && (await db.read<[string]>(findPayout, [payout, merchantId]))
   if (!found) throw notFound('payout')
   return found[0]
-}
-
-function keyOf(header?: string): string | null {
-  if (header === undefined) return null
-  return header.startsWith('"') ? header.slice(1, -1).replace(/\\(.)/g, '$1') : header
 }

@@ -1,12 +1,10 @@
 // Users and their addresses.
-import {setTimeout as sleep} from 'node:timers/promises'
-import type {DatabaseError} from 'pg'
 import {z} from 'zod'
 import type {App, Context} from '../app.ts'
-import {type Statement, statement} from '../database.ts'
+import {statement} from '../database.ts'
 import {notFound} from '../errors.ts'
 import {jsonOf, page, pageStatement} from '../page.ts'
-import type {Queries} from '../replica.ts'
+import {withAddresses} from '../pool.ts'
 import {
   Address,
   chainList,
@@ -20,17 +18,11 @@ import {
   uuidOf,
 } from '../schemas.ts'
 
-/** How long a request waits for custody to fill the address pool. */
-const ADDRESS_TIMEOUT_MS = 3_000
-const ADDRESS_POLL_MS = 50
-
 const provisionUser = statement('provision_user', 'select created, body from app.provision_user($1, $2, $3)')
 const provisionAddresses = statement(
   'provision_addresses',
   'select created, body from app.provision_addresses($1, $2, $3)',
 )
-
-const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
 
 const item = jsonOf({
   id: `app.public_id('usr', p.id)`,
@@ -78,7 +70,7 @@ export function users(app: App, {db}: Context): void {
     },
     async (request, reply) => {
       const {external_ref, chains} = request.body
-      const {created, body} = await provision(db.of(request.merchantId), provisionUser, [
+      const [created, body] = await withAddresses<[boolean, string]>(db.of(request.merchantId), provisionUser, [
         request.merchantId,
         external_ref,
         chains ?? null,
@@ -137,7 +129,7 @@ export function users(app: App, {db}: Context): void {
     async (request, reply) => {
       const user = uuidOf('usr', request.params.id)
       if (!user) throw notFound('user')
-      const {created, body} = await provision(db.of(request.merchantId), provisionAddresses, [
+      const [created, body] = await withAddresses<[boolean, string]>(db.of(request.merchantId), provisionAddresses, [
         request.merchantId,
         user,
         request.body.chains,
@@ -145,23 +137,4 @@ export function users(app: App, {db}: Context): void {
       return reply.code(created ? 201 : 200).send(body)
     },
   )
-}
-
-// Where the pool of addresses is empty, nothing has changed yet: custody is told, and the call made again until it has filled the pool.
-async function provision(
-  db: Queries,
-  query: Statement,
-  values: (string | string[] | null)[],
-): Promise<{created: boolean; body: string}> {
-  const deadline = performance.now() + ADDRESS_TIMEOUT_MS
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const [created, body] = (await db.change<[boolean, string]>(query, values))!
-      return {created, body}
-    } catch (error) {
-      if ((error as DatabaseError).code !== 'SL503' || performance.now() > deadline) throw error
-      if (attempt === 1) await db.change(askForAddresses, [])
-      await sleep(ADDRESS_POLL_MS)
-    }
-  }
 }

@@ -85,11 +85,11 @@ export interface Reply {
 
 export class Client {
   readonly api: Api
-  readonly #secret: string | undefined
+  readonly #key: Record<string, string>
 
-  constructor(api: Api, secret?: string) {
+  constructor(api: Api, secret?: string, header: 'authorization' | 'x-api-key' = 'authorization') {
     this.api = api
-    this.#secret = secret
+    this.#key = secret ? {[header]: header === 'authorization' ? `Bearer ${secret}` : secret} : {}
   }
 
   /** Sends the body as JSON, a string or bytes as they are. */
@@ -98,7 +98,7 @@ export class Client {
     const response = await fetch(this.api.url + path, {
       method,
       headers: {
-        ...(this.#secret && {authorization: `Bearer ${this.#secret}`}),
+        ...this.#key,
         ...(body !== undefined && {'content-type': 'application/json'}),
         ...headers,
       },

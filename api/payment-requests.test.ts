@@ -1,0 +1,695 @@
+// The contract of payment requests, line by line, and every refusal of it, over HTTP, on the real database. What becomes of a request is
+// tested in db/payment-requests.test.ts; here is what a merchant sees of it.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type Api, Client, makeKey, type Reply, startApi} from '../test/support/api.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
+import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/payouts.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {readQrSvg} from '../test/support/qr.ts'
+
+const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
+const usdcContract = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+const chainSettings = {ETH_CHAIN_ID: '31337', POLYGON_CHAIN_ID: '31338', ETH_USDC_ADDRESS: usdcContract}
+
+let db: TestDatabase
+let api: Api
+let eth: ChainWriter
+let requests: PaymentRequests
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = await startApi(db, {chainSettings})
+  requests = await PaymentRequests.open(db)
+  eth = await ChainWriter.open(db, 'ETH')
+  await (await ChainWriter.open(db, 'POLYGON')).close()
+})
+afterAll(async () => {
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+  expect(await db.rows('select * from app.ledger_audit')).toEqual([])
+  await eth.close()
+  await api.close()
+  await db.drop()
+})
+
+interface Merchant {
+  id: string
+  prefix: string
+  secret: string
+  client: Client
+}
+
+async function newMerchant(chains = ['ETH', 'POLYGON', 'BTC'], of = api): Promise<Merchant> {
+  const id = await makeMerchant(db, chains)
+  const {secret} = await makeKey(db, id)
+  return {id, prefix: await requests.prefixOf(id), secret, client: new Client(of, secret, 'x-api-key')}
+}
+
+let references = 0
+const reference = ({prefix}: Merchant) => `${prefix}-${++references}`
+
+/** The data of a new request. */
+async function ask(merchant: Merchant, amount = '25', currency = 'ETH-USDC') {
+  const external_id = reference(merchant)
+  const {status, body} = await merchant.client.post(`/v1/${currency}/payment-request`, {external_id, amount})
+  expect(status).toBe(200)
+  return body.data
+}
+
+let txids = 0
+async function pay({address}: {address: string}, amount: bigint, {final = true, token = 'USDC'} = {}): Promise<string> {
+  const txid = `0xtx${++txids}`
+  await eth.write({add: [[{txid, amount, token, recipient: address}]]})
+  if (final) await eth.finalize(eth.head.height)
+  return txid
+}
+
+async function expire({external_id}: {external_id: string}): Promise<void> {
+  const [row] = await db.rows<{id: string}>('select id from app.payment_request where external_id = $1', [external_id])
+  await requests.expire([row!.id])
+}
+
+const refusal = ({status, body}: Reply) => [status, body.error]
+const stateOf = async ({client}: Merchant, external_id: string) =>
+  (await client.get(`/v1/payment-requests/${external_id}`)).body.data
+const paymentsOf = async ({client}: Merchant, query = '') => (await client.get(`/payments${query}`)).body.data
+const takenAddresses = async () =>
+  (await db.rows<{n: number}>('select count(*)::int as n from custody.address where taken_at is not null'))[0]!.n
+const requestCount = async ({id}: Merchant) =>
+  (await db.rows('select from app.payment_request where merchant_id = $1', [id])).length
+
+/** Opens all connections of the API's pool, so that requests that follow at once reach the database at once. */
+async function openConnections({client}: Merchant): Promise<void> {
+  await Promise.all(Array.from({length: 30}, (_, n) => client.get(`/v1/users?limit=${n + 1}`)))
+}
+
+// --- assets ---
+
+test('GET /v1/crypto lists the assets of the enabled chains, in a fixed order', async () => {
+  const merchant = await newMerchant()
+  const {status, body} = await merchant.client.get('/v1/crypto')
+  expect(status).toBe(200)
+  expect(Object.keys(body)).toEqual(['code', 'data'])
+  expect(body).toEqual({
+    code: 200,
+    data: [
+      {name: 'BTC', display_name: 'Bitcoin'},
+      {name: 'ETH', display_name: 'Ether'},
+      {name: 'ETH-USDC', display_name: 'USD Coin'},
+      {name: 'POL', display_name: 'Polygon Ecosystem Token'},
+    ],
+  })
+  await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [merchant.id])
+  expect((await merchant.client.get('/v1/crypto')).body.data.map(({name}: {name: string}) => name)).toEqual([
+    'BTC',
+    'POL',
+  ])
+  expect((await (await newMerchant([])).client.get('/v1/crypto')).body).toEqual({code: 200, data: []})
+})
+
+// --- a new request ---
+
+test('POST /v1/:currency/payment-request gives the payment an address of its own, a URI, a page and 24 hours', async () => {
+  const merchant = await newMerchant()
+  const external_id = reference(merchant)
+  const {status, headers, body} = await merchant.client.post('/v1/ETH-USDC/payment-request', {
+    external_id,
+    amount: '25',
+  })
+  expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8'])
+  expect(Object.keys(body)).toEqual(['code', 'message', 'data'])
+  expect([body.code, typeof body.message]).toEqual([200, 'string'])
+  const {address, payment_url, expires_at} = body.data
+  expect(Object.entries(body.data)).toEqual([
+    ['external_id', external_id],
+    ['currency', 'ETH-USDC'],
+    ['address', expect.stringMatching(/^0x[0-9a-fA-F]{40}$/)],
+    ['amount', '25'],
+    ['payment_uri', `ethereum:${usdcContract}@31337/transfer?address=${address}&uint256=25000000`],
+    ['payment_url', expect.stringMatching(new RegExp(`^${api.url}/pay/[\\w-]{32}$`))],
+    ['expires_at', expect.stringMatching(timestamp)],
+  ])
+  expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(86_400_000 - 60_000)
+  expect(Date.parse(expires_at) - Date.now()).toBeLessThanOrEqual(86_400_000)
+  const other = await ask(merchant)
+  expect([other.address, other.payment_url]).not.toEqual([address, payment_url])
+})
+
+test('each asset has its payment URI, with the settings of its chain', async () => {
+  const merchant = await newMerchant()
+  await db.rows(`insert into custody.address (address, family, derivation_index) values ('bcrt1qpay', 'bitcoin', 0)`)
+  const uris = new Map<string, string>()
+  for (const [currency, amount] of [
+    ['ETH', '0.5'],
+    ['POL', '1.000000000000000001'],
+    ['BTC', '0.00012345'],
+  ] as const) {
+    const {payment_uri, address} = await ask(merchant, amount, currency)
+    uris.set(currency, payment_uri.replace(address, 'ADDRESS'))
+  }
+  expect(Object.fromEntries(uris)).toEqual({
+    ETH: 'ethereum:ADDRESS@31337?value=500000000000000000',
+    POL: 'ethereum:ADDRESS@31338?value=1000000000000000001',
+    BTC: 'bitcoin:ADDRESS?amount=0.00012345',
+  })
+})
+
+test('where browsers reach the service, and how long requests wait, are settings', async () => {
+  const own = await startApi(db, {publicUrl: 'https://pay.example/sluice', paymentExpiryMs: 90_000})
+  try {
+    const {payment_url, expires_at} = await ask(await newMerchant(['ETH'], own))
+    expect(payment_url).toMatch(/^https:\/\/pay\.example\/sluice\/pay\/[\w-]{32}$/)
+    expect(Date.parse(expires_at) - Date.now()).toBeLessThanOrEqual(90_000)
+    expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(30_000)
+  } finally {
+    await own.close()
+  }
+})
+
+test('amounts come back canonical', async () => {
+  const merchant = await newMerchant()
+  for (const [given, currency, canonical] of [
+    ['1.50', 'ETH-USDC', '1.5'],
+    ['10.000000', 'ETH-USDC', '10'],
+    ['0.000001', 'ETH-USDC', '0.000001'],
+    ['100', 'ETH', '100'],
+    ['0.000000000000000001', 'ETH', '0.000000000000000001'],
+    ['123456789012345678901234567890', 'ETH', '123456789012345678901234567890'],
+  ] as const) {
+    const {external_id, amount} = await ask(merchant, given, currency)
+    expect(amount).toBe(canonical)
+    expect((await stateOf(merchant, external_id)).amount).toBe(canonical)
+  }
+})
+
+test('what is no amount of the asset is 400 invalid_request, names the amount, and takes no address', async () => {
+  const merchant = await newMerchant()
+  const before = await takenAddresses()
+  const amounts = [
+    '0',
+    '0.0',
+    '-1',
+    '+1',
+    '1e3',
+    '1.0000000',
+    '0.0000001',
+    '',
+    ' 1',
+    '1 ',
+    '007',
+    '00',
+    '.5',
+    '1.',
+    '1,5',
+  ]
+  for (const amount of [
+    ...amounts,
+    '1.2.3',
+    '0x10',
+    'NaN',
+    'Infinity',
+    '１',
+    '9'.repeat(78),
+    '9'.repeat(101),
+    `0.${'0'.repeat(20_000)}1`,
+    25,
+    0.5,
+    null,
+    true,
+    ['1'],
+    {},
+  ]) {
+    const reply = await merchant.client.post('/v1/ETH-USDC/payment-request', {external_id: reference(merchant), amount})
+    expect(refusal(reply), String(amount).slice(0, 100)).toEqual([400, 'invalid_request'])
+    expect(reply.body.details).toMatchObject([{path: 'amount', message: expect.any(String)}])
+  }
+  const asNumber = await merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant), amount: 25})
+  expect(asNumber.body.message).toMatch(/^amount: must be a JSON string/)
+  const missing = await merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant)})
+  expect(refusal(missing)).toEqual([400, 'invalid_request'])
+  expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before, 0])
+})
+
+test('external_id begins with the prefix of the account and -, or is 400 external_id_prefix_mismatch', async () => {
+  const merchant = await newMerchant()
+  const {prefix} = merchant
+  const {prefix: another} = await newMerchant()
+  const post = (external_id: unknown) => merchant.client.post('/v1/ETH/payment-request', {external_id, amount: '1'})
+  for (const external_id of [
+    '1042',
+    prefix,
+    `${prefix}-`,
+    `${prefix}_1`,
+    `${prefix}1-1`,
+    `${prefix.toUpperCase()}-1`,
+    ` ${prefix}-1`,
+    `${another}-1`,
+  ]) {
+    const reply = await post(external_id)
+    expect(refusal(reply), external_id).toEqual([400, 'external_id_prefix_mismatch'])
+    expect(reply.body.message).toContain(`${prefix}-`)
+  }
+  for (const external_id of [
+    '',
+    null,
+    7,
+    ['a'],
+    undefined,
+    `${prefix}-a\0b`,
+    `${prefix}-${'x'.repeat(255 - prefix.length)}`,
+  ]) {
+    const reply = await post(external_id)
+    expect(refusal(reply), String(external_id)).toEqual([400, 'invalid_request'])
+    expect(reply.body.details).toMatchObject([{path: 'external_id'}])
+  }
+  expect(await requestCount(merchant)).toBe(0)
+  for (const external_id of [`${prefix}-😀 /?#%2F"\\`, `${prefix}-${'x'.repeat(254 - prefix.length)}`]) {
+    const {status, body} = await post(external_id)
+    expect([status, body.data.external_id]).toEqual([200, external_id])
+    expect((await stateOf(merchant, encodeURIComponent(external_id))).external_id).toBe(external_id)
+    expect((await merchant.client.get(`/payments?external_id=${encodeURIComponent(external_id)}`)).status).toBe(200)
+  }
+})
+
+test('an unknown currency is 404 currency_not_found, also where it is the name of another route', async () => {
+  const merchant = await newMerchant()
+  for (const currency of ['DOGE', 'eth', 'USDC', 'SOL', 'payments', 'balances', '%00', '%F0%9F%98%80', 'ETH%20', "'"]) {
+    const reply = await merchant.client.post(`/v1/${currency}/payment-request`, {
+      external_id: reference(merchant),
+      amount: '1',
+    })
+    expect(refusal(reply), currency).toEqual([404, 'currency_not_found'])
+  }
+  // These are paths of other routes, which stay what they are.
+  expect(refusal(await merchant.client.get('/v1/users/payment-request'))).toEqual([404, 'user_not_found'])
+  expect(refusal(await merchant.client.post('/v1/users/payment-request', {}))).toEqual([405, 'method_not_allowed'])
+  const other = await merchant.client.get('/v1/ETH/payment-request')
+  expect([...refusal(other), other.headers.get('allow')]).toEqual([405, 'method_not_allowed', 'OPTIONS, POST'])
+})
+
+test('a chain that is not enabled is 422 chain_not_enabled; requests of a chain that was disabled later stay visible and are paid', async () => {
+  const merchant = await newMerchant(['ETH'])
+  const made = await ask(merchant)
+  for (const currency of ['POL', 'BTC']) {
+    const reply = await merchant.client.post(`/v1/${currency}/payment-request`, {
+      external_id: reference(merchant),
+      amount: '1',
+    })
+    expect(refusal(reply)).toEqual([422, 'chain_not_enabled'])
+  }
+  await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [merchant.id])
+  const reply = await merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant), amount: '1'})
+  expect(refusal(reply)).toEqual([422, 'chain_not_enabled'])
+  expect(await requestCount(merchant)).toBe(1)
+  await pay(made, 25_000_000n)
+  expect(await stateOf(merchant, made.external_id)).toMatchObject({...made, status: 'paid'})
+  expect(await paymentsOf(merchant)).toMatchObject([{external_id: made.external_id, status: 'paid'}])
+})
+
+test('an external_id backs one request: reuse is 409 external_id_conflict, and GET recovers the lost reply', async () => {
+  const [merchant, other] = [await newMerchant(), await newMerchant()]
+  const made = await ask(merchant)
+  for (const [currency, amount] of [
+    ['ETH-USDC', '25'],
+    ['ETH-USDC', '26'],
+    ['POL', '25'],
+  ]) {
+    const body = {external_id: made.external_id, amount}
+    expect(refusal(await merchant.client.post(`/v1/${currency}/payment-request`, body))).toEqual([
+      409,
+      'external_id_conflict',
+    ])
+  }
+  const {status, body} = await merchant.client.get(`/v1/payment-requests/${made.external_id}`)
+  expect(status).toBe(200)
+  expect(Object.keys(body)).toEqual(['code', 'message', 'data'])
+  expect(body).toEqual({
+    code: 200,
+    message: expect.any(String),
+    data: {
+      ...made,
+      status: 'awaiting',
+      amount_received: '0',
+      amount_pending: '0',
+      late: false,
+      txid: null,
+      paid_at: null,
+      created_at: expect.stringMatching(timestamp),
+      receipts: [],
+    },
+  })
+  for (const [client, id] of [
+    [other.client, made.external_id],
+    [merchant.client, `${merchant.prefix}-none`],
+    [merchant.client, '%00'],
+    [merchant.client, 'payment-request'],
+    [merchant.client, 'x'.repeat(8000)],
+  ] as const)
+    for (const path of [`/v1/payment-requests/${id}`, `/v1/payment-requests/${id}/qr.svg`])
+      expect(refusal(await client.get(path)), path).toEqual([404, 'payment_request_not_found'])
+})
+
+test('of twenty calls at once with one external_id, one gets a request and one address is taken', async () => {
+  const merchant = await newMerchant()
+  await openConnections(merchant)
+  const [before, body] = [await takenAddresses(), {external_id: reference(merchant), amount: '25'}]
+  const replies = await Promise.all(
+    Array.from({length: 20}, () => merchant.client.post('/v1/ETH/payment-request', body)),
+  )
+  expect(replies.map(({status}) => status).sort()).toEqual([200, ...Array(19).fill(409)])
+  for (const reply of replies) if (reply.status !== 200) expect(reply.body.error).toBe('external_id_conflict')
+  expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before + 1, 1])
+})
+
+test('no free address is 503 unavailable, and leaves nothing behind', async () => {
+  const merchant = await newMerchant()
+  const body = {external_id: reference(merchant), amount: '1'}
+  const ask = () => merchant.client.call('POST', '/v1/BTC/payment-request', body, {'idempotency-key': 'once-more'})
+  const reply = await ask()
+  expect([...refusal(reply), reply.headers.get('retry-after')]).toEqual([503, 'unavailable', '1'])
+  expect(await requestCount(merchant)).toBe(0)
+  await db.rows(`insert into custody.address (address, family, derivation_index) values ('bcrt1qlater', 'bitcoin', 1)`)
+  expect((await ask()).body.data).toMatchObject({address: 'bcrt1qlater', ...body})
+})
+
+// --- Idempotency-Key ---
+
+const withKey = ({client}: Merchant, key: string, body: unknown, currency = 'ETH-USDC') =>
+  client.call('POST', `/v1/${currency}/payment-request`, body, {'idempotency-key': key})
+
+test('the same Idempotency-Key with the same body gives the reply first given, quoted or bare, however late', async () => {
+  const [merchant, other] = [await newMerchant(), await newMerchant()]
+  const body = {external_id: reference(merchant), amount: '25.0'}
+  const first = await withKey(merchant, '"key-1"', body)
+  expect(first.status).toBe(200)
+  await pay(first.body.data, 25_000_000n)
+  await db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [merchant.id])
+  for (const [key, again] of [
+    ['key-1', body],
+    ['"key-1"', {amount: '25.0', note: 'unknown fields do not count', external_id: body.external_id}],
+  ] as const) {
+    const reply = await withKey(merchant, key, again)
+    expect([reply.status, reply.body]).toEqual([200, first.body])
+  }
+  for (const [currency, changed] of [
+    ['ETH-USDC', {...body, amount: '26'}],
+    ['ETH-USDC', {...body, external_id: reference(merchant)}],
+    ['ETH', body],
+  ] as const)
+    expect(refusal(await withKey(merchant, 'key-1', changed, currency))).toEqual([422, 'idempotency_key_reused'])
+  expect(refusal(await withKey(merchant, 'key-2', body, 'POL'))).toEqual([409, 'external_id_conflict'])
+  expect(await requestCount(merchant)).toBe(1)
+  // A key is its merchant's own, and a payout's another than a request's.
+  expect((await withKey(other, 'key-1', {external_id: reference(other), amount: '1'})).status).toBe(200)
+  const refused = await merchant.client.call(
+    'POST',
+    '/v1/payouts',
+    {chain: 'ETH', token: 'USDC'},
+    {'idempotency-key': 'key-1'},
+  )
+  expect(refusal(refused)).toEqual([422, 'payout_failed'])
+})
+
+test('a refused request does not use its key up, and a malformed key is 400', async () => {
+  const merchant = await newMerchant()
+  const external_id = reference(merchant)
+  expect(refusal(await withKey(merchant, 'k', {external_id, amount: '1.0000001'}))).toEqual([400, 'invalid_request'])
+  expect(refusal(await withKey(merchant, 'k', {external_id, amount: '1'}, 'DOGE'))).toEqual([404, 'currency_not_found'])
+  expect((await withKey(merchant, 'k', {external_id, amount: '1'})).status).toBe(200)
+  for (const key of ['""', 'a b', '"', 'x'.repeat(256)])
+    expect(refusal(await withKey(merchant, key, {external_id: reference(merchant), amount: '1'})), key).toEqual([
+      400,
+      'invalid_request',
+    ])
+})
+
+test('twenty calls at once with one Idempotency-Key and one body get the same reply, and one address is taken', async () => {
+  const merchant = await newMerchant()
+  await openConnections(merchant)
+  const [before, body] = [await takenAddresses(), {external_id: reference(merchant), amount: '25'}]
+  const replies = await Promise.all(Array.from({length: 20}, () => withKey(merchant, 'twenty', body)))
+  expect(replies.map(({status}) => status)).toEqual(Array(20).fill(200))
+  for (const reply of replies) expect(reply.body).toEqual(replies[0]!.body)
+  expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before + 1, 1])
+})
+
+// --- what becomes of it ---
+
+test('GET shows what arrived: detected, paid with the transaction, too much, and what is late', async () => {
+  const merchant = await newMerchant()
+  const made = await ask(merchant)
+  const state = () => stateOf(merchant, made.external_id)
+  const first = await pay(made, 10_000_000n, {final: false})
+  const receipt = {
+    txid: first,
+    output_index: 0,
+    amount: '10',
+    status: 'pending',
+    confirmations: 1,
+    late: false,
+    settlement_id: null,
+    created_at: expect.stringMatching(timestamp),
+  }
+  expect(await state()).toEqual({
+    ...(await state()),
+    ...made,
+    status: 'detected',
+    amount_received: '0',
+    amount_pending: '10',
+    txid: null,
+    paid_at: null,
+    receipts: [receipt],
+  })
+  expect(await paymentsOf(merchant)).toEqual([])
+  const second = await pay(made, 20_000_000n)
+  expect(await state()).toMatchObject({
+    status: 'paid',
+    amount: '25',
+    amount_received: '30',
+    amount_pending: '0',
+    late: false,
+    txid: second,
+    paid_at: expect.stringMatching(timestamp),
+    receipts: [
+      {...receipt, status: 'final', confirmations: 2},
+      {txid: second, amount: '20', status: 'final'},
+    ],
+  })
+  await expire(made)
+  await pay(made, 1n)
+  expect(await state()).toMatchObject({amount_received: '30.000001', late: true, txid: second})
+})
+
+test('GET /payments shows what was paid, or underpaid when it expired, and nothing else', async () => {
+  const merchant = await newMerchant()
+  const [, seen, expired, part, paid] = [
+    await ask(merchant),
+    await ask(merchant),
+    await ask(merchant),
+    await ask(merchant),
+    await ask(merchant),
+  ]
+  await pay(part, 24_999_999n)
+  expect(await paymentsOf(merchant)).toEqual([])
+  await expire(part)
+  await expire(expired)
+  const txid = await pay(paid, 26_000_000n)
+  await pay(seen, 25_000_000n, {final: false})
+  const {status, body} = await merchant.client.get('/payments')
+  expect(status).toBe(200)
+  expect(Object.keys(body)).toEqual(['code', 'data', 'next_cursor', 'has_more'])
+  expect(body).toMatchObject({code: 200, next_cursor: null, has_more: false})
+  expect(Object.entries(body.data[0])).toEqual([
+    ['external_id', paid.external_id],
+    ['currency', 'ETH-USDC'],
+    ['amount', '25'],
+    ['amount_received', '26'],
+    ['status', 'paid'],
+    ['late', false],
+    ['txid', txid],
+    ['paid_at', expect.stringMatching(timestamp)],
+    ['settlement_id', null],
+    ['settlement', null],
+  ])
+  expect(body.data.slice(1)).toMatchObject([
+    {external_id: part.external_id, status: 'underpaid', amount: '25', amount_received: '24.999999', paid_at: null},
+  ])
+  expect(await paymentsOf(await newMerchant())).toEqual([])
+})
+
+test('receipts count in the balance and are paid out with it; they are no deposits, and have no events', async () => {
+  const merchant = await newMerchant()
+  const {client} = merchant
+  const treasury = await makeTreasury(db)
+  await topUp(eth, treasury, 'ETH', 10n ** 20n)
+  await topUp(eth, treasury, 'USDC', 10n ** 12n)
+  await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  const user = await makeUser(db, merchant.id)
+  const made = await ask(merchant)
+  await pay(user, 5_000_000n)
+  await pay(made, 20_000_000n)
+  const receipts = await db.rows<{id: string}>('select id from app.deposit where address = $1', [made.address])
+  expect(receipts).toHaveLength(1)
+  await db.rows('select app.sequence_events()')
+
+  expect((await client.get('/v1/balances')).body.balances).toMatchObject([{gross: '25', depositCount: 2}])
+  for (const query of ['', '?status=final', '?chain=ETH', '?chain=ETH&status=final'])
+    expect((await client.get(`/v1/deposits${query}`)).body.deposits, query).toMatchObject([{address: user.address}])
+  const depositId = `dep_${receipts[0]!.id.replaceAll('-', '')}`
+  expect(refusal(await client.get(`/v1/deposits/${depositId}`))).toEqual([404, 'deposit_not_found'])
+  expect((await client.get('/v1/events')).body.events).toMatchObject([{amount: '5'}, {amount: '5'}])
+
+  const {body: payout} = await client.post('/v1/payouts', {chain: 'ETH', token: 'USDC'})
+  expect(payout).toMatchObject({gross: '25'})
+  expect((await client.get('/v1/balances')).body.balances).toEqual([])
+  expect((await stateOf(merchant, made.external_id)).receipts).toMatchObject([{settlement_id: payout.id}])
+  await pay(made, 5_000_000n)
+  const payment = async () => (await paymentsOf(merchant))[0]
+  expect(await payment()).toMatchObject({amount_received: '25', settlement_id: null, settlement: null})
+  await includeFinally(db, eth, await beginToPay(db, payout.id.slice(4)))
+  expect(await payment()).toMatchObject({settlement_id: null, settlement: null})
+
+  const {body: rest} = await client.post('/v1/payouts', {chain: 'ETH', token: 'USDC'})
+  expect(await payment()).toMatchObject({settlement_id: rest.id, settlement: null})
+  const txid = await beginToPay(db, rest.id.slice(4))
+  await includeFinally(db, eth, txid)
+  const settlement = {id: rest.id, status: 'completed', payout_txid: txid}
+  expect(await payment()).toMatchObject({settlement_id: rest.id, settlement})
+})
+
+// --- pages and filters of GET /payments ---
+
+test('GET /payments filters by external_id, currency and status, alone or together', async () => {
+  const merchant = await newMerchant(['ETH'])
+  for (let n = 0; n < 3; n++) {
+    await pay(await ask(merchant), 25_000_000n)
+    await pay(await ask(merchant, '25', 'ETH'), 25n * 10n ** 18n, {token: 'ETH'})
+    for (const [currency, token] of [
+      ['ETH-USDC', 'USDC'],
+      ['ETH', 'ETH'],
+    ] as const) {
+      const made = await ask(merchant, '25', currency)
+      await pay(made, 7n, {token})
+      await expire(made)
+    }
+  }
+  const everything = await paymentsOf(merchant)
+  expect(everything).toHaveLength(12)
+  for (const external_id of [undefined, everything[4].external_id, `${merchant.prefix}-none`])
+    for (const currency of [undefined, 'ETH', 'ETH-USDC', 'BTC'])
+      for (const status of [undefined, 'paid', 'underpaid']) {
+        const filters = Object.entries({external_id, currency, status}).filter(([, value]) => value !== undefined)
+        const path = `/payments?${new URLSearchParams(filters as [string, string][])}`
+        const expected = everything.filter((item: Record<string, unknown>) =>
+          filters.every(([key, value]) => item[key] === value),
+        )
+        expect(await merchant.client.all(path, 'data', 2), path).toEqual(expected)
+      }
+})
+
+test('GET /payments has pages of 1 to 200, by default 200, newest first; what changes meanwhile comes to the front, and nothing else moves', async () => {
+  const merchant = await newMerchant(['ETH'])
+  const made = []
+  for (let n = 0; n < 5; n++) {
+    made.unshift(await ask(merchant))
+    await pay(made[0], 25_000_000n)
+  }
+  const [newest, , , , oldest] = made
+  const ids = (items: {external_id: string}[]) => items.map(({external_id}) => external_id)
+  expect(ids(await merchant.client.all('/payments', 'data', 2))).toEqual(ids(made))
+  // More money for the oldest, which was on a page to come, and for the newest, which was on a page before.
+  let page = 0
+  const between = async () => {
+    if (++page === 1) await pay(oldest, 1n)
+    if (page === 1) await pay(newest, 1n)
+  }
+  expect(ids(await merchant.client.all('/payments', 'data', 2, between))).toEqual(ids(made.slice(0, 4)))
+  expect(ids(await paymentsOf(merchant))).toEqual(ids([newest, oldest, ...made.slice(1, 4)]))
+
+  await db.rows(
+    `insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status, received, txid, paid_at, position)
+     select $1, g::text, 'ETH', 'USDC', 1, 'page ' || g, now(), 'paid', 1, '0xX', now(), nextval('app.payment_position') from generate_series(1, 201) g`,
+    [merchant.id],
+  )
+  for (const [query, length] of [
+    ['', 200],
+    ['?limit=200', 200],
+    ['?limit=1', 1],
+  ] as const) {
+    const {body} = await merchant.client.get(`/payments${query}`)
+    expect([body.data.length, body.has_more]).toEqual([length, true])
+  }
+  for (const limit of ['0', '201', '1.5', 'ten', '']) {
+    const {status, body} = await merchant.client.get(`/payments?limit=${limit}`)
+    expect([status, body.error, body.details[0].path]).toEqual([400, 'invalid_request', 'limit'])
+  }
+  await db.rows(`delete from app.payment_request where page_token like 'page %'`)
+})
+
+test('GET /payments refuses a cursor of another list, other filters or another merchant, and filters that cannot be', async () => {
+  const [merchant, other] = [await newMerchant(['ETH']), await newMerchant(['ETH'])]
+  for (let n = 0; n < 2; n++) await pay(await ask(merchant), 25_000_000n)
+  const {next_cursor} = (await merchant.client.get('/payments?limit=1')).body
+  const {next_cursor: ofPaid} = (await merchant.client.get('/payments?limit=1&status=paid')).body
+  expect((await merchant.client.get(`/payments?cursor=${next_cursor}`)).body.data).toHaveLength(1)
+  for (const [client, path] of [
+    [merchant.client, `/payments?status=paid&cursor=${next_cursor}`],
+    [merchant.client, `/payments?currency=ETH&cursor=${next_cursor}`],
+    [merchant.client, `/payments?cursor=${ofPaid}`],
+    [merchant.client, `/v1/deposits?cursor=${next_cursor}`],
+    [other.client, `/payments?cursor=${next_cursor}`],
+    [merchant.client, '/payments?cursor=x'],
+    [merchant.client, '/payments?status=awaiting'],
+    [merchant.client, '/payments?currency=DOGE'],
+    [merchant.client, '/payments?external_id='],
+    [merchant.client, '/payments?external_id=%00'],
+  ] as const)
+    expect(refusal(await client.get(path)), path).toEqual([400, 'invalid_request'])
+})
+
+// --- QR code ---
+
+test('GET /v1/payment-requests/:external_id/qr.svg draws the payment URI', async () => {
+  const merchant = await newMerchant()
+  const {external_id, payment_uri} = await ask(merchant)
+  const response = await fetch(`${api.url}/v1/payment-requests/${external_id}/qr.svg`, {
+    headers: {'x-api-key': merchant.secret},
+  })
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+  expect((await readQrSvg(await response.text())).text).toBe(payment_uri)
+})
+
+// --- keys and limits ---
+
+test('either header opens both groups of routes, and without a key all of them are 401 invalid_api_key', async () => {
+  const {prefix, secret} = await newMerchant()
+  for (const header of ['authorization', 'x-api-key'] as const) {
+    const [client, stranger] = [new Client(api, secret, header), new Client(api, `sk_${'A'.repeat(43)}`, header)]
+    for (const [method, path, body] of [
+      ['GET', '/v1/crypto'],
+      ['POST', '/v1/ETH/payment-request', {external_id: `${prefix}-${header}`, amount: '1'}],
+      ['GET', `/v1/payment-requests/${prefix}-${header}`],
+      ['GET', '/payments'],
+      ['GET', '/v1/balances'],
+      ['GET', '/v1/payouts'],
+    ] as const) {
+      expect((await client.call(method, path, body)).status, `${header} ${path}`).toBe(200)
+      for (const each of [stranger, new Client(api)])
+        expect(refusal(await each.call(method, path, body)), path).toEqual([401, 'invalid_api_key'])
+    }
+  }
+})
+
+test('GET /payments counts for the rate limit, as everything that needs a key', async () => {
+  const limited = await startApi(db, {rateLimitPerMinute: 2})
+  try {
+    const {client} = await newMerchant(['ETH'], limited)
+    expect((await client.get('/payments')).headers.get('ratelimit')).toContain('r=1;')
+    expect((await client.get('/v1/crypto')).headers.get('ratelimit')).toContain('r=0;')
+    expect(refusal(await client.get('/payments'))).toEqual([429, 'rate_limited'])
+  } finally {
+    await limited.close()
+  }
+})

@@ -1,0 +1,28 @@
+// Calls that hand out addresses of the pool. Promises: one that finds it empty waits a few seconds for custody to fill it, and is 503 then.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {DatabaseError} from 'pg'
+import {type Database, type Statement, statement} from './database.ts'
+import type {Queries} from './replica.ts'
+
+const TIMEOUT_MS = 3_000
+const POLL_MS = 50
+
+const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
+
+/** The row of a call that changes nothing where it finds no free address. Custody is told, and the call made again until there is one. */
+export async function withAddresses<Row extends unknown[]>(
+  db: Queries,
+  query: Statement,
+  values: Parameters<Database['change']>[1],
+): Promise<Row> {
+  const deadline = performance.now() + TIMEOUT_MS
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return (await db.change<Row>(query, values))!
+    } catch (error) {
+      if ((error as DatabaseError).code !== 'SL503' || performance.now() > deadline) throw error
+      if (attempt === 1) await db.change(askForAddresses, [])
+      await sleep(POLL_MS)
+    }
+  }
+}

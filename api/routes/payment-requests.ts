@@ -1,0 +1,324 @@
+// Payment requests: an exact amount to an address of its own, paid once, by somebody who is no user. Replies are those of the contract's
+// second group: the result is under `data`, beside the status as `code`.
+import {z} from 'zod'
+import {paymentUri} from '../../chains/payment-uri.ts'
+import {type ChainCode, chains} from '../../chains/registry.ts'
+import type {App, Context} from '../app.ts'
+import {type Statement, statement, value} from '../database.ts'
+import {notFound} from '../errors.ts'
+import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
+import {type Fields, jsonOf, page, pageStatement} from '../page.ts'
+import {withAddresses} from '../pool.ts'
+import {qrSvg} from '../qr.ts'
+import {
+  address,
+  amount,
+  changeErrors,
+  errors,
+  id,
+  pageLimit,
+  pageOf,
+  pageQuery,
+  text,
+  timestamp,
+  txid,
+} from '../schemas.ts'
+import {Settlement, settlementOf} from './deposits.ts'
+
+const statuses = ['paid', 'underpaid'] as const
+type Status = (typeof statuses)[number]
+
+/** The longest amount of any asset has 78 digits before its decimals. */
+const LONGEST_AMOUNT = 100
+
+const listAssets = statement(
+  'list_assets',
+  `select coalesce(json_agg(a order by a.name), '[]')::text
+  from (
+    select a.name, a.display_name from app.merchant_chain m join app.asset a using (chain) where m.merchant_id = $1 and m.enabled
+  ) a`,
+)
+const createRequest = statement(
+  'create_payment_request',
+  `select body, chain, token, address, amount
+  from app.create_payment_request($1, $2, $3, $4, $5::bigint * interval '1 millisecond', $6, decode($7, 'hex'))`,
+)
+const findRequest = statement(
+  'find_payment_request',
+  'select body, chain, token, address, amount from app.find_payment_request($1, $2)',
+)
+type Answer = [body: string, chain: ChainCode, token: string, address: string, amount: string]
+
+const fields: Fields = {
+  external_id: 'p.external_id',
+  currency: {plain: 'a.name'},
+  amount: {plain: 'app.decimal(p.amount, a.decimals)'},
+  amount_received: {plain: 'app.decimal(p.received, a.decimals)'},
+  status: {plain: 'p.status'},
+  late: 'p.late',
+  txid: {plain: 'p.txid'},
+  paid_at: 'app.iso(p.paid_at)',
+  settlement_id: `app.public_id('pay', s.payout_id)`,
+  settlement: settlementOf('s.payout_id'),
+}
+const joins = `join app.asset a on a.chain = p.chain and a.token = p.token
+  cross join lateral (
+    select case when bool_and(r.settlement_id is not null) then (array_agg(r.settlement_id order by r.promotion desc, r.seq desc))[1] end as payout_id
+    from app.receipt r where r.payment_request_id = p.id and r.status = 'final'
+  ) s`
+
+// A statement for each combination of filters. Statuses stand in the text, because an index covers the rare one only.
+const lists = new Map<string, Statement>()
+for (const byId of [false, true])
+  for (const byCurrency of [false, true])
+    for (const status of [undefined, ...statuses]) {
+      const name = listName(byId, byCurrency, status)
+      const [chain, token] = byId ? ['$5', '$6'] : ['$4', '$5']
+      const filters =
+        (status ? ` and status = '${status}'` : '') +
+        (byId ? ' and external_id = $4' : '') +
+        (byCurrency ? ` and chain = ${chain} and token = ${token}` : '')
+      const rows = `select * from app.payment_request where merchant_id = $1 and position is not null${filters}`
+      lists.set(name, pageStatement({name, rows, position: 'position', item: jsonOf(fields), joins}))
+    }
+
+function listName(byId: boolean, byCurrency: boolean, status?: Status): string {
+  return `list_payments${byId ? '_of_id' : ''}${byCurrency ? '_of_currency' : ''}${status ? `_${status}` : ''}`
+}
+
+const externalId = text(255).meta({
+  description:
+    'Your own reference: the prefix of your account, `-`, and what you like. One request for each, for ever.',
+  examples: ['acme-1042'],
+  maxLength: 255,
+})
+const currency = z.string().meta({description: 'Name of an asset in `GET /v1/crypto`.', examples: ['ETH-USDC']})
+const wanted = amount.describe('What is to be paid. Plain decimal, without trailing zeros.')
+const received = amount.describe('What arrived and is final.')
+const late = z.boolean().describe('Whether some of it came after the request expired.')
+const code = z.literal(200)
+const message = z.string()
+
+const Asset = z
+  .object({
+    name: currency.describe('The `currency` of payment requests.'),
+    display_name: z.string().meta({examples: ['USD Coin']}),
+  })
+  .meta({id: 'Asset'})
+
+const created = {
+  external_id: externalId,
+  currency,
+  address: address.describe('Where to pay. It is for this request alone.'),
+  amount: wanted,
+  payment_uri: z.string().meta({
+    description: 'Address and amount in one, as wallets read them: BIP-21 on Bitcoin, EIP-681 on EVM chains.',
+    examples: [
+      'ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=0x70997970C51812dc3A010C7d01b50e0d17dc79C8&uint256=25000000',
+    ],
+  }),
+  payment_url: z.string().meta({
+    description: 'A page for your customer, with a QR code and what has arrived.',
+    examples: ['https://pay.example/pay/Vb1Zq0cWb3XcJ8mF5yTn2sKd7RgHe4La'],
+  }),
+  expires_at: timestamp.describe('What comes later still counts, with `late`.'),
+}
+const PaymentRequest = z.object(created).meta({id: 'PaymentRequest'})
+
+const Receipt = z
+  .object({
+    txid,
+    output_index: z.int().describe('Position inside the transaction.'),
+    amount,
+    status: z.enum(['pending', 'final']),
+    confirmations: z.int().describe('Blocks from the one that holds it to the newest; 0 while it is in none.'),
+    late: z.boolean().describe('Whether it came after the request expired.'),
+    settlement_id: id('pay').nullable().describe('The payout that collected it; null until then.'),
+    created_at: timestamp,
+  })
+  .meta({id: 'Receipt'})
+const PaymentRequestState = z
+  .object({
+    ...created,
+    status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid']),
+    amount_received: received,
+    amount_pending: amount.describe('What was seen and is not final yet.'),
+    late,
+    txid: txid.nullable().describe('The transaction with which it was paid; the last final one, while it is not.'),
+    paid_at: timestamp.nullable(),
+    created_at: timestamp,
+    receipts: z.array(Receipt).describe('What arrived, in the order in which it was seen.'),
+  })
+  .meta({id: 'PaymentRequestState'})
+
+const Payment = z
+  .object({
+    external_id: externalId,
+    currency,
+    amount: amount.describe('What was asked for.'),
+    amount_received: received.describe('What arrived and is final: more than `amount` where too much was paid.'),
+    status: z.enum(statuses).describe('`underpaid`: some money came, less than asked, and the request expired.'),
+    late,
+    txid: txid.describe('The transaction with which it was paid; the last one, where it is underpaid.'),
+    paid_at: timestamp.nullable().describe('Null while it is underpaid.'),
+    settlement_id: id('pay').nullable().describe('The payout that collected it; null until all of it was collected.'),
+    settlement: Settlement,
+  })
+  .meta({id: 'Payment'})
+
+const assets = new Map(chains.flatMap(({code, assets}) => assets.map(({name, token}) => [name, {chain: code, token}])))
+const filters = {
+  external_id: externalId.optional(),
+  currency: z.enum([...assets.keys()]).optional(),
+  status: z.enum(statuses).optional(),
+}
+
+export function paymentRequests(app: App, context: Context): void {
+  const {db, paymentExpiryMs} = context
+  const tags = ['Payment requests']
+
+  app.get(
+    '/v1/crypto',
+    {
+      schema: {
+        tags,
+        summary: 'List assets',
+        description: 'What a payment request can ask for: the assets of the chains that are enabled for your account.',
+        response: {200: z.object({code, data: z.array(Asset)}), ...errors()},
+      },
+    },
+    async ({merchantId}) => enveloped(await value(db.of(merchantId).read<[string]>(listAssets, [merchantId]))),
+  )
+
+  app.post(
+    '/v1/:currency/payment-request',
+    {
+      schema: {
+        tags,
+        summary: 'Request a payment',
+        description:
+          'Gives the payment an address of its own. Show your customer the address and the amount of the reply. 400 is ' +
+          '`external_id_prefix_mismatch` where `external_id` does not begin with the prefix of your account and `-`, 404 ' +
+          '`currency_not_found`, 409 `external_id_conflict` where there is a request with this `external_id`: ' +
+          '`GET /v1/payment-requests/:external_id` shows it.',
+        params: z.object({currency}),
+        headers: idempotencyHeaders('request', '"order-1042"'),
+        body: z
+          .object({
+            external_id: externalId,
+            amount: z
+              .string('must be a JSON string, such as "25.5": a number can lose digits on its way')
+              .max(LONGEST_AMOUNT)
+              .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
+              .meta({description: 'No more decimals than the asset has.', examples: ['25']}),
+          })
+          .meta({examples: [{external_id: 'acme-1042', amount: '25'}]}),
+        response: {200: z.object({code, message, data: PaymentRequest}), ...changeErrors(404, 409, 422)},
+      },
+    },
+    async ({merchantId, headers, params, body: {external_id, amount}}) => {
+      const {currency} = params
+      if (!isStorable(currency)) throw notFound('currency')
+      const asked = [currency, external_id, amount]
+      const values = [merchantId, ...asked, paymentExpiryMs, ...keyAndHash(headers['idempotency-key'], asked)]
+      const answer = await withAddresses<Answer>(db.of(merchantId), createRequest, values)
+      return enveloped(shown(context, answer), 'payment request created')
+    },
+  )
+
+  app.get(
+    '/v1/payment-requests/:external_id',
+    {
+      schema: {
+        tags,
+        summary: 'Get a payment request',
+        description: 'As it stands now, with what arrived. It recovers the reply to a request that was lost.',
+        params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
+        response: {200: z.object({code, message, data: PaymentRequestState}), ...errors(404)},
+      },
+    },
+    async ({merchantId, params}) =>
+      enveloped(shown(context, await requestOf(merchantId, params.external_id)), 'payment request found'),
+  )
+
+  app.get(
+    '/v1/payment-requests/:external_id/qr.svg',
+    {
+      schema: {
+        tags,
+        summary: 'Get a payment request as a QR code',
+        description: 'Its `payment_uri`, as a picture.',
+        params: z.object({external_id: z.string().meta({examples: ['acme-1042']})}),
+        response: {
+          200: {description: 'An SVG document.', content: {'image/svg+xml': {schema: z.string()}}},
+          ...errors(404),
+        },
+      },
+    },
+    async ({merchantId, params}, reply) => {
+      const answer = await requestOf(merchantId, params.external_id)
+      return reply.header('content-type', 'image/svg+xml').send(qrSvg(uriOf(context, answer)))
+    },
+  )
+
+  app.get(
+    '/payments',
+    {
+      schema: {
+        tags,
+        summary: 'List payments',
+        description:
+          'What was paid, newest first. A request is here once it is `paid`, or `underpaid`; when that or what it received changes, ' +
+          'it is the newest again.',
+        querystring: z.object({...filters, ...pageQuery, limit: pageLimit(200)}),
+        response: {200: z.object({code, ...pageOf('data', Payment).shape}), ...errors()},
+      },
+    },
+    async ({merchantId, query}) => {
+      const {external_id, currency, status} = query
+      const asset = currency === undefined ? undefined : assets.get(currency)
+      const list = lists.get(listName(external_id !== undefined, currency !== undefined, status))!
+      const listed = await page(db.of(merchantId), {
+        key: 'data',
+        statement: list,
+        owner: merchantId,
+        filters: [external_id, asset?.chain, asset?.token],
+        query,
+      })
+      return `{"code":200,${listed.slice(1)}`
+    },
+  )
+
+  async function requestOf(merchantId: string, externalId: string): Promise<Answer> {
+    const found =
+      isStorable(externalId) && (await db.of(merchantId).read<Answer>(findRequest, [merchantId, externalId]))
+    if (!found) throw notFound('payment_request')
+    return found
+  }
+}
+
+/** Postgres refuses to look up anything else. */
+const isStorable = (text: string) => !text.includes('\0')
+
+function enveloped(data: string, message?: string): string {
+  return `{"code":200,${message ? `"message":"${message}",` : ''}"data":${data}}`
+}
+
+/** What the database tells of a request, with what the settings add. */
+function shown(context: Context, answer: Answer): string {
+  const {external_id, currency, address, amount, page_token, ...rest} = JSON.parse(answer[0])
+  const payment_url = `${context.publicUrl()}/pay/${page_token}`
+  return JSON.stringify({
+    external_id,
+    currency,
+    address,
+    amount,
+    payment_uri: uriOf(context, answer),
+    payment_url,
+    ...rest,
+  })
+}
+
+function uriOf({chains}: Context, [, chain, token, address, amount]: Answer): string {
+  return paymentUri(chains.get(chain)!, {token, address, amount: BigInt(amount)})
+}
