@@ -976,6 +976,7 @@ create table app.deposit (
   finalised_at timestamp with time zone, -- When it became final.
   promotion bigint, -- Number, on its chain, of the time at which it became final; null before. A payout claims up to a number.
   payment_request_id uuid, -- The payment request whose address it is; null for a user's and for a treasury's.
+  came_at timestamp with time zone, -- Of what reached a payment request's address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
@@ -997,8 +998,9 @@ CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN 
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
 CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)) OR ((old.credited <> new.credited) AND (old.credited OR (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
+CREATE TRIGGER note_arrival BEFORE INSERT OR UPDATE OF block_hash ON app.deposit FOR EACH ROW WHEN ((new.payment_request_id IS NOT NULL)) EXECUTE FUNCTION app.note_arrival();
 CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
-CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)))) EXECUTE FUNCTION app.note_receipt();
+CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND ((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
 -- What happened, once for each change of state. Never changed, never deleted.
@@ -1317,6 +1319,14 @@ CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, tok
 CREATE INDEX spend_open ON app.spend USING btree (chain) WHERE (status <> 'final'::text);
 CREATE INDEX spend_payout ON app.spend USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 CREATE TRIGGER adopt_return AFTER INSERT ON app.spend FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_spend();
+
+-- Payment requests whose receipts a running transaction changed; each row brings one up to date at COMMIT. Empty between transactions.
+create unlogged table app.touched_payment (
+  txn xid8 not null, -- The transaction.
+  payment_request_id uuid not null, -- The payment request.
+  constraint touched_payment_pkey PRIMARY KEY (txn, payment_request_id)
+);
+CREATE CONSTRAINT TRIGGER refresh AFTER INSERT ON app.touched_payment DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION app.refresh_touched_payment();
 
 -- What the treasury holds by the ledger, and what is promised to transactions that are not final. Its row locks order everything that spends from it.
 create table app.treasury (
@@ -1917,10 +1927,9 @@ create view app.receipt as
     d.promotion,
     d.created_at,
     d.finalised_at,
-    LEAST(d.created_at, t.block_time) > r.expires_at AS late
+    d.came_at > r.expires_at AS late
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
-     LEFT JOIN chain.transfer t ON t.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND t.recipient = d.address AND t.block_hash = d.block_hash
   WHERE d.credited AND d.status <> 'reorged'::text;
 --   payment_request_id uuid: The payment request.
 --   deposit_id uuid: The deposit.
@@ -3727,6 +3736,18 @@ AS $function$
   select i.id from app.return_spend_ids(d, of_kind) i where not exists (select from app.spend s where s.id = i.id) order by i.n limit 1
 $function$;
 
+CREATE OR REPLACE FUNCTION app.note_arrival()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  new.came_at := least(new.came_at, new.created_at, (select t.block_time from chain.transfer t
+    where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash));
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.note_receipt()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3734,7 +3755,7 @@ CREATE OR REPLACE FUNCTION app.note_receipt()
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  perform app.refresh_payment(new.payment_request_id);
+  insert into app.touched_payment values (pg_current_xact_id(), new.payment_request_id) on conflict do nothing;
   return null;
 end $function$;
 
@@ -4211,9 +4232,21 @@ begin
   update app.payment_request p set status = now.status, received = now.received, pending = now.pending, late = now.late, txid = now.txid,
     paid_at = now.paid_at, expired_at = case when is_expired then coalesce(p.expired_at, clock_timestamp()) end,
     position = case when now.status not in ('paid', 'underpaid') then null
-      when (p.status, p.received, p.late, p.txid) is distinct from (now.status, now.received, now.late, now.txid) then nextval('app.payment_position')
+      when (p.status, p.received, p.late, p.txid, p.paid_at) is distinct from (now.status, now.received, now.late, now.txid, now.paid_at) then nextval('app.payment_position')
       else p.position end
   where p.id = of_request;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.refresh_touched_payment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  delete from app.touched_payment where txn = new.txn and payment_request_id = new.payment_request_id;
+  perform app.refresh_payment(new.payment_request_id);
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.refuse_change()

@@ -5,8 +5,8 @@
 -- of users' deposits), and no list of deposits shows it. So what belongs to a treasury is now told by having no merchant; what told it by
 -- having no user is restated below.
 --
--- Writers: the API (app.create_payment_request); app.refresh_payment, which every change of a receipt calls in its own transaction; the jobs
--- worker (app.expire_payment_requests). Readers: the API, analysts.
+-- Writers: the API (app.create_payment_request); app.refresh_payment, once at the end of every transaction that changes receipts of a request,
+-- however many; the jobs worker (app.expire_payment_requests). Readers: the API, analysts.
 --
 -- Invariants:
 --   * one request per (merchant, external_id), one address per request, from the pool, for ever;
@@ -17,7 +17,7 @@
 
 select set_config('sluice.lock_timeout', current_setting('lock_timeout'), false), set_config('lock_timeout', '0', false);
 
-alter table app.deposit add column if not exists payment_request_id uuid;
+alter table app.deposit add column if not exists payment_request_id uuid, add column if not exists came_at timestamptz;
 
 alter table app.address add column if not exists payment_request_id uuid;
 
@@ -113,6 +113,7 @@ comment on column app.payment_request.position is 'Order in GET /payments; null 
 
 comment on column app.deposit.user_id is 'The user whose address it is; null for a payment request''s and for a treasury''s.';
 comment on column app.deposit.payment_request_id is 'The payment request whose address it is; null for a user''s and for a treasury''s.';
+comment on column app.deposit.came_at is 'Of what reached a payment request''s address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.';
 comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for.';
 comment on column app.address.user_id is 'The user that it was handed out for; null for a payment request''s and for a treasury''s.';
 comment on column app.address.payment_request_id is 'The payment request that it was handed out for; null for a user''s and for a treasury''s.';
@@ -124,13 +125,22 @@ alter table app.address drop constraint user_and_merchant,
 -- Life ------------------------------------------------------------------------------------------------------------------------------------
 
 -- Late: neither seen nor mined before the request expired. Seen counts because a transaction may wait long for its block, mined because we
--- may have been behind.
+-- may have been behind. What came in time stays so, though the chain puts it into a later block.
+create function app.note_arrival() returns trigger
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  new.came_at := least(new.came_at, new.created_at, (select t.block_time from chain.transfer t
+    where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash));
+  return new;
+end $$;
+create trigger note_arrival before insert or update of block_hash on app.deposit for each row
+  when (new.payment_request_id is not null) execute function app.note_arrival();
+
 create view app.receipt as
 select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,
-  d.promotion, d.created_at, d.finalised_at, least(d.created_at, t.block_time) > r.expires_at as late
+  d.promotion, d.created_at, d.finalised_at, d.came_at > r.expires_at as late
 from app.payment_request r
 join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
-left join chain.transfer t on t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.recipient = d.address and t.block_hash = d.block_hash
 where d.credited and d.status <> 'reorged';
 comment on view app.receipt is 'What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.';
 comment on column app.receipt.payment_request_id is 'The payment request.';
@@ -189,23 +199,40 @@ begin
   update app.payment_request p set status = now.status, received = now.received, pending = now.pending, late = now.late, txid = now.txid,
     paid_at = now.paid_at, expired_at = case when is_expired then coalesce(p.expired_at, clock_timestamp()) end,
     position = case when now.status not in ('paid', 'underpaid') then null
-      when (p.status, p.received, p.late, p.txid) is distinct from (now.status, now.received, now.late, now.txid) then nextval('app.payment_position')
+      when (p.status, p.received, p.late, p.txid, p.paid_at) is distinct from (now.status, now.received, now.late, now.txid, now.paid_at) then nextval('app.payment_position')
       else p.position end
   where p.id = of_request;
 end $$;
 
+-- Once for each request at the end of a transaction, because it costs as much as there are receipts: who sends ten thousand of them in one
+-- block would else have them added up ten thousand times.
+create unlogged table app.touched_payment (txn xid8 not null, payment_request_id uuid not null, primary key (txn, payment_request_id));
+comment on table app.touched_payment is 'Payment requests whose receipts a running transaction changed; each row brings one up to date at COMMIT. Empty between transactions.';
+comment on column app.touched_payment.txn is 'The transaction.';
+comment on column app.touched_payment.payment_request_id is 'The payment request.';
+
 create function app.note_receipt() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  perform app.refresh_payment(new.payment_request_id);
+  insert into app.touched_payment values (pg_current_xact_id(), new.payment_request_id) on conflict do nothing;
   return null;
 end $$;
 create trigger note_receipt after insert on app.deposit for each row
   when (new.credited and new.payment_request_id is not null) execute function app.note_receipt();
-create trigger note_receipt_change after update of status, amount, credited on app.deposit for each row
+create trigger note_receipt_change after update of status, amount, credited, block_hash on app.deposit for each row
   when (new.credited and new.payment_request_id is not null
-    and (old.status, old.amount, old.credited) is distinct from (new.status, new.amount, new.credited))
+    and (old.status, old.amount, old.credited, old.came_at) is distinct from (new.status, new.amount, new.credited, new.came_at))
   execute function app.note_receipt();
+
+create function app.refresh_touched_payment() returns trigger
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  delete from app.touched_payment where txn = new.txn and payment_request_id = new.payment_request_id;
+  perform app.refresh_payment(new.payment_request_id);
+  return null;
+end $$;
+create constraint trigger refresh after insert on app.touched_payment deferrable initially deferred
+  for each row execute function app.refresh_touched_payment();
 
 -- Requests whose time is over, each once. Safe to run at any time and in several places: what somebody else is at is skipped.
 create function app.expire_payment_requests(batch int default 100) returns int

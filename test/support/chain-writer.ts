@@ -27,6 +27,8 @@ export interface TestInclusion {
 interface Contents {
   transfers?: TestTransfer[]
   inclusions?: TestInclusion[]
+  /** What its timestamp says, where it is not now. */
+  time?: Date
 }
 
 export interface TestBlock {
@@ -35,6 +37,7 @@ export interface TestBlock {
   parentHash: string
   transfers: TestTransfer[]
   inclusions: TestInclusion[]
+  time?: Date | undefined
 }
 
 export class ChainWriter {
@@ -78,7 +81,11 @@ export class ChainWriter {
     const dropped = this.blocks.splice(from)
     for (const contents of add) {
       const {height, hash} = this.head
-      const {transfers = [], inclusions = []} = Array.isArray(contents) ? {transfers: contents} : contents
+      const {
+        transfers = [],
+        inclusions = [],
+        time = undefined,
+      } = Array.isArray(contents) ? {transfers: contents} : contents
       this.branches += 1
       this.blocks.push({
         height: height + 1,
@@ -86,6 +93,7 @@ export class ChainWriter {
         parentHash: hash,
         transfers,
         inclusions,
+        time,
       })
     }
     await this.replace(dropped, this.blocks.slice(from), also)
@@ -141,16 +149,16 @@ export class ChainWriter {
     await this.client.query('delete from chain.block where id = $1', [`${this.chain}:${height}`])
   }
 
-  private async insert({height, hash, parentHash, transfers, inclusions}: TestBlock): Promise<void> {
+  private async insert({height, hash, parentHash, transfers, inclusions, time}: TestBlock): Promise<void> {
     const {chain} = this
     await this.client.query(
-      'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, now())',
-      [`${chain}:${height}`, chain, height, hash, parentHash],
+      'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, coalesce($6, now()))',
+      [`${chain}:${height}`, chain, height, hash, parentHash, time],
     )
     for (const {txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'} of transfers) {
       await this.client.query(
         `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
-         values ($1, $2, $3, $4, $5, $6, now(), $7, $8, $9, $10)`,
+         values ($1, $2, $3, $4, $5, $6, coalesce($11, now()), $7, $8, $9, $10)`,
         [
           `${chain}:${txid}:${outputIndex}`,
           chain,
@@ -162,6 +170,7 @@ export class ChainWriter {
           amount.toString(),
           sender,
           recipient,
+          time,
         ],
       )
     }
