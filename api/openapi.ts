@@ -5,7 +5,7 @@ import packageJson from '../package.json' with {type: 'json'}
 import type {App} from './app.ts'
 import {eventTypes} from './routes/events.ts'
 
-const description = `Deposit addresses for your users, deposits as they become final, balances, and signed webhooks.
+const description = `Deposit addresses for your users, deposits as they become final, balances, payouts, payment requests, and signed webhooks.
 
 **Authentication.** Send your API key with every request: as \`Authorization: Bearer <key>\` or as \`x-api-key: <key>\`. Both work everywhere; two different keys are none. A key belongs to one account and sees nothing of another's.
 

@@ -320,12 +320,13 @@ test('the commands of docs/api.md work', () =>
     await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
     await own.rows('select app.sequence_events()')
     const [event] = (await client.get('/v1/events')).body.events
+    await own.rows(`update app.merchant set prefix = 'demo'`)
     const guide = readFileSync(new URL('../docs/api.md', import.meta.url), 'utf8')
     const values: Record<string, string> = {BASE_URL: '', API_KEY: secret, LAST_EVENT_ID: event.id}
     const commands = [...guide.matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
       text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
     )
-    expect(commands).toHaveLength(9)
+    expect(commands).toHaveLength(13)
     for (const command of commands) {
       const [, path] = /"(\/[^"]*)"/.exec(command)!
       const data = /-d '([^']*)'/.exec(command)?.[1]
