@@ -258,7 +258,7 @@ async function withBalance(work: (client: Client, own: TestDatabase, secret: str
   try {
     const merchantId = await makeMerchant(own)
     const {secret} = await makeKey(own, merchantId)
-    await fillPool(own, 3)
+    await fillPool(own, 4)
     const eth = await ChainWriter.open(own, 'ETH')
     await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: (await makeUser(own, merchantId)).address}]]})
     await eth.finalize(1)
@@ -314,19 +314,21 @@ test('/docs is one page with every route, which asks nobody else for anything', 
   for (const name of names) expect(new RegExp(`[>.]${name}</code>`).test(html), name).toBe(true)
 })
 
-test('the commands of docs/api.md work', () =>
+test('the commands of the guides for merchants work', () =>
   withBalance(async (client, own, secret) => {
     const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
     await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
     await own.rows('select app.sequence_events()')
     const [event] = (await client.get('/v1/events')).body.events
     await own.rows(`update app.merchant set prefix = 'demo'`)
-    const guide = readFileSync(new URL('../docs/api.md', import.meta.url), 'utf8')
+    const guides = ['api.md', 'payment-requests.md'].map(name =>
+      readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8'),
+    )
     const values: Record<string, string> = {BASE_URL: '', API_KEY: secret, LAST_EVENT_ID: event.id}
-    const commands = [...guide.matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
+    const commands = [...guides.join('').matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
       text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
     )
-    expect(commands).toHaveLength(13)
+    expect(commands).toHaveLength(17)
     for (const command of commands) {
       const [, path] = /"(\/[^"]*)"/.exec(command)!
       const data = /-d '([^']*)'/.exec(command)?.[1]
