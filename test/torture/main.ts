@@ -18,6 +18,7 @@ import {Operator} from './operator.ts'
 import type {Payer} from './payer.ts'
 import {BitcoinPayer} from './payer-bitcoin.ts'
 import {EvmPayer} from './payer-evm.ts'
+import {Payments} from './payments.ts'
 import {Random} from './random.ts'
 import {Reader} from './reader.ts'
 import type {Run} from './run.ts'
@@ -65,6 +66,7 @@ async function torture(home: string): Promise<string[]> {
   const failed = await verify({...cast, db})
   console.log(summary(cast))
   console.log(line('deposits', await histories(db)))
+  console.log(line('payment requests', await ends(db)))
   console.log(line('payouts', await fates(db)))
   console.log(line('transactions sent', await spends(db)))
 
@@ -87,13 +89,17 @@ function assemble(home: string, random: Random): Cast {
   const service = new Service(home, seed)
   const merchants = ['first', 'second'].map(prefix => new Merchant(prefix, service, random))
   const users = new Users(merchants, random)
+  const payments = new Payments(merchants, random)
   return {
     service,
     merchants,
     users,
+    payments,
     random,
     payers: chainCodes.map(chain =>
-      chain === 'BTC' ? new BitcoinPayer(service, users, random) : new EvmPayer(chain, service, users, random),
+      chain === 'BTC'
+        ? new BitcoinPayer(service, users, payments, random)
+        : new EvmPayer(chain, service, users, payments, random),
     ),
     proxies: [
       ...chainCodes.map(chain => new NodeProxy(chain, service, random)),
@@ -107,12 +113,13 @@ function assemble(home: string, random: Random): Cast {
   }
 }
 
-/** Two merchants, a first event of each to read on from, some users, money that they were paid, and a treasury. */
-async function prepare({service, merchants, users, payers, claimants, readers}: Cast): Promise<void> {
+/** Two merchants, a first event of each to read on from, some users and payment requests, money that came for them, and a treasury. */
+async function prepare({service, merchants, users, payments, payers, claimants, readers}: Cast): Promise<void> {
   for (const merchant of merchants) await merchant.open()
   for (const merchant of merchants) await merchant.testWebhook()
   for (const reader of readers) await reader.begin()
   for (let i = 0; i < 8; i++) await users.create()
+  for (let i = 0; i < 8; i++) await payments.create()
   for (const payer of payers) await payer.begin(await treasuryOf(service, payer))
   for (const claimant of claimants) await claimant.begin()
   await until(
@@ -131,11 +138,12 @@ async function treasuryOf(service: Service, {chain}: Payer): Promise<string> {
 }
 
 /** Everybody does what they do, for as long as was asked. */
-async function suffer({service, payers, claimants, readers, killer, operator, random}: Cast): Promise<void> {
+async function suffer({service, payments, payers, claimants, readers, killer, operator, random}: Cast): Promise<void> {
   const stop = new AbortController()
   const {signal} = stop
   const actors = [
     ...payers.flatMap(payer => payer.actors(signal)),
+    payments.ask(signal),
     ...claimants.map(claimant => claimant.claim(signal)),
     ...readers.map(reader => reader.read(signal)),
     service.runSecondWorker(signal),
@@ -183,6 +191,7 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
     {...waited, what: 'every block to be final'},
   )
   await until(async () => nothingPending(db), {...waited, what: 'every deposit to be final, or given up'})
+  await until(async () => everyRequestJudged(db), {...waited, what: 'every payment request to be paid, or to expire'})
   await until(async () => everythingOver(db), {...waited, what: 'every sweep to be over'})
   await until(async () => everythingDelivered(db), {...waited, what: 'every event to be delivered'})
   return db
@@ -199,6 +208,11 @@ async function everythingOver(db: pg.Pool): Promise<boolean> {
 /** What waits for a block that never comes is given up after a while. */
 async function nothingPending(db: pg.Pool): Promise<boolean> {
   const {rows} = await db.query(`select from app.deposit where status = 'pending' union all select from chain.unmined`)
+  return rows.length === 0
+}
+
+async function everyRequestJudged(db: pg.Pool): Promise<boolean> {
+  const {rows} = await db.query(`select from app.payment_request where status in ('awaiting', 'detected')`)
   return rows.length === 0
 }
 
@@ -223,7 +237,18 @@ async function verify(run: Run): Promise<string[]> {
   return failed
 }
 
-function summary({service, users, payers, merchants, proxies, claimants, readers, killer, operator}: Cast): string {
+function summary({
+  service,
+  users,
+  payments,
+  payers,
+  merchants,
+  proxies,
+  claimants,
+  readers,
+  killer,
+  operator,
+}: Cast): string {
   return [
     line('killed', killer.counts),
     line('killed at a step', service.killedAtSteps()),
@@ -236,6 +261,7 @@ function summary({service, users, payers, merchants, proxies, claimants, readers
       line(`the ${prefix}`, {'events read forward': readers[i]!.events.length, 'calls made again': retries}),
     ]),
     line('users', {all: users.all.length}),
+    line('payment requests asked for', {all: payments.all.length, ...payments.counts}),
   ].join('\n')
 }
 
@@ -248,9 +274,18 @@ function line(what: string, counts: Record<string, number>): string {
 async function histories(db: pg.Pool): Promise<Record<string, number>> {
   return await countsOf(
     db,
-    `select coalesce(history, 'unattributed, ' || status) as what, count(*) from app.deposit d,
+    `select coalesce(history, case when not credited then 'unattributed, ' when payment_request_id is not null then 'receipt, ' else '' end || status) as what,
+       count(*) from app.deposit d,
        lateral (select string_agg(substr(type, 9), '-' order by position) as history from app.event where subject_id = d.id) e
      group by 1 order by 2 desc`,
+  )
+}
+
+async function ends(db: pg.Pool): Promise<Record<string, number>> {
+  return await countsOf(
+    db,
+    `select status || case when received > amount then ', too much' else '' end || case when late then ', late' else '' end as what, count(*)
+     from app.payment_request group by 1 order by 2 desc`,
   )
 }
 

@@ -67,6 +67,7 @@ async function heights(service: Service, chain: ChainCode): Promise<{first: numb
 
 const tables = {
   deposits: 'select * from app.deposit order by id',
+  'payment requests': 'select * from app.payment_request order by id',
   events: 'select * from app.event order by id',
   payouts: 'select * from app.payout order by id',
   ledger: 'select * from app.ledger_entry order by id',

@@ -5,6 +5,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {Transaction} from 'bitcoinjs-lib'
 import {type BitcoinClient, connectBitcoin, type Made, type Output} from '../../devnet/bitcoin/client.ts'
 import type {Payer} from './payer.ts'
+import type {Payments} from './payments.ts'
 import type {Random} from './random.ts'
 import {bitcoinConfirmations, type Service} from './service.ts'
 import {Sightings} from './sightings.ts'
@@ -20,7 +21,7 @@ const floatEach = 50_000_000n
 const graceMs = 24_000
 
 /** From output to output: several users, the same user twice, much and little. */
-const shapes = {one: 40, several: 25, 'the same twice': 10, many: 5}
+const shapes = {one: 40, several: 25, 'the same twice': 10, many: 5, 'a payment request': 25}
 const sizes = {dust: 2, usual: 8, large: 2}
 const tampering = {
   'replaced, outputs kept': 4,
@@ -43,6 +44,7 @@ export class BitcoinPayer implements Payer {
   readonly chain = 'BTC'
   readonly #service: Service
   readonly #users: Users
+  readonly #payments: Payments
   readonly #random: Random
   /** In the order in which they were made. */
   readonly #made = new Map<string, Made>()
@@ -55,9 +57,10 @@ export class BitcoinPayer implements Payer {
   #highest = 0
   readonly counts: Record<string, number> = {}
 
-  constructor(service: Service, users: Users, random: Random) {
+  constructor(service: Service, users: Users, payments: Payments, random: Random) {
     this.#service = service
     this.#users = users
+    this.#payments = payments
     this.#random = random.fork('payer BTC')
   }
 
@@ -124,6 +127,7 @@ export class BitcoinPayer implements Payer {
       ...ours,
       finalAt,
       made: new Set([...this.#made.keys(), ...this.#sightings.shown]),
+      madeAt: txid => this.#sightings.madeAt(txid),
     })
   }
 
@@ -132,7 +136,7 @@ export class BitcoinPayer implements Payer {
   async #payOnce(client: BitcoinClient): Promise<void> {
     const to = this.#random.chance(0.35) ? await this.#users.fresh('BTC') : this.#users.any('BTC')
     const outputs = this.#outputs(to)
-    this.#note(await (this.#random.chance(0.8) ? this.#payAlone(client, outputs) : client.pay(outputs)))
+    await this.#note(this.#random.chance(0.8) ? this.#payAlone(client, outputs) : client.pay(outputs))
     this.#count('sent')
   }
 
@@ -148,11 +152,13 @@ export class BitcoinPayer implements Payer {
     }
   }
 
-  #note(made: Made): Made {
+  async #note(making: Promise<Made>): Promise<Made> {
+    const at = Date.now()
+    const made = await making
     this.#made.set(made.txid, made)
     for (const outpoint of outpointsSpent(Transaction.fromHex(made.raw)))
       this.#spenders.set(outpoint, (this.#spenders.get(outpoint) ?? new Set()).add(made.txid))
-    this.#sightings.expect(made.txid)
+    this.#sightings.expect(made.txid, at)
     return made
   }
 
@@ -166,12 +172,15 @@ export class BitcoinPayer implements Payer {
   #outputs(to = this.#users.any('BTC')): Output[] {
     const shape = this.#random.weighted(shapes)
     this.#count(shape)
+    const request = shape === 'a payment request' && this.#payments.any('BTC', this.#random)
+    if (request) return this.#payments.parts(request, this.#random).map(amount => ({to: request.address, amount}))
     const others = (count: number) => Array.from({length: count}, () => this.#users.any('BTC'))
     const recipients = {
       one: () => [to],
       several: () => [to, ...others(this.#random.between(1, 4))],
       'the same twice': () => [to, to],
       many: () => [to, ...others(30)],
+      'a payment request': () => [to], // there is none yet
     }[shape]()
     return recipients.map(to => ({to, amount: this.#amount()}))
   }
@@ -208,7 +217,7 @@ export class BitcoinPayer implements Payer {
         'replaced, outputs dropped': [],
         'replaced, others paid': this.#outputs(),
       }[how]
-      this.#note(await client.replace(txid, outputs && {outputs}))
+      await this.#note(client.replace(txid, outputs && {outputs}))
     }
     this.#count(how)
   }
@@ -314,7 +323,7 @@ export class BitcoinPayer implements Payer {
     const rivals: string[] = []
     if (payments.length) {
       const outputs = this.#random.chance(0.5) ? this.#outputs() : []
-      rivals.push(this.#note(await client.conflict(this.#random.pick(payments), outputs)).raw)
+      rivals.push((await this.#note(client.conflict(this.#random.pick(payments), outputs))).raw)
     }
     const [attempt] = await this.#ourAttempts()
     if (attempt && this.#random.chance(0.5) && !mined.includes(attempt.txid)) rivals.push(attempt.raw)

@@ -6,6 +6,7 @@ import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/
 import contracts from '../../devnet/contracts.json' with {type: 'json'}
 import {connect, type LocalChainClient} from '../../devnet/evm.ts'
 import type {Payer} from './payer.ts'
+import type {Payments} from './payments.ts'
 import type {Random} from './random.ts'
 import type {EvmCode, Service} from './service.ts'
 import type {Ours, Truth} from './truth.ts'
@@ -18,6 +19,8 @@ export interface Sent {
   nonce: number
   payer: number
   moves: Moved[]
+  /** Nobody saw it before. */
+  at: number
 }
 
 interface Planned {
@@ -38,14 +41,16 @@ export class EvmPayer implements Payer {
   readonly chain: EvmCode
   readonly #service: Service
   readonly #users: Users
+  readonly #payments: Payments
   readonly #random: Random
   readonly #sent: Sent[] = []
   readonly counts: Record<string, number> = {}
 
-  constructor(chain: EvmCode, service: Service, users: Users, random: Random) {
+  constructor(chain: EvmCode, service: Service, users: Users, payments: Payments, random: Random) {
     this.chain = chain
     this.#service = service
     this.#users = users
+    this.#payments = payments
     this.#random = random.fork(`payer ${chain}`)
   }
 
@@ -112,12 +117,11 @@ export class EvmPayer implements Payer {
   }
 
   async #payOnce(client: LocalChainClient): Promise<void> {
-    const to = this.#random.chance(0.35) ? await this.#users.fresh(this.chain) : this.#users.any(this.chain)
-    const {moves, ...transaction} = this.#plan(to)
+    const {moves, ...transaction} = (this.#random.chance(0.25) && this.#payRequest()) || (await this.#payUser())
     const payer = this.#random.pick(payers)
     const nonce = Number(await client.rpc('eth_getTransactionCount', [accounts[payer]!.address, 'pending']))
     const raw = await this.#sign(client, payer, transaction, nonce)
-    this.#sent.push({txid: keccak256(raw), raw, nonce, payer, moves})
+    this.#sent.push({txid: keccak256(raw), raw, nonce, payer, moves, at: Date.now()})
     await client.rpc('eth_sendRawTransaction', [raw])
     this.#count('sent')
   }
@@ -142,10 +146,58 @@ export class EvmPayer implements Payer {
     })
   }
 
+  async #payUser(): Promise<Planned> {
+    return this.#plan(this.#random.chance(0.35) ? await this.#users.fresh(this.chain) : this.#users.any(this.chain))
+  }
+
+  /** Mostly as it asks to be paid; else in any token, on the chain that this is. */
+  #payRequest(): Planned | undefined {
+    const request = this.#payments.any(this.chain, this.#random)
+    if (!request) return undefined
+    const amounts = this.#payments.parts(request, this.#random)
+    const isRight = request.chain === this.chain && this.#random.chance(0.85)
+    const token = isRight ? request.token : this.#random.pick([this.#native, this.#usdc])
+    if (!isRight) this.#count('in any token')
+    return token === this.#native ? this.#payCoins(request.address, amounts) : this.#payTokens(request.address, amounts)
+  }
+
+  #payCoins(to: string, amounts: bigint[]): Planned {
+    const [value, ...more] = amounts as [bigint, ...bigint[]]
+    if (more.length === 0)
+      return {to, value, moves: [{outputIndex: 0, token: this.#native, amount: value, address: to}]}
+    const moves = amounts.map((amount, i) => {
+      return {outputIndex: firstInternal + 1 + i, token: this.#native, amount, address: to}
+    })
+    const total = amounts.reduce((sum, amount) => sum + amount)
+    return {to: MULTISEND_ADDRESS, value: total, data: multisend('pay', [amounts.map(() => to), amounts]), moves}
+  }
+
+  #payTokens(to: string, amounts: bigint[]): Planned {
+    return {
+      to: MULTISEND_ADDRESS,
+      data: multisend('payTokens', [USDC_ADDRESS, amounts.map(() => to), amounts]),
+      moves: amounts.map((amount, i) => ({outputIndex: 1 + i, token: this.#usdc, amount, address: to})),
+    }
+  }
+
+  get #native(): string {
+    return this.chain === 'ETH' ? 'ETH' : 'POL'
+  }
+
+  /** Not supported on POLYGON. */
+  get #usdc(): string {
+    return this.chain === 'ETH' ? 'USDC' : USDC_ADDRESS.toLowerCase()
+  }
+
+  /** Whoever is paid beside somebody else. */
+  #anybody(): string {
+    const request = this.#random.chance(0.2) ? this.#payments.any(this.chain, this.#random) : undefined
+    return request?.address ?? this.#users.any(this.chain)
+  }
+
   #plan(to: string): Planned {
-    const native = this.chain === 'ETH' ? 'ETH' : 'POL'
-    const usdc = this.chain === 'ETH' ? 'USDC' : USDC_ADDRESS.toLowerCase() // not supported on POLYGON
-    const other = this.#users.any(this.chain)
+    const [native, usdc] = [this.#native, this.#usdc]
+    const other = this.#anybody()
     const [a, b, c] = [this.#coins(), this.#coins(), this.#coins()]
     const [u, v] = [this.#amount(), this.#amount()]
     const multi = (functionName: string, args: unknown[], value: bigint, moves: Moved[]): Planned => {

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type {Claimant} from './claimant.ts'
 import type {Merchant} from './merchant.ts'
 import type {Payer} from './payer.ts'
+import type {Payments} from './payments.ts'
 import type {Reader} from './reader.ts'
 import type {Service} from './service.ts'
 import type {Truth} from './truth.ts'
@@ -13,6 +14,7 @@ export interface Run {
   service: Service
   merchants: Merchant[]
   users: Users
+  payments: Payments
   payers: Payer[]
   claimants: Claimant[]
   readers: Reader[]
@@ -27,7 +29,8 @@ export async function truthOf(run: Run, payer: Payer): Promise<Truth> {
   return await known
 }
 
-async function readTruth({db, users}: Run, payer: Payer): Promise<Truth> {
+async function readTruth({db, users, payments}: Run, payer: Payer): Promise<Truth> {
   const {rows} = await db.query<{address: string}>('select app.treasury_address($1) as address', [payer.chain])
-  return await payer.truth({treasury: rows[0]!.address, users: new Set(users.on(payer.chain).keys()), db})
+  const addresses = new Set([...users.on(payer.chain).keys(), ...payments.on(payer.chain).keys()])
+  return await payer.truth({treasury: rows[0]!.address, addresses, db})
 }

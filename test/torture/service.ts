@@ -25,6 +25,8 @@ const settings = {
   WEBHOOK_ALLOW_PRIVATE: '1',
   RATE_LIMIT_PER_MINUTE: '100000',
   PAYOUT_TIMEOUT_MS: '15000',
+  PAYMENT_EXPIRY_MS: '12000',
+  PUBLIC_URL: 'https://pay.example', // so that the same request is answered with the same bytes, wherever the API listens
   REPLACE_AFTER_MS: '2500',
   ETH_SWEEP_MIN: 'USDC:0.01',
   ETH_COLLECT_ABOVE: 'ETH:15,USDC:0.9',

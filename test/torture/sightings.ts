@@ -13,7 +13,7 @@ export class Sightings {
   #lookedAt = 0
   /** Every transaction that ever waited there or was mined. */
   readonly shown = new Set<string>()
-  readonly #payments = new Map<string, {seenAt: number; longestAbsenceMs: number}>()
+  readonly #payments = new Map<string, {madeAt: number; seenAt: number; longestAbsenceMs: number}>()
 
   /** Looks again and again, until `stopped`. */
   async watch(connect: () => Promise<BitcoinClient>, stopped: AbortSignal): Promise<void> {
@@ -25,9 +25,14 @@ export class Sightings {
     }
   }
 
-  /** A payment that is about to be sent. */
-  expect(txid: string): void {
-    this.#payments.set(txid, {seenAt: Date.now(), longestAbsenceMs: 0})
+  /** A payment that is about to be sent, or was sent since `madeAt`. */
+  expect(txid: string, madeAt: number): void {
+    this.#payments.set(txid, {madeAt, seenAt: Date.now(), longestAbsenceMs: 0})
+  }
+
+  /** Nobody saw a payment before; undefined of what its maker never heard of. */
+  madeAt(txid: string): number | undefined {
+    return this.#payments.get(txid)?.madeAt
   }
 
   noteHead(height: number): void {

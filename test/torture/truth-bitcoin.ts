@@ -5,7 +5,7 @@ import type pg from 'pg'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
 import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
-import type {Ours, Truth} from './truth.ts'
+import type {Came, Ours, Truth} from './truth.ts'
 
 initEccLib(ecc)
 
@@ -16,16 +16,13 @@ interface AskedOf extends Ours {
   finalAt(time: number): number
   /** All payments of the payer, and whatever else was ever seen in a block or waiting for one. */
   made: Set<string>
+  /** Nobody saw a payment before. */
+  madeAt(txid: string): number | undefined
 }
 
 /** An output to an address of ours. */
-interface Coin {
+interface Coin extends Omit<Came, 'token'> {
   outpoint: string
-  txid: string
-  outputIndex: number
-  address: string
-  amount: bigint
-  height: number
   spentBy?: string
 }
 
@@ -38,45 +35,48 @@ interface Found {
 }
 
 export async function readTruth(chain: BitcoinClient, asked: AskedOf): Promise<Truth> {
-  const {treasury, users, db} = asked
+  const {treasury, addresses, db, madeAt} = asked
   const found = await readBlocks(chain, asked)
   const {blocks, coins, paid, fees, wrong} = found
-  const deposits = [...coins.values()].filter(coin => users.has(coin.address)).map(coin => ({...coin, token}))
+  const deposits = [...coins.values()]
+    .filter(coin => addresses.has(coin.address))
+    .map(coin => ({...coin, token, madeAt: madeAt(coin.txid)}))
   const unspent = [...coins.values()].filter(({spentBy}) => !spentBy)
-  const held = new Map([treasury, ...users].map(address => [`${address} ${token}`, 0n]))
+  const held = new Map([treasury, ...addresses].map(address => [`${address} ${token}`, 0n]))
   for (const {address, amount} of unspent) held.set(`${address} ${token}`, held.get(`${address} ${token}`)! + amount)
   wrong.push(...(await wrongOutputs(db, unspent)), ...(await wrongSignatures(found, asked)))
   wrong.push(...(await inventions(asked)))
   return {blocks, deposits, paid, held, fees, wrong}
 }
 
-async function readBlocks(chain: BitcoinClient, {treasury, users}: AskedOf): Promise<Found> {
+async function readBlocks(chain: BitcoinClient, {treasury, addresses}: AskedOf): Promise<Found> {
   const found: Found = {blocks: new Map(), coins: new Map(), paid: [], fees: 0n, wrong: []}
   const {height: last} = await chain.head()
   for (let height = 1; height <= last; height++) {
     const {hash} = await chain.block(height)
     found.blocks.set(height, hash)
     const block = Block.fromHex(z.string().parse(await chain.rpc('getblock', [hash, false])))
-    for (const transaction of block.transactions!) readTransaction(transaction, height, found, {treasury, users})
+    const mined = {height, minedAt: block.timestamp * 1000}
+    for (const transaction of block.transactions!) readTransaction(transaction, mined, found, {treasury, addresses})
   }
   return found
 }
 
 function readTransaction(
   transaction: Transaction,
-  height: number,
+  mined: {height: number; minedAt: number},
   found: Found,
-  {treasury, users}: Pick<Ours, 'treasury' | 'users'>,
+  {treasury, addresses}: Pick<Ours, 'treasury' | 'addresses'>,
 ): void {
   const {coins, paid, wrong} = found
   const txid = transaction.getId()
   const outputs = transaction.outs.map(({script, value}, outputIndex) => {
-    return {outpoint: `${txid}:${outputIndex}`, txid, outputIndex, address: addressOf(script), amount: value, height}
+    return {outpoint: `${txid}:${outputIndex}`, txid, outputIndex, address: addressOf(script), amount: value, ...mined}
   })
   const spent = outpointsSpent(transaction).map(outpoint => coins.get(outpoint))
   const own = spent.filter(coin => coin !== undefined)
   for (const output of outputs)
-    if (output.address === treasury || users.has(output.address)) coins.set(output.outpoint, output)
+    if (output.address === treasury || addresses.has(output.address)) coins.set(output.outpoint, output)
   if (own.length === 0) return
   for (const coin of own) coin.spentBy = txid
   if (own.length < spent.length) wrong.push(`${txid} spends what is ours beside what is not`)

@@ -19,6 +19,7 @@ const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4
 const quantity = z.string().transform(BigInt)
 const Block = z.object({
   hash: z.string(),
+  timestamp: z.string().transform(Number),
   transactions: z.array(z.object({hash: z.string(), from: z.string(), to: z.string().nullable(), value: quantity})),
 })
 const Receipts = z.array(
@@ -44,8 +45,8 @@ type Coin = 'native' | 'USDC'
 
 interface Found {
   blocks: Map<number, string>
-  /** Transactions that succeeded, and their heights. */
-  succeeded: Map<string, number>
+  /** Transactions that succeeded, and where and when. */
+  succeeded: Map<string, {height: number; minedAt: number}>
   /** Every amount that left an address, by its own transaction or by a transfer of USDC. */
   left: Left[]
   /** Network fees, by who paid them. */
@@ -54,18 +55,18 @@ interface Found {
 
 export async function readTruth(
   chain: LocalChainClient,
-  sent: {txid: string; moves: Moved[]}[],
-  {treasury, users}: Ours,
+  sent: {txid: string; moves: Moved[]; at: number}[],
+  {treasury, addresses}: Ours,
 ): Promise<Truth> {
   const {blocks, succeeded, left, fees} = await readBlocks(chain)
-  const deposits = sent.flatMap(({txid, moves}) => {
-    const height = succeeded.get(txid)
-    return height === undefined ? [] : moves.map(move => ({txid, height, ...move}))
+  const deposits = sent.flatMap(({txid, moves, at}) => {
+    const mined = succeeded.get(txid)
+    return mined ? moves.map(move => ({txid, ...mined, madeAt: at, ...move})) : []
   })
-  const isOurs = (address: string) => address === treasury || users.has(address)
+  const isOurs = (address: string) => address === treasury || addresses.has(address)
   const held = new Map<string, bigint>()
   const wrong: string[] = []
-  for (const address of [treasury, ...users]) {
+  for (const address of [treasury, ...addresses]) {
     for (const coin of ['native', 'USDC'] as const) {
       const token = codeOf(chain, coin)
       const has = await balance(chain, coin, address)
@@ -81,13 +82,13 @@ export async function readTruth(
     }
   }
   const paid = left.filter(({from, to}) => isOurs(from) && to !== treasury)
-  for (const {txid, from, to} of paid) if (from !== treasury) wrong.push(`${txid} went from user ${from} to ${to}`)
+  for (const {txid, from, to} of paid) if (from !== treasury) wrong.push(`${txid} went from ${from} to ${to}`)
   return {
     blocks,
     deposits,
     paid: paid.map(({txid, to, token, amount}) => ({txid, to, token: codeOf(chain, token), amount})),
     held,
-    fees: [treasury, ...users].reduce((total, address) => total + (fees.get(address) ?? 0n), 0n),
+    fees: [treasury, ...addresses].reduce((total, address) => total + (fees.get(address) ?? 0n), 0n),
     wrong,
   }
 }
@@ -96,7 +97,9 @@ async function readBlocks(chain: LocalChainClient): Promise<Found> {
   const found: Found = {blocks: new Map(), succeeded: new Map(), left: [], fees: new Map()}
   const {height: last} = await chain.head()
   for (let height = 1; height <= last; height++) {
-    const {hash, transactions} = Block.parse(await chain.rpc('eth_getBlockByNumber', [numberToHex(height), true]))
+    const {hash, timestamp, transactions} = Block.parse(
+      await chain.rpc('eth_getBlockByNumber', [numberToHex(height), true]),
+    )
     found.blocks.set(height, hash)
     if (transactions.length === 0) continue
     const receipts = Receipts.parse(await chain.rpc('eth_getBlockReceipts', [numberToHex(height)]))
@@ -106,7 +109,7 @@ async function readBlocks(chain: LocalChainClient): Promise<Found> {
       const sender = getAddress(from)
       found.fees.set(sender, (found.fees.get(sender) ?? 0n) + gasUsed * effectiveGasPrice)
       if (status !== '0x1') continue
-      found.succeeded.set(hash, height)
+      found.succeeded.set(hash, {height, minedAt: timestamp * 1000})
       if (value > 0n && to)
         found.left.push({txid: hash, from: sender, to: getAddress(to), token: 'native', amount: value})
       found.left.push(...logs.flatMap(log => transferOf(hash, log)))

@@ -7,6 +7,7 @@ import type {Merchant} from './merchant.ts'
 import {reindexingChangesNothing} from './operator.ts'
 import {type Run, truthOf} from './run.ts'
 import type {ChainCode} from './service.ts'
+import {addressesAreOfOne, askedWasMade, receiptsAreNoDeposits, requestsAreTheChains} from './verify-payments.ts'
 import {
   answersWereKept,
   auditIsClean,
@@ -21,6 +22,10 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'every deposit is what the chain has, and the chain has no other': depositsAreTheChains,
   'blocks are those of the chain': blocksAreTheChains,
   'no deposit was told to be reorged without a cause': reorgsHadCauses,
+  'each payment request is what the chain has paid for it, and GET /payments has it': requestsAreTheChains,
+  'each payment request was made once, as its merchant was told, and nobody asked for any other': askedWasMade,
+  'each address is of one user or one payment request': addressesAreOfOne,
+  'what was paid for payment requests is in no list of deposits': receiptsAreNoDeposits,
   'every payout is completed or failed': payoutsAreOver,
   'the same key gave the same payout and the same answer, and no payout came from nowhere': answersWereKept,
   'each completed payout was paid once, its net to its address, and nothing else left us': whatLeftWasPaidOut,
@@ -41,6 +46,8 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
 interface Row {
   id: string
   merchant_id: string
+  /** Null for what a payment request received. */
+  user_id: string | null
   settlement_id: string | null
   chain: ChainCode
   txid: string
@@ -68,10 +75,14 @@ async function depositsAreTheChains(run: Run): Promise<string[]> {
   const truth = new Set<string>()
   for (const payer of run.payers) {
     const users = run.users.on(payer.chain)
+    const requests = run.payments.on(payer.chain)
     const supported = findChain(payer.chain)!.assets.map(({token}) => token)
     const {deposits, blocks} = await truthOf(run, payer)
     for (const {txid, outputIndex, address, token, amount, height} of deposits) {
-      const credited = supported.includes(token) && users.get(address)!.chains.includes(payer.chain)
+      const request = requests.get(address)
+      const credited = request
+        ? request.chain === payer.chain && request.token === token
+        : supported.includes(token) && users.get(address)!.chains.includes(payer.chain)
       truth.add(
         `${payer.chain} ${txid} ${outputIndex} ${address} ${amount} ${token} in ${height} ${blocks.get(height)}${credited ? ' credited' : ''}`,
       )
@@ -148,7 +159,7 @@ async function eventsAreTheHistory(run: Run): Promise<string[]> {
       deposit.status === 'final' ? /^(pending reorged )*pending confirmed$/ : /^pending reorged( pending reorged)*$/
     const inOrder =
       events.every(({version}, i) => version === i + 1) && (!deposit.credited || events.length === deposit.version)
-    const right = deposit.credited ? shape.test(told) && inOrder : told === ''
+    const right = deposit.credited && deposit.user_id ? shape.test(told) && inOrder : told === ''
     return right ? [] : [`${deposit.chain} ${deposit.txid} ${deposit.output_index} (${deposit.status}): ${told}`]
   })
   const {rows: payouts} = await run.db.query<{id: string; status: string}>('select id, status from app.payout')

@@ -1,0 +1,223 @@
+// The merchants' payment requests, made by the API while everything is being killed, and asked for twice in every way there is; and what is
+// paid for them: exactly, in two parts, too little, too much, in another token, on another chain, in time and late.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {formatUnits} from 'viem'
+import {z} from 'zod'
+import {chain as registered} from '../../chains/registry.ts'
+import type {Answer, Merchant} from './merchant.ts'
+import type {Random} from './random.ts'
+import type {ChainCode} from './service.ts'
+
+const currencies = {
+  ETH: {chain: 'ETH', token: 'ETH', decimals: 18, unit: 10n ** 12n},
+  'ETH-USDC': {chain: 'ETH', token: 'USDC', decimals: 6, unit: 1n},
+  POL: {chain: 'POLYGON', token: 'POL', decimals: 18, unit: 10n ** 12n},
+  BTC: {chain: 'BTC', token: 'BTC', decimals: 8, unit: 10n},
+} as const
+
+export interface Requested {
+  merchant: Merchant
+  externalId: string
+  currency: string
+  chain: ChainCode
+  token: string
+  /** In base units. */
+  amount: bigint
+  /** The same as a plain decimal. */
+  coins: string
+  /** One-time; chains of one family share it. */
+  address: string
+  expiresAt: number
+}
+
+/** What is asked for, and with which key. */
+interface Wish {
+  merchant: Merchant
+  externalId: string
+  currency: keyof typeof currencies
+  amount: bigint
+  key?: string
+}
+
+const Made = z.object({
+  code: z.literal(200),
+  data: z.object({
+    external_id: z.string(),
+    currency: z.string(),
+    address: z.string(),
+    amount: z.string(),
+    expires_at: z.iso.datetime(),
+  }),
+})
+type Data = z.infer<typeof Made>['data']
+const Found = z.object({data: Made.shape.data})
+const Refused = z.object({error: z.string()})
+
+const keyed = (key?: string): Record<string, string> => (key === undefined ? {} : {'idempotency-key': key})
+
+const ways = {'with a key': 4, 'without a key': 4, 'twins of one key': 3, 'twins of one reference': 3}
+const shares = {exactly: 5, 'in two parts': 3, 'too little': 3, 'too much': 2}
+
+/** As many of the newest are paid more often: they have not expired yet. */
+const newest = 12
+
+export class Payments {
+  readonly #merchants: Merchant[]
+  readonly #random: Random
+  readonly all: Requested[] = []
+  /** Requests with a key, and what they were answered. */
+  readonly #asked: {wish: Wish; data: Data}[] = []
+  /** What must never happen, in words. */
+  readonly wrong: string[] = []
+  readonly counts: Record<string, number> = {}
+
+  constructor(merchants: Merchant[], random: Random) {
+    this.#merchants = merchants
+    this.#random = random.fork('payment requests')
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1
+  }
+
+  // --- asking ---
+
+  async ask(stopped: AbortSignal): Promise<void> {
+    while (!stopped.aborted) {
+      await sleep(this.#random.between(100, 800))
+      if (stopped.aborted) return
+      await this.create()
+      if (this.#random.chance(0.2)) await this.#again()
+    }
+  }
+
+  async create(): Promise<void> {
+    const wish = this.#wish()
+    const way = this.#random.weighted(ways)
+    this.#count(way)
+    if (way === 'with a key') await this.#keyed(wish, 1)
+    else if (way === 'twins of one key') await this.#keyed(wish, 3)
+    else await this.#unkeyed({...wish, key: undefined}, way === 'without a key' ? 1 : 3)
+  }
+
+  #wish(): Wish {
+    const merchant = this.#random.pick(this.#merchants)
+    const currency = this.#random.pick(Object.keys(currencies) as (keyof typeof currencies)[])
+    const number = this.#random.between(0, 2 ** 40)
+    return {
+      merchant,
+      externalId: `${merchant.prefix}-${number}`,
+      currency,
+      amount: BigInt(this.#random.between(1000, 1_000_000)) * currencies[currency].unit,
+      key: `request-${number}`,
+    }
+  }
+
+  #post({merchant, currency, externalId, amount, key}: Wish): Promise<Answer> {
+    const body = {external_id: externalId, amount: coinsOf(currency, amount)}
+    return merchant.ask('POST', `/v1/${currency}/payment-request`, body, keyed(key))
+  }
+
+  /** However often and however lossily it is asked for, a key has one answer. */
+  async #keyed(wish: Wish, times: number): Promise<void> {
+    const answers = await Promise.all(Array.from({length: times}, () => this.#post(wish)))
+    const texts = new Set(answers.map(({text}) => text))
+    if (answers.some(({status}) => status !== 200) || texts.size !== 1)
+      this.wrong.push(`${wish.externalId} with a key was answered with ${[...texts].join(' and ')}`)
+    const {data} = Made.parse(JSON.parse(answers[0]!.text))
+    this.#asked.push({wish, data})
+    this.#take(wish, data)
+  }
+
+  /** Of several without a key at most one is told that it made the request; where its answer was lost, none is. */
+  async #unkeyed(wish: Wish, times: number): Promise<void> {
+    const wishes = Array.from({length: times}, (_, i) => ({...wish, amount: wish.amount + BigInt(i)}))
+    const answers = await Promise.all(wishes.map(each => this.#post(each)))
+    const made = answers.flatMap(({status}, i) => (status === 200 ? [i] : []))
+    const refused = answers.filter(({status}) => status !== 200)
+    if (made.length > 1 || refused.some(answer => !isRefusal(answer, 409, 'external_id_conflict')))
+      this.wrong.push(`${wish.externalId} was answered with ${answers.map(({text}) => text).join(' and ')}`)
+    if (made.length === 0) this.#count('answer lost')
+    const found = Found.parse(JSON.parse(await wish.merchant.call('GET', pathOf(wish.externalId)))).data
+    const winner = made.length
+      ? wishes[made[0]!]!
+      : wishes.find(({currency, amount}) => coinsOf(currency, amount) === found.amount)!
+    this.#take(winner, found)
+  }
+
+  #take({merchant, externalId, currency, amount}: Wish, {external_id, address, expires_at, ...data}: Data): void {
+    const {chain, token} = currencies[currency]
+    const coins = coinsOf(currency, amount)
+    if (external_id !== externalId || data.currency !== currency || data.amount !== coins)
+      this.wrong.push(
+        `${externalId} over ${coins} ${currency} was made as ${external_id} over ${data.amount} ${data.currency}`,
+      )
+    this.all.push({
+      merchant,
+      externalId,
+      currency,
+      chain,
+      token,
+      amount,
+      coins,
+      address,
+      expiresAt: Date.parse(expires_at),
+    })
+  }
+
+  /** What was asked for with a key: once more, for something else, and with another key. */
+  async #again(): Promise<void> {
+    if (this.#asked.length === 0) return
+    this.#count('asked again')
+    const {wish, data} = this.#random.pick(this.#asked)
+    const same = Made.parse(JSON.parse((await this.#post(wish)).text)).data
+    if (JSON.stringify(same) !== JSON.stringify(data))
+      this.wrong.push(`${wish.externalId} is another one when asked again`)
+    const other = await this.#post({...wish, amount: wish.amount + 1n})
+    if (!isRefusal(other, 422, 'idempotency_key_reused'))
+      this.wrong.push(`a key used with another amount was answered with ${other.status} ${other.text}`)
+    const stranger = await this.#post({...wish, key: `${wish.key}-other`})
+    if (!isRefusal(stranger, 409, 'external_id_conflict'))
+      this.wrong.push(`a reference used again was answered with ${stranger.status} ${stranger.text}`)
+  }
+
+  // --- paying ---
+
+  /** The addresses that requests have on a chain, whether they are paid there or on another one of its family. */
+  on(chain: ChainCode): Map<string, Requested> {
+    const {family} = registered(chain)
+    const those = this.all.filter(request => registered(request.chain).family === family)
+    return new Map(those.map(request => [request.address, request]))
+  }
+
+  /** One that may be paid on the chain, rightly or not; undefined while there is none. */
+  any(chain: ChainCode, random: Random): Requested | undefined {
+    const all = [...this.on(chain).values()]
+    return all.length ? random.pick(random.chance(0.7) ? all.slice(-newest) : all) : undefined
+  }
+
+  /** What somebody pays for a request at once: how much in each part. */
+  parts({amount}: Requested, random: Random): bigint[] {
+    const share = random.weighted(shares)
+    this.#count(`paid ${share}`)
+    const some = (amount * BigInt(random.between(5, 95))) / 100n
+    return {
+      exactly: [amount],
+      'in two parts': [some, amount - some],
+      'too little': [some],
+      'too much': [amount + some],
+    }[share]
+  }
+}
+
+function coinsOf(currency: keyof typeof currencies, amount: bigint): string {
+  return formatUnits(amount, currencies[currency].decimals)
+}
+
+function isRefusal({status, text}: Answer, expected: number, error: string): boolean {
+  return status === expected && Refused.parse(JSON.parse(text)).error === error
+}
+
+export function pathOf(externalId: string): string {
+  return `/v1/payment-requests/${externalId}`
+}
