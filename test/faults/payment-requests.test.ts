@@ -1,0 +1,265 @@
+// Payment requests from the POST to the payout of what was paid, in a whole service on local chains whose processes are killed meanwhile:
+// what is told of each is what the chain has, and its money is moved by the same custody as everybody's.
+import pg from 'pg'
+import {parseUnits} from 'viem'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {findChain} from '../../chains/registry.ts'
+import {type ChainCode, type DemoChain, newWallet, openChains} from '../../demo/chains.ts'
+import {accounts, chainIds} from '../../devnet/constants.ts'
+import {connect} from '../../devnet/evm.ts'
+import {readProcesses, type Service} from '../../service/home.ts'
+import {kill, newHome, removeHome} from '../support/processes.ts'
+import {type Started, sluice, start} from '../support/service.ts'
+import {until} from '../support/until.ts'
+
+const timeoutMs = 120_000
+const wallet = newWallet()
+const assets = {
+  ETH: {chain: 'ETH', token: 'ETH'},
+  'ETH-USDC': {chain: 'ETH', token: 'USDC'},
+  POL: {chain: 'POLYGON', token: 'POL'},
+  BTC: {chain: 'BTC', token: 'BTC'},
+} as const
+type Currency = keyof typeof assets
+
+interface Request {
+  external_id: string
+  currency: Currency
+  address: string
+  amount: string
+}
+
+let home: string
+let running: Started & {service: Service}
+let secret: string
+let chains: Record<ChainCode, DemoChain>
+let paid: (Request & {txid: string})[]
+/** Paid before everything else, so that it is final when their tests look: with nothing; too little; the wrong token. */
+let forgotten: Request
+let short: Request
+let mistaken: Request
+
+beforeAll(async () => {
+  home = newHome()
+  running = await start(home)
+  chains = await openChains(home)
+  await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
+  secret = (await sluice(home, 'key', 'create', '--merchant', 'acme')).secret
+  for (const chain of ['ETH', 'POLYGON', 'BTC'] as const) {
+    await call('PUT', '/v1/payout-address', {chain, address: wallet[chain]})
+    await sluice(home, 'whitelist', 'add', '--merchant', 'acme', '--chain', chain, '--address', wallet[chain])
+  }
+  ;[forgotten, short, mistaken] = [await request('BTC', '1'), await request('POL', '3'), await request('ETH', '1')]
+  await send(short, '2')
+  await chains.ETH.send({token: 'USDC', to: mistaken.address, amount: '5'})
+}, 240_000)
+
+afterAll(async () => {
+  await removeHome(home)
+})
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
+async function call(method: string, route: string, body?: unknown): Promise<any> {
+  const response = await fetch(running.service.api_url + route, {
+    method,
+    headers: {'x-api-key': secret, authorization: `Bearer ${secret}`, 'content-type': 'application/json'},
+    ...(body !== undefined && {body: JSON.stringify(body)}),
+  })
+  const answer = await response.json()
+  expect(response.status, `${method} ${route}: ${JSON.stringify(answer)}`).toBeLessThan(300)
+  return answer
+}
+
+let requests = 0
+
+async function request(currency: Currency, amount: string): Promise<Request> {
+  const external_id = `acme-${++requests}`
+  const {code, data} = await call('POST', `/v1/${currency}/payment-request`, {external_id, amount})
+  expect({code, data}).toMatchObject({code: 200, data: {external_id, currency, amount}})
+  return data
+}
+
+async function send({currency, address}: Request, amount: string): Promise<string> {
+  const {chain, token} = assets[currency]
+  return await chains[chain].send({token, to: address, amount})
+}
+
+const stateOf = async ({external_id}: Request) => (await call('GET', `/v1/payment-requests/${external_id}`)).data
+const paymentOf = async ({external_id}: Request) => (await call('GET', `/payments?external_id=${external_id}`)).data[0]
+
+/** The state of a request, once its status is this. */
+async function becomes(it: Request, status: string) {
+  return await until(
+    async () => {
+      const state = await stateOf(it)
+      return state.status === status && state
+    },
+    {timeoutMs, what: `${it.external_id} (${it.currency}) to be ${status}`},
+  )
+}
+
+/** Their time is over; resolves, when the worker has judged them, to how many seconds that took. */
+async function expire(these: Request[]): Promise<number> {
+  const db = new pg.Client({connectionString: running.service.database_url})
+  await db.connect()
+  try {
+    const ids = [these.map(({external_id}) => external_id)]
+    await db.query('update app.payment_request set expires_at = clock_timestamp() where external_id = any($1)', ids)
+    const seconds = `select max(extract(epoch from expired_at - expires_at))::float as seconds
+      from app.payment_request where external_id = any($1) having bool_and(expired_at is not null)`
+    return await until(async () => (await db.query<{seconds: number}>(seconds, ids)).rows[0]?.seconds, {
+      timeoutMs,
+      what: 'the requests to expire',
+    })
+  } finally {
+    await db.end()
+  }
+}
+
+function unitsOf(amount: string, currency: Currency): bigint {
+  const {chain, token} = assets[currency]
+  return parseUnits(amount, findChain(chain)!.assets.find(asset => asset.token === token)!.decimals)
+}
+
+/** With SIGKILL; the supervisor starts them again. */
+function killAll(...names: string[]): void {
+  const living = new Map(readProcesses(home).map(({name, pid}) => [name, pid]))
+  for (const name of names) kill(living.get(name)!, 'SIGKILL')
+}
+
+test('what is paid is detected, final, and told with its exact amount, though indexers and the worker are killed', async () => {
+  const amounts: Record<Currency, string> = {
+    ETH: '0.250000000000000001',
+    'ETH-USDC': '12.345678',
+    POL: '40.5',
+    BTC: '0.01234567',
+  }
+  const currencies = Object.keys(amounts) as Currency[]
+  const made = await Promise.all(currencies.map(currency => request(currency, amounts[currency])))
+  for (const each of made)
+    expect(await stateOf(each)).toMatchObject({...each, status: 'awaiting', amount_received: '0', receipts: []})
+  const pay = async (each: Request) => ({...each, txid: await send(each, each.amount)})
+  paid = await Promise.all([
+    pay(made[0]!).then(first => pay(made[1]!).then(second => [first, second])),
+    pay(made[2]!),
+    pay(made[3]!),
+  ]).then(sent => sent.flat())
+  killAll('indexer-eth', 'indexer-polygon', 'indexer-btc', 'jobs')
+  for (const each of paid) {
+    const {txid, amount} = each
+    const {receipts} = await becomes(each, 'paid')
+    expect(receipts).toMatchObject([{txid, amount, status: 'final', late: false, settlement_id: null}])
+    expect(await paymentOf(each)).toMatchObject({
+      external_id: each.external_id,
+      currency: each.currency,
+      amount,
+      amount_received: amount,
+      status: 'paid',
+      late: false,
+      txid,
+      settlement_id: null,
+      settlement: null,
+    })
+  }
+  expect((await call('GET', '/v1/deposits')).deposits).toEqual([])
+  expect((await call('GET', '/v1/events')).events).toEqual([])
+}, 180_000)
+
+test('a payment that a reorganisation takes away counts no more, and counts again when it comes back', async () => {
+  const it = await request('ETH', '0.5')
+  const client = await connect(running.service.chains.ETH!.rpc_url)
+  const payer = accounts[1]!
+  const raw = await payer.signTransaction({
+    type: 'eip1559',
+    chainId: chainIds.ETH,
+    nonce: Number(await client.rpc('eth_getTransactionCount', [payer.address, 'pending'])),
+    gas: 21_000n,
+    maxFeePerGas: 10n ** 11n,
+    maxPriorityFeePerGas: 10n ** 9n,
+    to: it.address as `0x${string}`,
+    value: 5n * 10n ** 17n,
+  })
+  const txid = await client.rpc('eth_sendRawTransaction', [raw])
+  const {receipts} = await becomes(it, 'detected')
+  expect(receipts).toMatchObject([{txid, amount: '0.5', status: 'pending'}])
+  await client.reorg(receipts[0].confirmations + 1)
+  expect(await becomes(it, 'awaiting')).toMatchObject({amount_pending: '0', receipts: []})
+  expect(await paymentOf(it)).toBeUndefined()
+  await client.rpc('eth_sendRawTransaction', [raw])
+  expect(await becomes(it, 'paid')).toMatchObject({txid, amount_received: '0.5', amount_pending: '0'})
+}, 120_000)
+
+test('a request expires within seconds, underpaid if some money came; what comes later counts, and is told to be late', async () => {
+  expect(await expire([forgotten, short, mistaken])).toBeLessThan(10)
+  expect(await stateOf(forgotten)).toMatchObject({status: 'expired', amount_received: '0', late: false})
+  expect(await paymentOf(forgotten)).toBeUndefined()
+  expect(await paymentOf(short)).toMatchObject({
+    status: 'underpaid',
+    amount: '3',
+    amount_received: '2',
+    late: false,
+    paid_at: null,
+  })
+  const txid = await send(short, '1.5')
+  expect(await becomes(short, 'paid')).toMatchObject({late: true, txid, amount_received: '3.5'})
+  expect(await paymentOf(short)).toMatchObject({status: 'paid', amount: '3', amount_received: '3.5', late: true, txid})
+}, 120_000)
+
+test("the wrong token at the address of a request is unattributed; credited, it is the merchant's, and no payment", async () => {
+  const listed = async () => {
+    const {unattributed} = await sluice(home, 'unattributed', 'list')
+    return unattributed.find(({address}: {address: string}) => address === mistaken.address)
+  }
+  const found = await until(
+    async () => {
+      const row = await listed()
+      return row?.status === 'final' && row
+    },
+    {timeoutMs, what: 'the wrong token to be final', intervalMs: 500},
+  )
+  expect(found).toMatchObject({merchant: 'acme', token: 'USDC', amount: '5', decision: null})
+  await sluice(home, 'unattributed', 'credit', found.id)
+  expect(await listed()).toBeUndefined()
+  const {balances} = await call('GET', '/v1/balances')
+  expect(balances).toContainEqual(expect.objectContaining({token: 'USDC', gross: '17.345678', depositCount: 2}))
+  expect(await stateOf(mistaken)).toMatchObject({status: 'expired', amount_received: '0', receipts: []})
+  expect(await paymentOf(mistaken)).toBeUndefined()
+}, 120_000)
+
+test('the payout of a balance claims its payments, and sweeps their addresses, though everything is killed meanwhile', async () => {
+  const {balances} = await call('GET', '/v1/balances')
+  const gross = {ETH: '0.750000000000000001', USDC: '17.345678', POL: '44', BTC: '0.01234567'}
+  expect(Object.fromEntries(balances.map((each: {token: string; gross: string}) => [each.token, each.gross]))).toEqual(
+    gross,
+  )
+  const payouts = new Map<Currency, string>()
+  for (const [currency, {chain, token}] of Object.entries(assets))
+    payouts.set(currency as Currency, (await call('POST', '/v1/payouts', {chain, token, sweep_first: true})).id)
+  const payoutOf = async (currency: Currency) => await call('GET', `/v1/payouts/${payouts.get(currency)}`)
+  await until(async () => (await payoutOf('ETH-USDC')).status === 'sweeping', {timeoutMs, what: 'the sweeps to begin'})
+  killAll('indexer-eth', 'indexer-polygon', 'indexer-btc', 'jobs', 'custody')
+  for (const {currency, address, ...each} of paid) {
+    const {chain, token} = assets[currency]
+    const payout = await until(
+      async () => {
+        const now = await payoutOf(currency)
+        return now.status === 'completed' && now
+      },
+      {timeoutMs, what: `the payout of ${currency} to be completed`},
+    )
+    expect(payout).toMatchObject({gross: gross[token]})
+    expect(await chains[chain].held(token, wallet[chain])).toBe(unitsOf(payout.net, currency))
+    expect(await paymentOf({currency, address, ...each})).toMatchObject({
+      settlement_id: payout.id,
+      settlement: {id: payout.id, status: 'completed', payout_txid: payout.txid},
+    })
+    const left = await chains[chain].held(token, address)
+    if (token === 'USDC' || token === 'BTC') expect(left).toBe(0n)
+    else expect(left).toBeLessThan(10n ** 15n) // what its own transaction did not take as its fee
+    if (token === 'USDC') expect(await chains.ETH.held('ETH', address)).toBe(0n) // moved by what it signed: it never had gas
+  }
+  expect(await chains.ETH.held('USDC', mistaken.address)).toBe(0n)
+  const types = (await call('GET', '/v1/events')).events.map(({type}: {type: string}) => type)
+  expect(types).toEqual(Array(4).fill('payout.completed'))
+  expect(await sluice(home, 'audit')).toMatchObject({right: true})
+}, 240_000)
