@@ -1,5 +1,5 @@
-// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations, payouts and webhooks, as a person would
-// like to see it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
+// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations, a payment request, payouts and webhooks, as a
+// person would like to see it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
 // progress is on stderr.
 import path from 'node:path'
 import {parseArgs} from 'node:util'
@@ -9,6 +9,7 @@ import {onInterrupt} from '../service/interrupt.ts'
 import {hasNode, loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {type RunningService, Supervisor} from '../service/supervisor.ts'
 import {type ChainCode, openChains} from './chains.ts'
+import {Payment} from './payment.ts'
 import {Payouts} from './payouts.ts'
 import {Receiver} from './receiver.ts'
 import {Screen} from './screen.ts'
@@ -91,6 +92,8 @@ async function show(service: RunningService): Promise<void> {
   const cast = {shop, operator, receiver, screen, addresses, chains}
   const story = new Story(cast)
   await story.play()
+  const payment = new Payment(cast)
+  await payment.play()
   const balances = await shop.balances()
   screen.say(`\n${screen.style('bold', 'Balances')}${block(`\n${balanceTable(balances)}`)}`)
   const payouts = new Payouts(cast)
@@ -99,7 +102,7 @@ async function show(service: RunningService): Promise<void> {
   screen.say(`\n${screen.style('bold', 'Webhooks')}  all signatures are right${block(`\n${facts(counts)}`)}`)
   if (json) {
     const deposits = story.deposits.map(({confirmations: _, ...deposit}) => deposit)
-    result = {ok: true, deposits, webhooks: counts, balances, payouts: payouts.played}
+    result = {ok: true, deposits, payment: payment.played, webhooks: counts, balances, payouts: payouts.played}
     if (!once) console.log(JSON.stringify(result))
   }
   if (!once) stayUp({service, receiver, key, addresses, stranger: payouts.stranger})
@@ -129,6 +132,7 @@ function stayUp({service: {home, apiUrl}, receiver, key, addresses, stranger}: L
       ),
       '\nTry, in another terminal:\n',
       `  curl -H 'Authorization: Bearer ${key}' ${apiUrl}/v1/balances`,
+      `  curl -H 'x-api-key: ${key}' -H 'content-type: application/json' -d '{"external_id": "demo-1", "amount": "25"}' ${apiUrl}/v1/ETH-USDC/payment-request`,
       `  ${sluice} status`,
       `  ${sluice} payout list`,
       `  ${sluice} whitelist add --merchant demo --chain POLYGON --address ${stranger}`,

@@ -1,4 +1,4 @@
-// The second part of the story: every balance is paid out to a wallet that the operator has put on the whitelist, and one more payout to an
+// The last part of the story: every balance is paid out to a wallet that the operator has put on the whitelist, and one more payout to an
 // address that is not on it. Promises: it ends when the payments are final, their webhooks have come and the wallet holds exactly the
 // net amounts, while the last payout still waits; and throws, naming what was missing, if something does not happen in time.
 import {setTimeout as sleep} from 'node:timers/promises'

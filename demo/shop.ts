@@ -46,6 +46,25 @@ const NewPayout = z.object({id: z.string(), status: PayoutStatus, gross: z.strin
 const Payout = NewPayout.extend({chain: z.string(), token: z.string(), txid: z.string().nullable()})
 export type Payout = z.infer<typeof Payout>
 
+const PaymentRequest = z.object({payment_uri: z.string(), payment_url: z.string()})
+const NewPaymentRequest = z.object({data: PaymentRequest})
+
+const PaymentState = z.object({
+  status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid']),
+  amount_received: z.string(),
+  amount_pending: z.string(),
+  receipts: z.array(z.object({confirmations: z.int()})),
+})
+export type PaymentState = z.infer<typeof PaymentState>
+
+const Payment = z.object({
+  external_id: z.string(),
+  status: z.enum(['paid', 'underpaid']),
+  amount_received: z.string(),
+  txid: z.string(),
+})
+type Payment = z.infer<typeof Payment>
+
 const Endpoint = z.object({id: z.string(), secret: z.string()})
 const Endpoints = z.object({webhook_endpoints: z.array(z.object({id: z.string()}))})
 
@@ -151,6 +170,21 @@ export class Shop {
   /** The newest payouts. */
   async payouts(): Promise<Payout[]> {
     return z.object({payouts: z.array(Payout)}).parse(await this.#call('GET', '/v1/payouts?limit=50')).payouts
+  }
+
+  /** Asks for an amount, whoever pays it. */
+  async requestPayment(currency: string, externalId: string, amount: string): Promise<z.infer<typeof PaymentRequest>> {
+    const body = {external_id: externalId, amount}
+    return NewPaymentRequest.parse(await this.#call('POST', `/v1/${currency}/payment-request`, body)).data
+  }
+
+  async paymentRequest(externalId: string): Promise<PaymentState> {
+    return z.object({data: PaymentState}).parse(await this.#call('GET', `/v1/payment-requests/${externalId}`)).data
+  }
+
+  /** The newest payments. */
+  async payments(): Promise<Payment[]> {
+    return z.object({data: z.array(Payment)}).parse(await this.#call('GET', '/payments?limit=50')).data
   }
 
   async #call(method: string, path: string, body?: object, more: Record<string, string> = {}): Promise<unknown> {

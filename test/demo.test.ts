@@ -30,7 +30,7 @@ function demo(port = 0) {
   return {child, said, ended}
 }
 
-test('the demo plays deposits, reorganisations and payouts, and tells as JSON what became of them', async () => {
+test('the demo plays deposits, reorganisations, a payment request and payouts, and tells as JSON what became of them', async () => {
   const {said, ended} = demo()
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
@@ -48,16 +48,23 @@ test('the demo plays deposits, reorganisations and payouts, and tells as JSON wh
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
     ],
+    payment: {
+      currency: 'BTC',
+      amount: '0.05',
+      statuses: ['awaiting', 'detected', 'paid'],
+      amount_received: '0.05',
+      txid: bitcoinTxid,
+    },
     webhooks: expect.objectContaining({'deposit.confirmed': 6, 'payout.completed': 4}),
     balances: [
-      {chain: 'BTC', token: 'BTC', gross: '0.25', fee: '0.00125', net: '0.24875', depositCount: 1},
+      {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
       {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
     ],
     payouts: [
       {
-        ...paid({chain: 'BTC', token: 'BTC', gross: '0.25', fee: '0.00125', net: '0.24875', arrived: '0.24875'}),
+        ...paid({chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', arrived: '0.2985'}),
         txid: bitcoinTxid,
         address: expect.stringMatching(/^bcrt1q[0-9a-z]{38}$/),
       },

@@ -1,0 +1,113 @@
+// Between deposits and payouts: the shop asks for a payment, and a customer, who is no user of it, pays what the payment URI says. Promises:
+// it ends when GET /payments has the payment, and throws, naming what was missing, if that does not happen in time or differs.
+import {randomBytes} from 'node:crypto'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {facts} from '../cli/output.ts'
+import type {PaymentState} from './shop.ts'
+import type {Cast} from './story.ts'
+
+const POLL_MS = 100
+const PATIENCE_MS = 45_000
+const currency = 'BTC'
+const amount = '0.05'
+
+export interface PlayedPayment {
+  currency: string
+  amount: string
+  /** In the order in which they were seen. */
+  statuses: string[]
+  amount_received: string
+  txid: string | null
+}
+
+export class Payment {
+  readonly #cast: Cast
+  readonly played: PlayedPayment = {currency, amount, statuses: [], amount_received: '0', txid: null}
+  /** What was said last. */
+  #said = ''
+
+  constructor(cast: Cast) {
+    this.#cast = cast
+  }
+
+  async play(): Promise<void> {
+    const {screen, shop, chains} = this.#cast
+    const externalId = `demo-order-${randomBytes(3).toString('hex')}`
+    const {payment_uri, payment_url} = await shop.requestPayment(currency, externalId, amount)
+    screen.say(
+      `\n${screen.style('bold', 'Payment request')}  ${externalId}, over ${amount} ${currency}, for anybody to pay\n`,
+    )
+    screen.say(facts({'  page': payment_url, '  URI': payment_uri}))
+    screen.say()
+    await this.#until('the request to be there', externalId, ({status}) => status === 'awaiting')
+    const wanted = readUri(payment_uri)
+    const txid = await chains[currency].send({token: currency, ...wanted})
+    this.#say(`A customer pays ${wanted.amount} ${currency} to the address in the URI`)
+    await this.#until('the payment to be final', externalId, ({status}) => status === 'paid')
+    screen.settle()
+    await this.#check(externalId, txid)
+    await this.#checkPage(payment_url)
+  }
+
+  /** Asks the API, and shows what it says, until the condition holds. */
+  async #until(what: string, externalId: string, condition: (state: PaymentState) => boolean): Promise<void> {
+    for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
+      const state = await this.#cast.shop.paymentRequest(externalId)
+      this.#show(state)
+      if (condition(state)) return
+      if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+    }
+  }
+
+  #show(state: PaymentState): void {
+    const {screen} = this.#cast
+    const {statuses} = this.played
+    if (statuses.at(-1) !== state.status) statuses.push(state.status)
+    const line = this.#line(state)
+    if (line !== this.#said && !screen.isLive) screen.say(line)
+    this.#said = line
+    screen.live([line], text =>
+      text.replace(state.status, status => screen.style(state.status === 'paid' ? 'green' : 'yellow', status)),
+    )
+  }
+
+  #line({status, amount_received, amount_pending, receipts}: PaymentState): string {
+    const needed = this.#cast.chains[currency].confirmations
+    const progress = {
+      awaiting: '',
+      detected: `${amount_pending} ${currency} seen, ${Math.min(receipts[0]?.confirmations ?? 0, needed)}/${needed} confirmations`,
+      paid: `${amount_received} ${currency} received`,
+    }[status as string]
+    return `  ${status.padEnd(8)}  ${progress ?? ''}`.trimEnd()
+  }
+
+  #say(what: string): void {
+    this.#cast.screen.say(`  ${this.#cast.screen.style('dim', what)}`)
+  }
+
+  // --- what must hold ---
+
+  /** GET /payments tells the exact amount and the customer's transaction, and no webhook told of it. */
+  async #check(externalId: string, txid: string): Promise<void> {
+    const {shop, receiver} = this.#cast
+    const payment = (await shop.payments()).find(({external_id}) => external_id === externalId)
+    Object.assign(this.played, {amount_received: payment?.amount_received, txid: payment?.txid})
+    if (payment?.status !== 'paid' || payment.amount_received !== amount || payment.txid !== txid)
+      throw new Error(`GET /payments has ${JSON.stringify(payment)}, and ${txid} paid ${amount} ${currency}`)
+    if (receiver.typesOf('txid', txid).length) throw new Error(`a webhook told of ${txid}`)
+    this.#say(`GET /payments has it as ${payment.status}, by ${txid.slice(0, 10)}...`)
+  }
+
+  async #checkPage(url: string): Promise<void> {
+    const {status, headers} = await fetch(url)
+    if (status !== 200 || !headers.get('content-type')?.startsWith('text/html'))
+      throw new Error(`the page ${url} was answered with ${status}`)
+  }
+}
+
+/** BIP-21. */
+function readUri(uri: string): {to: string; amount: string} {
+  const {protocol, pathname, searchParams} = new URL(uri)
+  if (protocol !== 'bitcoin:') throw new Error(`${uri} is no payment URI of Bitcoin`)
+  return {to: pathname, amount: searchParams.get('amount') ?? ''}
+}
