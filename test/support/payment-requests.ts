@@ -66,7 +66,8 @@ export class PaymentRequests {
     {currency = 'ETH-USDC', externalId, amount = 100, key}: Asked,
   ): Promise<Made> {
     this.#made += 1
-    const reference = externalId ?? `${await this.prefixOf(merchantId)}-${this.#made}`
+    const number = this.#made // before anything is waited for
+    const reference = externalId ?? `${await this.prefixOf(merchantId)}-${number}`
     const coins = typeof amount === 'number' ? String(amount / 1e6) : amount
     const request = hash('sha256', JSON.stringify([currency, reference, coins]), 'buffer')
     const {rows} = await api.query<{body: string; amount: string}>(

@@ -1,0 +1,129 @@
+// Payment requests while several connections are at them: who settles, who expires, who asks.
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {Money} from '../test/support/money.ts'
+import {type Made, PaymentRequests} from '../test/support/payment-requests.ts'
+import {until} from '../test/support/until.ts'
+
+let money: Money
+let requests: PaymentRequests
+let merchantId: string
+
+beforeAll(async () => {
+  money = await Money.open()
+  requests = await PaymentRequests.open(money.db)
+  merchantId = (await money.merchant()).merchantId
+})
+afterAll(() => money.close())
+
+const ask = (amount = 100) => requests.create(money.api, merchantId, {amount})
+/** One by one, as time does it. */
+const endTimeOf = async (made: Pick<Made, 'id'>[]) => {
+  for (const {id} of made)
+    await money.db.rows('update app.payment_request set expires_at = clock_timestamp() where id = $1', [id])
+}
+
+async function connection<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({connectionString: money.db.ownerUrl})
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Whether somebody waits for a lock. */
+const somebodyWaits = async () =>
+  (
+    await money.db.rows(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and state = 'active'`,
+    )
+  ).length > 0
+
+test('a request that expires in the moment in which its last payment becomes final ends paid, whoever is first', async () => {
+  const {id, address} = await ask()
+  await money.deposit(address, 60)
+  await money.deposit(address, 40, {final: false})
+  await endTimeOf([{id}])
+  await connection(async settling => {
+    // Has settled, and has not committed.
+    await settling.query('begin')
+    const {height, hash} = money.eth.head
+    await settling.query('select chain.finalize($1, $2, $3)', ['ETH', height, hash])
+    await settling.query('set constraints all immediate')
+    expect(await money.work('expire_payment_requests')).toBe(0)
+    // Who asks for the request itself waits, and then sees what was paid.
+    const refreshed = money.db.rows('select app.refresh_payment($1)', [id])
+    await until(somebodyWaits, {timeoutMs: 20_000, what: 'the request being locked'})
+    await settling.query('commit')
+    await refreshed
+  })
+  await money.work('expire_payment_requests')
+  expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', pending: '0', late: false})
+})
+
+test('a payment that settles while the request is being judged is not lost', async () => {
+  const {id, address} = await ask()
+  await endTimeOf([{id}])
+  await connection(async judging => {
+    await judging.query('begin')
+    await judging.query('select app.expire_payment_requests()')
+    const paid = money.deposit(address, 100)
+    await until(somebodyWaits, {timeoutMs: 20_000, what: 'settling waiting for the request'})
+    await judging.query('commit')
+    await paid
+  })
+  expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', late: true})
+})
+
+test('three workers that expire, a chain that settles and merchants who ask, at once: no deadlock, nothing lost, each once', async () => {
+  const made: Made[] = []
+  for (let n = 0; n < 60; n++) made.push(await ask())
+  let isOver = false
+  const worker = async () => {
+    let judged = 0
+    while (!isOver) judged += await money.work<number>('expire_payment_requests', 7)
+    return judged
+  }
+  const workers = [worker(), worker(), worker()]
+  const asking = Promise.all(Array.from({length: 20}, () => ask()))
+  for (let n = 0; n < made.length; n += 15) {
+    const some = made.slice(n, n + 15)
+    const transfers = some.flatMap(({address: recipient}, k) =>
+      [60n, 40n].slice(0, k % 3).map(amount => ({txid: money.newTxid(), amount, recipient})),
+    )
+    await money.block(transfers.toReversed(), [])
+    await Promise.all([endTimeOf(some), money.finalize()])
+  }
+  const due = `select from app.payment_request where expires_at <= clock_timestamp() and expired_at is null and status in ('awaiting', 'detected')`
+  const nothingIsDue = async () => (await money.db.rows(due)).length === 0
+  await until(nothingIsDue, {timeoutMs: 20_000, what: 'every request to be judged'})
+  isOver = true
+  const judged = (await Promise.all(workers)).reduce((a, b) => a + b)
+  await asking
+  expect(judged).toBeLessThanOrEqual(made.length)
+  const ended = await Promise.all(made.map(({id}) => requests.state(id)))
+  expect(ended.map(({status}) => status)).toEqual(made.map((_, n) => ['expired', 'underpaid', 'paid'][(n % 15) % 3]))
+  await assertBooks(money.db)
+})
+
+test('of forty who ask at once while seven addresses are left, seven get one each, and the others nothing at all', async () => {
+  const count = async (what: string) => (await money.db.rows(`select from ${what}`)).length
+  const before = await count('app.payment_request')
+  await money.db.rows(
+    `update custody.address set retired_at = now() where taken_at is null and address not in
+       (select address from custody.address where taken_at is null and family = 'evm' order by random() limit 7)`,
+  )
+  const answers = await Promise.allSettled(Array.from({length: 40}, () => ask()))
+  const made = answers.flatMap(answer => (answer.status === 'fulfilled' ? [answer.value.address] : []))
+  expect(new Set(made).size).toBe(7)
+  expect(answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason.code] : []))).toEqual(
+    Array(33).fill('SL503'),
+  )
+  expect(await count('app.payment_request')).toBe(before + 7)
+  expect(
+    await count(`app.payment_request r where not exists (select from app.address a where a.payment_request_id = r.id)`),
+  ).toBe(0)
+})

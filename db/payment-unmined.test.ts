@@ -1,0 +1,125 @@
+// Payment requests that are paid in bitcoin: what a payment that is in no block yet makes of them, and one that was read from the chain late, or
+// again from another source.
+import pg from 'pg'
+import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {type Made, PaymentRequests} from '../test/support/payment-requests.ts'
+import {makeMerchant} from '../test/support/people.ts'
+
+let db: TestDatabase
+let api: pg.Pool
+let writer: ChainWriter
+let requests: PaymentRequests
+let merchantId: string
+let made: Made
+
+beforeAll(async () => {
+  db = await testDatabase()
+  api = new pg.Pool({connectionString: db.url('sluice_api')})
+  writer = await ChainWriter.open(db, 'BTC')
+  requests = await PaymentRequests.open(db)
+  merchantId = await makeMerchant(db, ['BTC'])
+  await db.rows(
+    `insert into custody.address (address, family, derivation_index)
+     select 'bcrt1qpool' || n, 'bitcoin', n from generate_series(1, 20) n`,
+  )
+})
+beforeEach(async () => {
+  made = await requests.create(api, merchantId, {currency: 'BTC', amount: '0.00000100'})
+})
+afterAll(async () => {
+  await writer.close()
+  await api.end()
+  expect(await db.rows('select name, found from app.audit_checks() where count > 0')).toEqual([])
+  await db.drop()
+})
+
+let count = 0
+const newTxid = () => `tx${++count}`
+const coinOf = (txid: string) => `${txid}-coin:0`
+const transfer = (txid: string, amount = 100n) => ({txid, token: 'BTC', amount, recipient: made.address})
+const shown = (txid: string) => {
+  const {amount, ...rest} = transfer(txid)
+  return {...rest, amount: String(amount), output_index: 0, sender: 'bcrt1qpayer', inputs: [coinOf(txid)]}
+}
+const look = (...txids: string[]) =>
+  writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(txids.map(shown))])
+const state = () => requests.state(made.id)
+
+/** A block with these payments, which spend what they spend; what somebody else spends besides. */
+async function mine(txids: string[], spent: string[] = [], time?: Date): Promise<void> {
+  const outpoints = [...txids.map(coinOf), ...spent]
+  const also = () =>
+    writer.query(`select chain.note_mined('BTC', $1, $2, $3)`, [
+      JSON.stringify(txids.map(shown)),
+      [...txids, ...spent.map(() => newTxid())],
+      outpoints,
+    ])
+  await writer.write({add: [{transfers: txids.map(txid => transfer(txid)), ...(time && {time})}], also})
+}
+
+test('a payment that is in no block is detected, without a confirmation, and pays when it is final', async () => {
+  const txid = newTxid()
+  await look(txid)
+  expect(await state()).toMatchObject({status: 'detected', pending: '100', received: '0'})
+  const [found] = await db.rows<{body: string}>('select body from app.find_payment_request($1, $2)', [
+    merchantId,
+    made.external_id,
+  ])
+  expect(JSON.parse(found!.body).receipts).toMatchObject([{txid, status: 'pending', confirmations: 0, late: false}])
+  await mine([txid])
+  expect(await state()).toMatchObject({status: 'detected', pending: '100'})
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', txid, late: false})
+})
+
+test('a payment that another transaction excludes counts no more', async () => {
+  const txid = newTxid()
+  await look(txid)
+  await mine([], [coinOf(txid)])
+  expect(await state()).toMatchObject({status: 'awaiting', pending: '0'})
+  await requests.expire([made.id])
+  expect(await state()).toMatchObject({status: 'expired', late: false})
+})
+
+test('a payment that was seen in time and waited for its block until the request expired is not late', async () => {
+  const txid = newTxid()
+  await look(txid)
+  await requests.expire([made.id])
+  expect(await state()).toMatchObject({status: 'detected'})
+  await mine([txid])
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: false})
+})
+
+test('one that an older copy of the database reads again, long after, is in time by its block', async () => {
+  await requests.expire([made.id])
+  expect(await state()).toMatchObject({status: 'expired'})
+  await mine([newTxid()], [], new Date(Date.now() - 3_600_000))
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: false})
+})
+
+test('a block that lies about its time can make a payment in time, and no payment late', async () => {
+  await mine([newTxid()], [], new Date(Date.now() + 86_400_000))
+  await requests.expire([made.id])
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', late: false})
+})
+
+test('a payment whose amount is corrected is counted with the right one', async () => {
+  const txid = newTxid()
+  await mine([txid])
+  const correct = (amount: bigint) =>
+    db.rows(
+      `select chain.correct_transfers('BTC', $1, $1, (select jsonb_agg(to_jsonb(t) || jsonb_build_object('amount', $3::numeric))
+         from chain.transfer t where t.chain = 'BTC' and t.block_height = $1 and t.txid = $2))`,
+      [writer.head.height, txid, amount],
+    )
+  await correct(99n)
+  expect(await state()).toMatchObject({status: 'detected', pending: '99'})
+  await correct(100n)
+  await writer.finalize(writer.head.height)
+  expect(await state()).toMatchObject({status: 'paid', received: '100'})
+})
