@@ -6,6 +6,7 @@ import {Anvil, abis} from '../test/support/anvil.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
 import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
 
@@ -17,7 +18,7 @@ let commandLine: CommandLine
 let user: TestUser
 let treasury: string
 
-// A deposit of 10 ether and one of 250 USDC; 9.9 ether were paid out, from the operator's own.
+// A deposit of 10 ether and one of 250 USDC; 9.9 ether were paid out, from the operator's own. One payment request was paid, another one waits.
 beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
@@ -41,7 +42,13 @@ beforeAll(async () => {
   await db.rows(`select app.create_payout($1, 'ETH', 'ETH', false, 'key', 'request')`, [merchant])
   const [payout] = await db.rows<{id: string}>('select id from app.payout')
   await includeFinally(db, eth, await beginToPay(db, payout!.id))
+  const requests = await PaymentRequests.open(db)
+  const paid = await requests.create(db.pool, merchant, {currency: 'ETH', amount: '1'})
+  await requests.create(db.pool, merchant, {currency: 'ETH', amount: '2'})
+  await eth.write({add: [[{txid: '0xpaid', token: 'ETH', amount: ether, recipient: paid.address}]]})
+  await eth.finalize(eth.head.height)
 
+  await setBalance(paid.address, ether)
   await setBalance(treasury, 100n * ether - 99n * 10n ** 17n - networkFee)
   await setBalance(user.address, 10n * ether)
   const data = encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [user.address, 250_000_000n]})
@@ -129,6 +136,8 @@ const breaks: Record<string, string[]> = {
     `delete from app.event where type like 'deposit.%'`,
     `update app.event set version = 9 where type = 'deposit.confirmed'`,
     'update app.deposit set credited = false',
+    `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
+     select uuidv7(), merchant_id, 'deposit.confirmed', id, 2, '{}', now() from app.deposit where payment_request_id is not null`,
   ],
   deliveries: [
     `insert into app.delivery (event_id, endpoint_id, status, finished_at)
@@ -152,7 +161,7 @@ const breaks: Record<string, string[]> = {
   nonces: ['update app.sender set next_nonce = 2', 'update chain.inclusion set nonce = nonce + 1'],
   outputs: [`insert into app.output (chain, txid, vout, address, amount) values ('BTC', '00', 0, 'nobody', 1)`],
   merchants_apart: [
-    `update custody.address set merchant_id = gen_random_uuid() where purpose = 'deposit'`,
+    `update custody.address set merchant_id = gen_random_uuid() where merchant_id is not null`,
     'update app.deposit set merchant_id = gen_random_uuid()',
   ],
   unattributed: [
@@ -162,6 +171,33 @@ const breaks: Record<string, string[]> = {
      insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, status, outcome, max_fee)
      select i.id, 'withdrawal', d.chain, d.token, 1, '0xA', '0xB', '0xA', i.n, 'final', 'done', 1
      from app.deposit d cross join lateral app.return_spend_ids(d, 'withdrawal') i where not d.credited and i.n < 2 on conflict do nothing`,
+  ],
+  payment_requests: [
+    'update app.payment_request set received = received + 1 where status = $$paid$$',
+    'update app.payment_request set pending = 1',
+    `update app.payment_request set status = 'awaiting', received = 0, txid = null, paid_at = null, position = null`,
+    `update app.payment_request set late = true`,
+    `update app.payment_request set txid = '0xElsewhere'`,
+    `update app.payment_request set paid_at = now() where status = 'paid'`,
+    `update app.payment_request set expired_at = now() where status = 'awaiting'`,
+    `update app.payment_request set status = 'expired' where status = 'awaiting'`,
+    `alter table app.payment_request drop constraint payment_request_check2; update app.payment_request set position = 7 where status = 'awaiting'`,
+    `update app.deposit set status = 'reorged' where payment_request_id is not null`,
+    'update app.deposit set credited = false where payment_request_id is not null',
+  ],
+  payment_addresses: [
+    `delete from app.address where payment_request_id is not null and chain = 'ETH'`,
+    'update app.address set is_provisioned = true where payment_request_id is not null',
+    'update app.address set merchant_id = gen_random_uuid() where payment_request_id is not null',
+    `update custody.address set merchant_id = gen_random_uuid() where merchant_id is not null`,
+    `update custody.address set purpose = 'treasury'`,
+    `update app.address set match_key = payment_request_id, address = payment_request_id where payment_request_id is not null and chain = 'POLYGON'`,
+    `update app.address set payment_request_id = null, user_id = (select id from app.user) where payment_request_id is not null and chain = 'POLYGON'`,
+    `update app.deposit set payment_request_id = null, user_id = (select id from app.user) where payment_request_id is not null`,
+    `update app.deposit set payment_request_id = (select id from app.payment_request where status = 'awaiting') where payment_request_id is not null`,
+    `update app.deposit set user_id = null, payment_request_id = (select id from app.payment_request where status = 'paid') where user_id is not null`,
+    `update app.deposit set credited = false where payment_request_id is not null`,
+    `update app.payment_request set token = 'USDC'`,
   ],
   idempotency_keys: [
     'update app.idempotency_key set payout_id = gen_random_uuid()',

@@ -63,7 +63,8 @@ async function stuck(db: pg.Client): Promise<Stuck[]> {
 async function unattributed(db: pg.Client): Promise<Unattributed[]> {
   const {rows} = await db.query<Unattributed>(
     `select chain, token, reason, count(*)::int as count, sum(amount)::text as amount, sum(amount_base_units)::text as amount_base_units
-     from analytics.unattributed where status <> 'reorged' group by chain, token, reason order by chain, token, reason`,
+     from analytics.unattributed where status <> 'reorged' and decision is distinct from 'credit'
+     group by chain, token, reason order by chain, token, reason`,
   )
   return rows
 }

@@ -30,6 +30,8 @@ export const views: Record<string, string | null> = {
   freshness: null,
   ledger: 'created_at',
   merchant_totals: null,
+  payment_receipts: 'created_at',
+  payment_requests: 'created_at',
   payout_costs: 'created_at',
   payouts: 'created_at',
   reorganisations: 'happened_at',

@@ -3,6 +3,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
 import {makeTreasury} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
 
@@ -12,6 +13,7 @@ let db: TestDatabase
 let commandLine: CommandLine
 let eth: ChainWriter
 let user: TestUser
+let reference: string
 let {sluice, json, failure}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
@@ -22,7 +24,11 @@ beforeAll(async () => {
   const treasury = await makeTreasury(db)
   user = await makeUser(db, await makeMerchant(db), ['POLYGON'])
   const recipient = user.address
+  const requests = await PaymentRequests.open(db)
+  const request = await requests.create(db.pool, await makeMerchant(db), {currency: 'ETH', amount: '3'})
+  reference = request.external_id
   const transfers = [
+    {txid: 'wrong', amount: 3_000_000n, recipient: request.address},
     {txid: 'usdc', amount: 250_000_000n, recipient},
     {txid: 'more', amount: 1n, recipient},
     {txid: 'ether', token: 'ETH', amount: 10n ** 18n, recipient},
@@ -52,11 +58,12 @@ test('what waits for a decision is listed with its user and why, tokens that nob
     {id: ids.fake, token: '0xfa15e', amount: null, amount_base_units: '7', reason: 'unsupported_token'},
     {id: ids.ether, amount: '1', reason: 'chain_not_requested', status: 'final', decision: null, state: null},
     {id: ids.more, token: 'USDC', amount: '0.000001', reason: 'chain_not_requested'},
-    {id: ids.usdc, token: 'USDC', amount: '250', address: user.address, external_ref: expect.any(String)},
+    {id: ids.usdc, token: 'USDC', amount: '250', external_ref: expect.any(String), payment_request: null},
+    {id: ids.wrong, amount: '3', reason: 'wrong_token', external_ref: null, payment_request: reference},
   ])
   expect(await list('--chain', 'POLYGON')).toEqual([])
   const {stdout} = await sluice('unattributed', 'list')
-  expect(stdout).toMatch(/^id +merchant +user +chain +amount +reason +status +when +decision\n/)
+  expect(stdout).toMatch(/^id +merchant +user +payment request +chain +amount +reason +status +when +decision\n/)
   expect(stdout).toMatch(/\(treasury\) +ETH +8 base units of 0xfa15e +unsupported_token/)
 })
 
@@ -86,6 +93,18 @@ test('several are credited at once, or none; a second time is refused', async ()
   expect(all).toContainEqual(expect.objectContaining({id: ids.usdc, decision: 'credit'}))
   expect(again).toMatch(/is credited to its merchant already/)
   expect(nothing.code).toBe(2)
+})
+
+test('what arrived for a payment request is credited without it, and who credits it learns that nothing tells the merchant', async () => {
+  const {stdout} = await sluice('unattributed', 'credit', ids.wrong!)
+  expect(stdout).toContain(
+    `are ${reference.split('-')[0]}'s. No webhook tells it, and the payment request ${reference} stays as it is: tell it yourself.`,
+  )
+  expect((await list('--all')).find(({id}) => id === ids.wrong)).toMatchObject({
+    decision: 'credit',
+    reason: 'wrong_token',
+    payment_request: reference,
+  })
 })
 
 const back = () => ['unattributed', 'return', ids.ether!]

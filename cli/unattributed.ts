@@ -12,7 +12,9 @@ const SHOWN = 200
 interface Unattributed {
   id: string
   merchant: string | null
+  /** The user whose address it is, or the payment request. */
   external_ref: string | null
+  payment_request: string | null
   chain: string
   token: string
   /** In whole coins; null where the token is not supported. */
@@ -34,9 +36,9 @@ interface Unattributed {
 
 // What arrived at the treasury is the operator's own, but for what nobody can move from there.
 const listed = `
-  select app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, d.chain, d.token,
+  select app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, p.external_id as payment_request, d.chain, d.token,
     app.decimal(d.amount, a.decimals) as amount, d.amount::text as amount_base_units,
-    case when a.token is null then 'unsupported_token' when not w.is_provisioned then 'chain_not_requested' else 'enabled_later' end as reason,
+    app.unattributed_reason(a.token is not null, w.is_provisioned, d.token, p.token) as reason,
     d.status, d.address, d.txid, app.iso(d.created_at) as created_at, r.decision, r.destination,
     case when r.decision = 'return' then case
       when t.status <> 'final' then 'leaving the treasury'
@@ -54,6 +56,7 @@ const listed = `
   left join app.unattributed_decision r on r.deposit_id = d.id
   left join app.merchant m on m.id = d.merchant_id
   left join app.user u on u.id = d.user_id
+  left join app.payment_request p on p.id = d.payment_request_id
   left join app.asset a on a.chain = d.chain and a.token = d.token
   left join app.address w on w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address))
   left join app.spend s on s.id = r.sweep_id
@@ -75,8 +78,9 @@ export function addUnattributedCommands(program: Command): void {
     [
       'Lists what arrived for nobody and waits for you to decide, the newest first.',
       '',
-      'reason: chain_not_requested (the user has no address on this chain), enabled_later (the chain was asked for afterwards, which credits',
-      'nothing by itself), unsupported_token (Sluice can neither credit nor move it).',
+      'reason: chain_not_requested (the address was not asked for on this chain), wrong_token (the payment request is for another token),',
+      'enabled_later (the chain was asked for afterwards, which credits nothing by itself), unsupported_token (Sluice can neither credit nor',
+      'move it).',
     ].join('\n'),
     'sluice unattributed list --chain POLYGON',
   )
@@ -95,7 +99,8 @@ export function addUnattributedCommands(program: Command): void {
     [
       'Credits what arrived for nobody to the merchant whose address it is: all of the deposits named, or none.',
       '',
-      'The merchant is told (deposit.confirmed), its balance rises, and its next payout takes the money along. It cannot be taken back.',
+      'Its balance rises, and its next payout takes the money along. Of what arrived for a user it is told (deposit.confirmed). What arrived for a',
+      'payment request does not count for that, and nothing tells the merchant: tell it yourself. A credit cannot be taken back.',
     ].join('\n'),
     'sluice unattributed credit dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
@@ -106,7 +111,10 @@ export function addUnattributedCommands(program: Command): void {
         return {
           json: {credited},
           text: credited
-            .map(({id, amount, token, chain, merchant}) => `${id}: ${amount} ${token} on ${chain} are ${merchant}'s.`)
+            .map(
+              ({id, amount, token, chain, merchant, payment_request: request}) =>
+                `${id}: ${amount} ${token} on ${chain} are ${merchant}'s.${request ? ` No webhook tells it, and the payment request ${request} stays as it is: tell it yourself.` : ''}`,
+            )
             .join('\n'),
         }
       }),
@@ -147,11 +155,12 @@ async function shown(
   {chain, all}: {chain?: ChainCode; all: boolean},
 ): Promise<string> {
   const lines = table(
-    ['id', 'merchant', 'user', 'chain', 'amount', 'reason', 'status', 'when', 'decision'],
+    ['id', 'merchant', 'user', 'payment request', 'chain', 'amount', 'reason', 'status', 'when', 'decision'],
     rows.map(row => [
       row.id,
       row.merchant ?? '(treasury)',
       row.external_ref,
+      row.payment_request,
       row.chain,
       row.amount === null ? `${row.amount_base_units} base units of ${row.token}` : `${row.amount} ${row.token}`,
       row.reason,
@@ -169,6 +178,8 @@ async function shown(
 interface Credited {
   id: string
   merchant: string
+  /** Null where it arrived for a user. */
+  payment_request: string | null
   chain: string
   token: string
   amount: string
@@ -180,8 +191,10 @@ async function credit(db: pg.Client, ids: string[]): Promise<Credited[]> {
   await db.query('begin')
   try {
     const {rows} = await db.query<Credited & {uuid: string}>(
-      `select d.id as uuid, app.public_id('dep', d.id) as id, m.prefix as merchant, d.chain, d.token, app.decimal(d.amount, a.decimals) as amount
+      `select d.id as uuid, app.public_id('dep', d.id) as id, m.prefix as merchant, p.external_id as payment_request, d.chain, d.token,
+         app.decimal(d.amount, a.decimals) as amount
        from app.deposit d left join app.merchant m on m.id = d.merchant_id left join app.asset a on a.chain = d.chain and a.token = d.token
+       left join app.payment_request p on p.id = d.payment_request_id
        where d.id = any($1) order by d.chain, d.seq`,
       [wanted],
     )

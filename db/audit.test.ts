@@ -4,6 +4,7 @@ import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {Money} from '../test/support/money.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
 import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
@@ -145,6 +146,11 @@ test('what takes longer than it should is listed with its id, and what does not 
     await other.rows(`select app.create_webhook_endpoint($1, 'https://example.com/hook')`, [merchant])
     await writer.write({add: [[{txid: '0x2', amount: 5n, recipient: address}]]})
     await writer.close()
+    const requests = await PaymentRequests.open(other)
+    const {id: request} = await requests.create(other.pool, merchant, {})
+    const expired = (ago: string) =>
+      other.rows('update app.payment_request set expires_at = now() - $2::interval where id = $1', [request, ago])
+    await expired('59 minutes')
     expect(await other.rows('select * from app.stuck')).toEqual([])
 
     await other.rows(`update app.payout set created_at = now() - interval '25 hours'`)
@@ -152,6 +158,10 @@ test('what takes longer than it should is listed with its id, and what does not 
     await other.rows(`update app.event set created_at = now() - interval '11 minutes' where sequence is null`)
     await other.rows(`insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee, created_at)
       values ('sweep', 'ETH', 'USDC', 1, 'a', 'b', 'c', 0, 1, now() - interval '25 hours')`)
+    await expired('61 minutes')
+    const late = await other.rows(`select id, chain, state from app.stuck where what = 'payment request'`)
+    expect(late).toEqual([{id: expect.stringMatching(/^m\w+-1$/), chain: 'ETH', state: 'awaiting, and expired'}])
+    await other.rows('select app.expire_payment_requests()')
     const found = await other.rows<{what: string; id: string}>('select what, id, chain, state from app.stuck')
     expect(found.map(({what}) => what).sort()).toEqual([...Array(3).fill('event'), 'deposit', 'payout', 'sweep'].sort())
     expect(found.find(({what}) => what === 'payout')).toMatchObject({chain: 'ETH', state: 'pending'})

@@ -3,6 +3,7 @@ import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
 import {makeTreasury, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
@@ -60,6 +61,28 @@ test('a reorganisation leaves its depth and its age; value for nobody is counted
     `insert into app.unattributed_decision (deposit_id, decision, amount, destination) select id, 'return', 5, '0xB' from app.deposit where txid = '0xA'`,
   )
   expect((await metrics()).get('sluice_unattributed_deposits ETH')).toBe(0)
+})
+
+test('payment requests are counted while they wait for money, by how far they are', async () => {
+  const own = await testDatabase()
+  const eth = await ChainWriter.open(own, 'ETH')
+  const requests = await PaymentRequests.open(own)
+  const merchant = await makeMerchant(own)
+  const ask = () => requests.create(own.pool, merchant, {})
+  const [paid, seen, over] = [await ask(), await ask(), await ask(), await ask()]
+  await eth.write({add: [[{txid: '0x1', amount: 100n, recipient: paid.address}]]})
+  await eth.finalize(1)
+  await eth.write({add: [[{txid: '0x2', amount: 100n, recipient: seen.address}]]})
+  await requests.expire([over.id])
+  const rows = await own.rows(
+    `select labels ->> 'status' as status, value from app.metrics() where metric = 'sluice_payment_requests_open' and labels ->> 'chain' = 'ETH' order by 1`,
+  )
+  expect(rows).toEqual([
+    {status: 'awaiting', value: 1},
+    {status: 'detected', value: 1},
+  ])
+  await eth.close()
+  await own.drop()
 })
 
 test('the findings are those of the last audit that ended; an incident of no chain is counted by itself', async () => {
@@ -147,8 +170,12 @@ test('no table that grows with deposits is read as a whole', async () => {
       insert into app.ledger_entry (account, kind, chain, token, amount, posting, reference)
         select 'address', 'deposit', 'ETH', 'ETH', 1, 1, 'x' from generate_series(1, 10000) n;
       insert into custody.address (address, family, derivation_index, taken_at) select n, 'evm', n, now() from generate_series(1, 10000) n;
+      insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status)
+        select uuidv7(), n, 'ETH', 'ETH', 1, n, now(), 'expired' from generate_series(1, 10000) n;
       commit`)
-    await own.rows('vacuum analyze app.deposit, app.event, app.delivery, app.ledger_entry, custody.address')
+    await own.rows(
+      'vacuum analyze app.deposit, app.event, app.delivery, app.ledger_entry, custody.address, app.payment_request',
+    )
     await client.connect()
     await client.query('begin; select * from app.metrics()')
     const {rows} = await client.query(

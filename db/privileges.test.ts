@@ -134,6 +134,7 @@ const may: Record<Role, string[]> = {
     'select * from analytics.payouts, analytics.sweeps, analytics.ledger, analytics.merchant_totals, analytics.treasury',
     'select * from analytics.events, analytics.payout_costs, analytics.earnings, analytics.daily_ledger, analytics.reorganisations',
     'select * from analytics.customer_cohorts, analytics.address_utilisation, analytics.delivery_health, analytics.freshness',
+    'select * from analytics.payment_requests, analytics.payment_receipts',
     `select analytics.coins(1, 18), analytics.id('dep_x')`,
   ],
 }

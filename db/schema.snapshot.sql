@@ -3,7 +3,7 @@
 -- Views for data analysts: stable names, exact decimal amounts, times in UTC.
 create schema analytics;
 
--- How many of the addresses that merchants asked for were ever paid, for each merchant and chain. As of the moment that analytics.freshness names.
+-- How many of the addresses that merchants asked for, for their users, were ever paid, for each merchant and chain. Those of payment requests are not counted. As of the moment that analytics.freshness names.
 create materialized view analytics.address_utilisation as
  SELECT app.public_id('mer'::text, w.merchant_id) AS merchant_id,
     m.name AS merchant_name,
@@ -65,7 +65,7 @@ create view analytics.balances with (security_barrier=true) as
 --   fee_bps integer: The merchant's service fee in basis points (1/100 of a percent).
 --   fee numeric: The fee that a payout of the whole balance would keep, in whole coins; rounded down to the smallest unit, none on a balance below zero.
 --   net numeric: gross minus fee: what such a payout would send.
---   deposit_count bigint: Number of deposits in the balance.
+--   deposit_count bigint: Number of deposits in the balance, receipts of payment requests included.
 
 -- Where each chain stands now, and how far behind. A chain that was never followed has nulls.
 create view analytics.chain_lag with (security_barrier=true) as
@@ -179,7 +179,7 @@ create materialized view analytics.daily_ledger as
 --   entry_count bigint: Number of entries.
 CREATE UNIQUE INDEX daily_ledger_key ON analytics.daily_ledger USING btree (day, kind, account, chain, token, merchant_id);
 
--- Deposits of each UTC day by merchant, chain and token. Reorged deposits do not count; days without deposits have no row. As of the moment that analytics.freshness names.
+-- Deposits of each UTC day by merchant, chain and token, receipts of payment requests included. Reorged deposits do not count; days without deposits have no row. As of the moment that analytics.freshness names.
 create materialized view analytics.daily_volume as
  SELECT v.day,
     app.public_id('mer'::text, v.merchant_id) AS merchant_id,
@@ -250,7 +250,7 @@ create materialized view analytics.delivery_health as
 --   seconds_p95 numeric: 95 of 100 were delivered within so many seconds.
 CREATE UNIQUE INDEX delivery_health_key ON analytics.delivery_health USING btree (day, endpoint_id);
 
--- One row for each deposit that counts, or will count, for a merchant. What arrived on a chain or in a token that was not asked for is in analytics.unattributed.
+-- One row for each deposit of a merchant's users that counts, or will count. What was paid for payment requests is in analytics.payment_receipts; what arrived on a chain or in a token that was not asked for is in analytics.unattributed.
 create view analytics.deposits with (security_barrier=true) as
  SELECT app.public_id('dep'::text, d.id) AS deposit_id,
     app.public_id('mer'::text, d.merchant_id) AS merchant_id,
@@ -446,12 +446,113 @@ create view analytics.merchant_totals with (security_barrier=true) as
 --   merchant_prefix text: The merchant's account prefix.
 --   chain text: Chain code.
 --   token text: Token code.
---   received numeric: Final deposits of its users, in whole coins, exact, less those that an operator took back.
+--   received numeric: Final deposits of its users and final receipts of its payment requests, in whole coins, exact, less those that an operator took back.
 --   fees_earned numeric: Service fees of completed payouts.
 --   paid_out numeric: Net of completed payouts.
 --   owed numeric: The balance and the gross of payouts under way; below zero for a debt.
 --   under_way numeric: The part of owed that payouts have claimed.
 --   network_costs numeric: Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they stand in the row of that coin alone; the operator bears them.
+
+-- One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so analytics.deposits and analytics.events do not have it. What was reorganised away is no receipt, and is not here.
+create view analytics.payment_receipts with (security_barrier=true) as
+ SELECT app.public_id('dep'::text, c.deposit_id) AS deposit_id,
+    c.payment_request_id AS payment_request_uuid,
+    c.external_id,
+    app.public_id('mer'::text, c.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    c.chain,
+    c.token,
+    analytics.coins(c.amount, a.decimals) AS amount,
+    c.amount AS amount_base_units,
+    c.status,
+    c.late,
+    c.sender,
+    c.address,
+    c.txid,
+    c.output_index,
+    c.block_height,
+    c.created_at,
+    c.finalised_at,
+    app.public_id('pay'::text, c.settlement_id) AS settlement_id,
+    c.deposit_id AS deposit_uuid,
+    c.settlement_id AS settlement_uuid
+   FROM app.receipt c
+     JOIN app.merchant m ON m.id = c.merchant_id
+     JOIN app.asset a ON a.chain = c.chain AND a.token = c.token;
+--   deposit_id text: Its id, as operators see it in incidents; the API does not show it.
+--   payment_request_uuid uuid: The payment request, as in analytics.payment_requests.
+--   external_id text: The merchant's own reference of that request.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code. Amounts of different tokens cannot be added up.
+--   amount numeric: Amount in whole coins of the token, exact.
+--   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
+--   status text: pending: seen, and may still leave the chain. final: counts for the merchant.
+--   late boolean: True if it was neither seen nor mined before the request expired.
+--   sender text: Address that the value came from.
+--   address text: The request's address that it arrived at.
+--   txid text: Transaction id on the chain.
+--   output_index integer: Position inside the transaction.
+--   block_height integer: Height of the block that holds it; null while it is in none.
+--   created_at timestamp with time zone: When Sluice first saw it.
+--   finalised_at timestamp with time zone: When it became final; null if it is not.
+--   settlement_id text: Id of the payout that collected it, as in the API; null until then.
+--   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
+--   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
+
+-- One row for each payment request: an amount that a merchant asked to be paid to an address of its own, and what was paid of it.
+create view analytics.payment_requests with (security_barrier=true) as
+ SELECT r.id AS payment_request_uuid,
+    app.public_id('mer'::text, r.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    r.external_id,
+    a.name AS currency,
+    r.chain,
+    r.token,
+    analytics.coins(r.amount, a.decimals) AS amount,
+    r.amount AS amount_base_units,
+    analytics.coins(r.received, a.decimals) AS received,
+    r.received AS received_base_units,
+    analytics.coins(r.pending, a.decimals) AS pending,
+    r.pending AS pending_base_units,
+    r.status,
+    r.late,
+    r.txid,
+    w.address,
+    r.created_at,
+    r.expires_at,
+    r.paid_at,
+    round(EXTRACT(epoch FROM r.paid_at - r.created_at), 3) AS seconds_to_paid
+   FROM app.payment_request r
+     JOIN app.merchant m ON m.id = r.merchant_id
+     JOIN app.asset a ON a.chain = r.chain AND a.token = r.token
+     JOIN app.address w ON w.payment_request_id = r.id AND w.chain = r.chain;
+--   payment_request_uuid uuid: Its id here, by which payment_receipts is joined. The API does not know it: merchants know external_id.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   external_id text: The merchant's own reference. It begins with the prefix, so no two merchants have the same.
+--   currency text: Name of the asset in the API, such as ETH-USDC.
+--   chain text: Chain code.
+--   token text: Token code. Amounts of different tokens cannot be added up.
+--   amount numeric: What was asked for, in whole coins, exact.
+--   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
+--   received numeric: Sum of its final receipts, in whole coins. More than amount where too much was paid.
+--   received_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
+--   pending numeric: Sum of its receipts that are not final yet, in whole coins.
+--   pending_base_units numeric(78,0): The same sum as an integer in the smallest unit of the token.
+--   status text: awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: its time is over and nothing came. underpaid: its time is over and less came than was asked for. Each but paid may still change: late money counts.
+--   late boolean: True if some of what was received came after expires_at.
+--   txid text: Transaction with which the amount was reached; the last final one, while it is not; null if nothing is final.
+--   address text: The address that was made for it.
+--   created_at timestamp with time zone: When the merchant made it.
+--   expires_at timestamp with time zone: What comes later is late.
+--   paid_at timestamp with time zone: When the receipt with which the amount was reached became final; null unless it is paid.
+--   seconds_to_paid numeric: Seconds from created_at to paid_at: what the payer took, and the chain until it was final.
 
 -- One row for each payout: the service fee that it earned, and the network fees that it cost.
 create view analytics.payout_costs with (security_barrier=true) as
@@ -583,7 +684,7 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   new_head_hash text: Hash of the newest block afterwards; null where that is not known.
 --   deposits_reorged integer: How many deposits were in no block afterwards. Those that another block holds now are not counted; null where that was not noted.
 
--- One row for each sweep of a user's address to the treasury.
+-- One row for each sweep of a deposit address to the treasury.
 create view analytics.sweeps with (security_barrier=true) as
  SELECT s.id AS sweep_id,
     app.public_id('mer'::text, s.merchant_id) AS merchant_id,
@@ -609,7 +710,7 @@ create view analytics.sweeps with (security_barrier=true) as
      LEFT JOIN app.outbound_tx t ON t.chain = s.chain AND t.txid = s.txid
   WHERE s.kind = 'sweep'::text;
 --   sweep_id uuid: Id of the sweep.
---   merchant_id text: Id of the merchant whose user's address it is.
+--   merchant_id text: Id of the merchant whose address it is.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
 --   payout_id text: Id of the payout that it was made for; null for one that was made without.
@@ -625,7 +726,7 @@ create view analytics.sweeps with (security_barrier=true) as
 --   created_at timestamp with time zone: When it was begun.
 --   final_at timestamp with time zone: When it was final; null while it is under way.
 
--- How long deposits took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged. As of the moment that analytics.freshness names.
+-- How long deposits, receipts of payment requests included, took from the timestamp of their block until they were final, for each chain and UTC day. For other groups and longer times take percentiles of analytics.deposits.seconds_to_final: percentiles of days cannot be averaged. As of the moment that analytics.freshness names.
 create materialized view analytics.time_to_finality as
  SELECT (d.finalised_at AT TIME ZONE 'UTC'::text)::date AS day,
     d.chain,
@@ -680,7 +781,7 @@ create view analytics.treasury with (security_barrier=true) as
 --   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
 --   advanced numeric: What was paid to merchants before their addresses were swept.
 
--- Value that reached an address of ours and counts for nobody: a token that is not supported, or a chain that the merchant did not ask an address for. Never part of a balance. What an operator credits leaves this view and is in analytics.deposits.
+-- Value that reached an address of ours and counts for nobody: a token that is not supported or that a payment request did not ask for, or a chain that the merchant did not ask an address for. Not part of a balance, unless an operator credits it; then a user's leaves this view and is in analytics.deposits, and a payment request's stays here.
 create view analytics.unattributed with (security_barrier=true) as
  SELECT app.public_id('dep'::text, d.id) AS deposit_id,
     app.public_id('mer'::text, d.merchant_id) AS merchant_id,
@@ -688,11 +789,7 @@ create view analytics.unattributed with (security_barrier=true) as
     m.prefix AS merchant_prefix,
     app.public_id('usr'::text, d.user_id) AS user_id,
     u.external_ref AS user_external_ref,
-        CASE
-            WHEN a.token IS NULL THEN 'unsupported_token'::text
-            WHEN NOT w.is_provisioned THEN 'chain_not_requested'::text
-            ELSE 'enabled_later'::text
-        END AS reason,
+    app.unattributed_reason(a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
     d.chain,
     d.token,
     analytics.coins(d.amount, a.decimals) AS amount,
@@ -709,42 +806,79 @@ create view analytics.unattributed with (security_barrier=true) as
     o.decided_at,
     o.destination AS returned_to,
     s.txid AS return_txid,
-    s.final_at AS returned_at
-   FROM app.deposit d
+    s.final_at AS returned_at,
+    r.external_id AS payment_request_external_id
+   FROM ( SELECT deposit.id,
+            deposit.merchant_id,
+            deposit.user_id,
+            deposit.payment_request_id,
+            deposit.chain,
+            deposit.token,
+            deposit.amount,
+            deposit.status,
+            deposit.sender,
+            deposit.address,
+            deposit.txid,
+            deposit.output_index,
+            deposit.block_height,
+            deposit.created_at,
+            deposit.finalised_at
+           FROM app.deposit
+          WHERE NOT deposit.credited
+        UNION ALL
+         SELECT c.id,
+            c.merchant_id,
+            c.user_id,
+            c.payment_request_id,
+            c.chain,
+            c.token,
+            c.amount,
+            c.status,
+            c.sender,
+            c.address,
+            c.txid,
+            c.output_index,
+            c.block_height,
+            c.created_at,
+            c.finalised_at
+           FROM app.unattributed_decision o_1
+             JOIN app.deposit c ON c.id = o_1.deposit_id
+          WHERE o_1.decision = 'credit'::text AND c.payment_request_id IS NOT NULL) d
      JOIN app.merchant m ON m.id = d.merchant_id
-     JOIN app."user" u ON u.id = d.user_id
+     LEFT JOIN app."user" u ON u.id = d.user_id
+     LEFT JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN LATERAL ( SELECT w_1.is_provisioned
            FROM app.address w_1
           WHERE w_1.chain = d.chain AND w_1.address = d.address AND (w_1.match_key = ANY (ARRAY[d.address, lower(d.address)]))
          LIMIT 1) w ON true
      LEFT JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
      LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
-     LEFT JOIN app.spend s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text
-  WHERE NOT d.credited;
+     LEFT JOIN app.spend s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text;
 --   deposit_id text: Id of the row; the API does not know it.
---   merchant_id text: Id of the merchant whose user's address it is.
+--   merchant_id text: Id of the merchant whose address it is.
 --   merchant_name text: Name of the merchant.
 --   merchant_prefix text: The merchant's account prefix.
---   user_id text: Id of the end user whose address it is.
+--   user_id text: Id of the end user whose address it is; null for a payment request's.
 --   user_external_ref text: The merchant's own id of that user.
---   reason text: unsupported_token; chain_not_requested: the merchant has no address of this user on this chain; enabled_later: token and chain are fine now, but were not when it arrived, and nothing is credited afterwards.
+--   reason text: unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are fine now, but were not when it arrived, and nothing is credited afterwards.
 --   chain text: Chain code.
 --   token text: Token code; the contract address where the token is not supported.
 --   amount numeric: Amount in whole coins; null where the token is not supported, because its decimals are not known.
 --   amount_base_units numeric(78,0): Amount as an integer in the smallest unit of the token.
 --   status text: pending, final or reorged, as of a deposit.
 --   sender text: Address that the value came from.
---   address text: The user's address that it arrived at.
+--   address text: The address that it arrived at.
 --   txid text: Transaction id on the chain.
 --   output_index integer: Position inside the transaction.
 --   block_height integer: Height of the block that holds it, or last held it.
 --   created_at timestamp with time zone: When Sluice first saw it.
 --   finalised_at timestamp with time zone: When it became final; null if it is not.
---   decision text: return: an operator decided to send it back; null while nothing is decided.
+--   decision text: return: an operator decided to send it back; credit: to add it to the merchant's balance (only what arrived for a payment request is still here then); null while nothing is decided.
 --   decided_at timestamp with time zone: When that was decided.
 --   returned_to text: Address that it is sent to.
 --   return_txid text: The final transaction that sent it; null until then.
 --   returned_at timestamp with time zone: When that was final; null until then.
+--   payment_request_external_id text: The merchant's own reference of the payment request whose address it is; null for a user's.
 
 -- An amount in base units as the exact number of whole coins of a token with so many decimals; null if they are not known.
 CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals integer)
@@ -1191,7 +1325,9 @@ create table app.payment_request (
   constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text])))
 );
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
+CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
 CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
+CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, status) WHERE (status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
 CREATE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 
@@ -1508,7 +1644,7 @@ create view app.bump_output as
 --   chain text: Chain code.
 --   txid text: The parent.
 --   vout integer: The position of the output there.
---   merchant_id uuid: The merchant whose user's address it is; null for the treasury's.
+--   merchant_id uuid: The merchant whose address it is; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 --   parent_vsize integer: Size of the parent in virtual bytes.
 
@@ -1621,7 +1757,7 @@ create view app.free_output as
 --   txid text: The transaction that made it.
 --   vout integer: Its position there.
 --   address text: Our address.
---   merchant_id uuid: The merchant whose user's address it is; null for the treasury's.
+--   merchant_id uuid: The merchant whose address it is; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 
 -- Incidents that are open, or that an operator decided to keep: what they say, an audit does not say again.
@@ -1927,7 +2063,13 @@ create view app.receipt as
     d.promotion,
     d.created_at,
     d.finalised_at,
-    d.came_at > r.expires_at AS late
+    d.came_at > r.expires_at AS late,
+    d.merchant_id,
+    r.external_id,
+    d.chain,
+    d.token,
+    d.sender,
+    d.address
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
   WHERE d.credited AND d.status <> 'reorged'::text;
@@ -1944,6 +2086,12 @@ create view app.receipt as
 --   created_at timestamp with time zone: When it was first seen.
 --   finalised_at timestamp with time zone: When it became final.
 --   late boolean: True if it was neither seen nor mined before the request expired.
+--   merchant_id uuid: The merchant.
+--   external_id text: The merchant's reference of the payment request.
+--   chain text: Chain code.
+--   token text: Token code.
+--   sender text: Where the value came from.
+--   address text: The address of the payment request.
 
 -- Transactions in a block that use what a spend uses: its nonce, or any of its outputs. Some are there more than once.
 create view app.spend_inclusion as
@@ -2026,8 +2174,16 @@ UNION ALL
     d.attempts || ' attempts'::text AS state,
     d.created_at AS since
    FROM app.delivery d
-  WHERE d.status = 'pending'::text AND d.created_at < (clock_timestamp() - '4 days'::interval) AND d.next_attempt_at < clock_timestamp();
---   what text: payout, sweep, withdrawal, deposit, stamping (of deposits with their payout), event or delivery.
+  WHERE d.status = 'pending'::text AND d.created_at < (clock_timestamp() - '4 days'::interval) AND d.next_attempt_at < clock_timestamp()
+UNION ALL
+ SELECT 'payment request'::text AS what,
+    r.external_id AS id,
+    r.chain,
+    r.status || ', and expired'::text AS state,
+    r.expires_at AS since
+   FROM app.payment_request r
+  WHERE r.expires_at < (clock_timestamp() - '01:00:00'::interval) AND r.expired_at IS NULL AND (r.status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
+--   what text: payout, sweep, withdrawal, deposit, stamping (of deposits with their payout), event, delivery or payment request.
 --   id text: Its id, as commands take it.
 --   chain text: Chain code; null if it concerns none.
 --   state text: What it waits for, or how far it is.
@@ -3699,7 +3855,9 @@ begin
     union all
     select * from app.upkeep_metrics()
     union all
-    select * from app.payout_metrics();
+    select * from app.payout_metrics()
+    union all
+    select * from app.payment_metrics();
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.name_deposit()
@@ -3799,6 +3957,18 @@ begin
   end if;
   return own;
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.payment_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select 'sluice_payment_requests_open', json_build_object('chain', c.chain, 'status', s.status), n.count
+  from chain.cursor c cross join unnest(array['awaiting', 'detected']) s (status)
+  cross join lateral (select count(*) from app.payment_request r where r.chain = c.chain and r.status = s.status
+    and r.status in ('awaiting', 'detected')) n
+$function$;
 
 CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone)
  RETURNS record
@@ -5007,6 +5177,13 @@ AS $function$
   select t.address from custody.address t join app.chain c using (family) where t.purpose = 'treasury' and c.chain = of_chain
 $function$;
 
+-- Why what arrived counts for nobody: unsupported_token, chain_not_requested, wrong_token or enabled_later.
+CREATE OR REPLACE FUNCTION app.unattributed_reason(is_known boolean, is_asked_for boolean, token text, asked_token text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+
 -- Changes the URL, the event types, or whether an endpoint is enabled.
 CREATE OR REPLACE FUNCTION app.update_webhook_endpoint(of_merchant uuid, endpoint uuid, url text, event_types text[], enable boolean)
  RETURNS void
@@ -5725,6 +5902,133 @@ UNION ALL
 --   chain text
 --   output text
 --   wrong text
+
+-- each payment request has one address, which is nobody else's on any chain; what arrives there is its own, and counts in its token alone
+create view audit.payment_addresses as
+ SELECT r.id AS payment_request_id,
+    min(a.address) AS address,
+    'has not one address from the pool, asked for on its chain alone'::text AS wrong
+   FROM app.payment_request r
+     LEFT JOIN app.address a ON a.payment_request_id = r.id
+     LEFT JOIN custody.address o ON o.address = a.address AND o.purpose = 'deposit'::text AND o.merchant_id = r.merchant_id
+  GROUP BY r.id
+ HAVING (min(a.address) = max(a.address)) IS NOT TRUE OR count(o.address) <> count(a.chain) OR bool_or(a.merchant_id <> r.merchant_id) OR count(*) FILTER (WHERE a.is_provisioned) <> 1 OR NOT bool_or(a.chain = r.chain AND a.is_provisioned)
+UNION ALL
+ SELECT a.payment_request_id,
+    a.address,
+    'is the address of somebody else on '::text || b.chain AS wrong
+   FROM app.address a
+     JOIN app.address b ON b.match_key = a.match_key AND (b.user_id IS DISTINCT FROM a.user_id OR b.payment_request_id IS DISTINCT FROM a.payment_request_id)
+  WHERE a.payment_request_id IS NOT NULL
+UNION ALL
+ SELECT COALESCE(d.payment_request_id, a.payment_request_id) AS payment_request_id,
+    d.address,
+    'does not belong to whom its address belongs to: '::text || d.id AS wrong
+   FROM app.deposit d
+     LEFT JOIN app.address a ON a.chain = d.chain AND a.address = d.address
+  WHERE d.user_id IS DISTINCT FROM a.user_id OR d.payment_request_id IS DISTINCT FROM a.payment_request_id
+UNION ALL
+ SELECT d.payment_request_id,
+    d.address,
+        CASE
+            WHEN d.credited THEN 'counts, and was not asked for: '::text
+            ELSE 'was asked for, and does not count: '::text
+        END || d.id AS wrong
+   FROM app.deposit d
+     JOIN app.payment_request r ON r.id = d.payment_request_id
+     LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
+  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token) AND u.deposit_id IS NULL;
+--   payment_request_id uuid
+--   address text
+--   wrong text
+
+-- each payment request is what its receipts say, and GET /payments has those that are paid or underpaid
+create view audit.payment_requests as
+ WITH receipt AS (
+         SELECT c.payment_request_id,
+            c.deposit_id,
+            c.seq,
+            c.txid,
+            c.output_index,
+            c.amount,
+            c.status,
+            c.block_height,
+            c.settlement_id,
+            c.promotion,
+            c.created_at,
+            c.finalised_at,
+            c.late,
+            c.merchant_id,
+            c.external_id,
+            c.chain,
+            c.token,
+            c.sender,
+            c.address,
+            sum(c.amount) FILTER (WHERE c.status = 'final'::text) OVER (PARTITION BY c.payment_request_id ORDER BY c.promotion, c.seq) AS so_far
+           FROM app.receipt c
+        ), summed AS (
+         SELECT r_1.id,
+            COALESCE(sum(c.amount) FILTER (WHERE c.status = 'final'::text), 0::numeric) AS received,
+            COALESCE(sum(c.amount) FILTER (WHERE c.status = 'pending'::text), 0::numeric) AS pending,
+            COALESCE(bool_or(c.late) FILTER (WHERE c.status = 'final'::text), false) AS late,
+            COALESCE(bool_or(NOT c.late) FILTER (WHERE c.status = 'pending'::text), false) AS is_coming_in_time,
+            COALESCE(min(c.txid) FILTER (WHERE c.status = 'final'::text AND c.so_far >= r_1.amount AND (c.so_far - c.amount) < r_1.amount), (array_agg(c.txid ORDER BY c.so_far DESC) FILTER (WHERE c.status = 'final'::text))[1]) AS txid,
+            min(c.finalised_at) FILTER (WHERE c.status = 'final'::text AND c.so_far >= r_1.amount AND (c.so_far - c.amount) < r_1.amount) AS paid_at
+           FROM app.payment_request r_1
+             LEFT JOIN receipt c ON c.payment_request_id = r_1.id
+          GROUP BY r_1.id
+        ), due AS (
+         SELECT s.id,
+            s.received,
+            s.pending,
+            s.late,
+            s.is_coming_in_time,
+            s.txid,
+            s.paid_at,
+                CASE
+                    WHEN s.received >= r_1.amount THEN 'paid'::text
+                    WHEN s.received = 0::numeric AND s.pending = 0::numeric THEN
+                    CASE
+                        WHEN r_1.expired_at IS NULL THEN 'awaiting'::text
+                        ELSE 'expired'::text
+                    END
+                    WHEN s.received > 0::numeric AND r_1.expired_at IS NOT NULL AND NOT s.is_coming_in_time THEN 'underpaid'::text
+                    ELSE 'detected'::text
+                END AS status
+           FROM summed s
+             JOIN app.payment_request r_1 ON r_1.id = s.id
+        )
+ SELECT r.id,
+    r.status,
+    d.status AS due_status,
+    r.received,
+    d.received AS due_received,
+    r.pending,
+    d.pending AS due_pending,
+    r.late,
+    d.late AS due_late,
+    r.txid,
+    d.txid AS due_txid,
+    r.paid_at,
+    d.paid_at AS due_paid_at,
+    r."position"
+   FROM app.payment_request r
+     JOIN due d ON d.id = r.id
+  WHERE r.status IS DISTINCT FROM d.status OR r.received IS DISTINCT FROM d.received OR r.pending IS DISTINCT FROM d.pending OR r.late IS DISTINCT FROM d.late OR r.txid IS DISTINCT FROM d.txid OR r.paid_at IS DISTINCT FROM d.paid_at OR (r."position" IS NOT NULL) <> (d.status = ANY (ARRAY['paid'::text, 'underpaid'::text]));
+--   id uuid
+--   status text
+--   due_status text
+--   received numeric(78,0)
+--   due_received numeric
+--   pending numeric(78,0)
+--   due_pending numeric
+--   late boolean
+--   due_late boolean
+--   txid text
+--   due_txid text
+--   paid_at timestamp with time zone
+--   due_paid_at timestamp with time zone
+--   "position" bigint
 
 -- gross = fee + net = the sum of what was claimed, and a failed payout holds nothing
 create view audit.payouts_add_up as
@@ -6633,15 +6937,15 @@ end $function$;
 -- What custody holds: addresses and whose they are, the journal of what it signed, and the whitelist of destinations.
 create schema custody;
 
--- Every address that custody ever derived, in order, and the merchant that it was handed to; those that are not taken wait for a user.
+-- Every address that custody ever derived, in order, and the merchant that it was handed to; those that are not taken wait to be.
 create table custody.address (
   address text not null, -- The address as people see it.
   family text not null, -- Family of chains on which the address is valid, such as evm.
   derivation_index bigint not null, -- Index in the derivation path, so that the seed restores it.
   created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it.
   taken_at timestamp with time zone, -- When it was handed out; null while it waits. Never handed out twice.
-  purpose text not null default 'deposit'::text, -- deposit: for a user. treasury: where sweeps go, and payouts come from.
-  merchant_id uuid, -- The merchant whose user it was handed to. Written once, by the function that hands it out; what custody signs rests on it.
+  purpose text not null default 'deposit'::text, -- deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.
+  merchant_id uuid, -- The merchant that it was handed to. Written once, by the function that hands it out; what custody signs rests on it.
   retired_at timestamp with time zone, -- When it was given up unused, because an older copy of the database would have handed it out a second time; else null.
   match_key text not null generated always as (
 CASE family
@@ -7135,6 +7439,7 @@ alter role sluice_analyst connection limit 20;
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
+grant execute on function app.unattributed_reason(boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
@@ -7148,6 +7453,8 @@ grant select on analytics.events to sluice_analyst;
 grant select on analytics.freshness to sluice_analyst;
 grant select on analytics.ledger to sluice_analyst;
 grant select on analytics.merchant_totals to sluice_analyst;
+grant select on analytics.payment_receipts to sluice_analyst;
+grant select on analytics.payment_requests to sluice_analyst;
 grant select on analytics.payout_costs to sluice_analyst;
 grant select on analytics.payouts to sluice_analyst;
 grant select on analytics.reorganisations to sluice_analyst;

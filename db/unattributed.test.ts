@@ -4,7 +4,8 @@ import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {Money, networkFee} from '../test/support/money.ts'
-import {type TestUser, watchAddress} from '../test/support/people.ts'
+import {PaymentRequests} from '../test/support/payment-requests.ts'
+import {makeMerchant, type TestUser, watchAddress} from '../test/support/people.ts'
 
 const destination = '0xSender'
 
@@ -326,6 +327,78 @@ describe('a return', () => {
     await Promise.all([beginWithdrawal(id), beginWithdrawal(id)])
     expect(await money.db.rows(`select from app.spend where status <> 'final'`)).toHaveLength(1)
     await money.mineFinally([(await money.attempt((await decision(id))!.withdrawal_id!))!])
+  })
+})
+
+describe('what arrives for a payment request in another token, or on another chain', () => {
+  let requests: PaymentRequests
+  beforeAll(async () => {
+    requests = await PaymentRequests.open(money.db)
+  })
+
+  /** A request in this currency, at whose address this arrived on Ethereum. */
+  async function mispaid(currency: string, amount: number, token: string) {
+    const merchantId = await makeMerchant(money.db)
+    const request = await requests.create(money.api, merchantId, {currency, amount: '1'})
+    const who = {merchantId, userId: '', address: request.address}
+    return {who, request, ...(await arrivedAt(who, amount, token))}
+  }
+
+  const told = async (id: string) => {
+    const [row] = await money.db.rows(
+      'select reason, payment_request_external_id as request, user_id, decision from analytics.unattributed where deposit_id = $1',
+      [`dep_${id.replaceAll('-', '')}`],
+    )
+    return row
+  }
+
+  test.each([
+    ['ETH-USDC', 'ETH', 'wrong_token'],
+    ['ETH', 'USDC', 'wrong_token'],
+    ['POL', 'USDC', 'chain_not_requested'],
+    ['ETH', '0xfa15e', 'unsupported_token'],
+  ])('is told with its request and why: %s, and %s arrives: %s', async (currency, token, reason) => {
+    const {id, request} = await mispaid(currency, 1000, token)
+    expect(await told(id)).toEqual({reason, request: request.external_id, user_id: null, decision: null})
+  })
+
+  test('is credited to the merchant and not to the request, and is paid out; no event tells of it', async () => {
+    const {id, who, request} = await mispaid('ETH', 1000, 'USDC')
+    const before = await requests.state(request.id)
+    await credit(id)
+    expect(await requests.state(request.id)).toEqual(before)
+    expect([await eventsOf(id), await money.balance(who)]).toEqual([[], 1000])
+    expect(await told(id)).toMatchObject({reason: 'wrong_token', request: request.external_id, decision: 'credit'})
+    for (const view of ['deposits', 'payment_receipts'])
+      expect(await money.db.rows(`select from analytics.${view} where deposit_uuid = $1`, [id])).toEqual([])
+    await money.db.rows(`select app.set_payout_address($1, 'ETH', $2)`, [who.merchantId, destination])
+    const payout = await money.claim(who)
+    await money.work('begin_sweeping', payout)
+    expect(await money.sweep(payout, [who.address])).toBeNull()
+    await money.mineFinally([(await money.attempt(await money.sweepOf(who.address)))!])
+    await money.mineFinally([await money.payAndSign(payout)])
+    expect(await money.status(payout)).toBe('completed')
+  })
+
+  test('is taken back where it is lost after it was credited, and no event tells of that', async () => {
+    const {id, who, txid} = await mispaid('ETH', 50, 'USDC')
+    await credit(id)
+    await money.lose(txid)
+    await money.resolve('reorged')
+    expect([await eventsOf(id), await money.balance(who)]).toEqual([[], 0])
+    await money.giveBack(txid, who.address, 50)
+    expect([await eventsOf(id), await money.balance(who)]).toEqual([[], 50])
+  })
+
+  test('is returned, and what pays the request stays where it is', async () => {
+    const {id, who, request} = await mispaid('ETH', 1000, 'USDC')
+    await money.block([{txid: money.newTxid(), token: 'ETH', amount: 10n ** 18n, recipient: who.address}], [])
+    await money.finalize()
+    await giveBack(id)
+    await swept(id, 1000)
+    expect(await sent(await withdrawn(id))).toEqual({token: 'USDC', recipient: destination, amount: 1000})
+    expect(await requests.state(request.id)).toMatchObject({status: 'paid', received: `${10n ** 18n}`})
+    expect(await told(id)).toMatchObject({decision: 'return'})
   })
 })
 

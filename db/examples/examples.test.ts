@@ -48,6 +48,9 @@ test('the example data is settled and balanced: every deposit came from the chai
     {status: 'pending', credited: true, n: 2},
     {status: 'reorged', credited: true, n: 1},
   ])
+  expect(
+    await db.rows('select name, found from app.audit_checks() where count > 0 and name like $$payment%$$'),
+  ).toEqual([])
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
   expect(await db.rows('select * from app.ledger_audit')).toEqual([])
   expect(await db.rows('select * from app.incident')).toEqual([])

@@ -25,6 +25,7 @@ beforeAll(async () => {
     id: -1,
     created_at: -1,
   })
+  await grow('app.payment_request', deposits / 10, {merchant_id: 100, external_id: -1, created_at: -1, id: -1})
   await grow('chain.transfer', deposits, {id: -1})
   await grow('app.event', 2 * deposits, {merchant_id: 100, subject_id: deposits, created_at: -1})
   await grow('app.ledger_entry', 2 * deposits, {reference: deposits / 10, created_at: -1})
@@ -95,6 +96,17 @@ test.each([
   'select sum(amount) from analytics.deposits where amount > 1000',
 ])('a query that reads all deposits is noticed: %s', async sql => {
   expect(fullScans(await planOf(sql))).not.toEqual([])
+})
+
+test('payment requests are found by their time and by their reference, and not by reading all of them', async () => {
+  for (const condition of [
+    `created_at >= '2026-06-30' and created_at < '2026-07-01'`,
+    `merchant_prefix = 'acme' and created_at >= '2026-06-30' and created_at < '2026-07-01'`,
+    `external_id = 'acme-1001'`,
+  ])
+    expect(JSON.stringify(await planOf(`select * from analytics.payment_requests where ${condition}`))).not.toMatch(
+      /"Node Type":"Seq Scan",[^{}]*"Relation Name":"payment_request"/,
+    )
 })
 
 test('a deposit is found by its id, those of a payout by the payout, and an event by what it is about', async () => {

@@ -1,5 +1,5 @@
--- The data of the examples in docs/database.md: two merchants, one of them with a webhook, four users, two days on two chains, a payout that
--- was paid and one that waits.
+-- The data of the examples in docs/database.md: two merchants, one of them with a webhook, four users, three payment requests, two days on two
+-- chains, a payout that was paid and one that waits.
 -- Written as the indexers, the API and the worker write it, so that settling makes the deposits and finishes the payout; only the times are
 -- set afterwards, because those are taken from the clock.
 -- For an empty, migrated database; run by its owner.
@@ -40,8 +40,16 @@ select address, 'evm', row_number() over (order by external_ref) - 1, '2026-06-3
 insert into custody.address (address, family, derivation_index, purpose)
 values ('0x3a3e6Cf8E4A7eE43Bd3dc2Aa9A4fD2E4ccC4a4A9', 'evm', 0, 'treasury');
 select custody.watch_treasury('evm');
+insert into custody.address (address, family, derivation_index) values
+  ('0x1aD91ee08f21bE3dE0BA2ba6918E714dA6B45836', 'evm', 100),
+  ('0xDE0B295669a9FD93d5F28D9Ec85E40f4cb697BAe', 'evm', 101),
+  ('0x4B0897b0513fdC7C541B6d9D7E929C4e5364D2dB', 'evm', 102);
+select app.create_payment_request('019c0000-0000-7000-8000-00000000000a', 'ETH-USDC', 'acme-1001', '49.9', '1 day', null, null);
+select app.create_payment_request('019c0000-0000-7000-8000-00000000000a', 'ETH-USDC', 'acme-1002', '15', '1 day', null, null);
+select app.create_payment_request('019c0000-0000-7000-8000-00000000000b', 'ETH', 'nord-77', '0.05', '1 day', null, null);
 create temporary view recipient as
-select external_ref as name, address from person union all select purpose, address from custody.address where purpose = 'treasury';
+select external_ref as name, address from person union all select purpose, address from custody.address where purpose = 'treasury'
+union all select r.external_id, w.address from app.payment_request r join app.address w on w.payment_request_id = r.id and w.chain = r.chain;
 
 -- A hash for a name, as long as those of the chains.
 create function pg_temp.hash(name text) returns text language sql return '0x' || encode(sha256(name::bytea), 'hex');
@@ -76,9 +84,9 @@ select chain.anchor('POLYGON', 'eip155:80002', 24500000, pg_temp.hash('POLYGON')
 
 begin;
 select pg_temp.write_block('ETH', 8100001, '2026-06-30 09:12:11Z', '[["alice", "USDC", 250000000], ["treasury", "ETH", 2000000000000000000], ["treasury", "USDC", 5000000000]]');
-select pg_temp.write_block('ETH', 8100002, '2026-06-30 16:40:23Z', '[["bob", "ETH", 500000000000000000], ["alice", "USDC", 19990000]]');
-select pg_temp.write_block('ETH', 8100003, '2026-06-30 23:59:47Z', '[["carol", "USDC", 1200500000]]');
-select pg_temp.write_block('ETH', 8100004, '2026-07-01 00:00:11Z', '[["alice", "ETH", 123456789012345678]]');
+select pg_temp.write_block('ETH', 8100002, '2026-06-30 16:40:23Z', '[["bob", "ETH", 500000000000000000], ["alice", "USDC", 19990000], ["acme-1001", "USDC", 20000000]]');
+select pg_temp.write_block('ETH', 8100003, '2026-06-30 23:59:47Z', '[["carol", "USDC", 1200500000], ["acme-1001", "USDC", 29900000], ["acme-1002", "USDC", 10000000]]');
+select pg_temp.write_block('ETH', 8100004, '2026-07-01 00:00:11Z', '[["alice", "ETH", 123456789012345678], ["nord-77", "USDC", 120000000]]');
 commit;
 begin;
 select pg_temp.finalize('ETH', 8100004);
@@ -140,6 +148,10 @@ update app.deposit d set created_at = t.block_time + interval '2 seconds',
     + case d.chain when 'ETH' then interval '13 minutes' else interval '4 seconds' end end
 from chain.transfer t where t.id = d.chain || ':' || d.txid || ':' || d.output_index;
 update app.deposit set created_at = '2026-07-01 12:00:13Z' where status = 'reorged';
+update app.payment_request set created_at = case external_id when 'acme-1001' then '2026-06-30 16:31:20Z'::timestamptz
+    when 'acme-1002' then '2026-06-30 23:52:05Z' else '2026-06-30 23:58:41Z' end;
+update app.payment_request set expires_at = created_at + interval '1 day';
+select app.refresh_payment(id) from app.payment_request;
 update app.payout set created_at = '2026-07-01 10:30:11Z', finished_at = '2026-07-01 10:43:39Z' where chain = 'ETH';
 update app.payout set created_at = '2026-07-01 11:15:00Z', waiting_since = '2026-07-01 11:15:01Z' where chain = 'POLYGON';
 update app.spend set created_at = '2026-07-01 10:30:13Z', final_at = '2026-07-01 10:43:39Z';

@@ -97,6 +97,19 @@ const rules: Record<string, string> = {
       or exists (select from app.spend w where w.id = u.withdrawal_id and (w.amount > u.amount or w.recipient <> u.destination))`,
   'at most one deposit of an output is not reorged': `
     select chain, txid, output_index from app.deposit where status <> 'reorged' group by chain, txid, output_index having count(*) > 1`,
+  'a payment request received its final payments in its own token, and is paid with enough of them': `
+    select r.id, r.status, r.received, r.pending from app.payment_request r
+    cross join lateral (
+      select coalesce(sum(d.amount) filter (where d.status = 'final'), 0) as final, coalesce(sum(d.amount) filter (where d.status = 'pending'), 0) as pending
+      from app.deposit d join app.address a on a.chain = d.chain and a.address = d.address
+      where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token)
+    ) came
+    where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (came.final >= r.amount)
+      or (r.status = 'awaiting' and came.final + came.pending > 0) or (r.status = 'underpaid' and came.final = 0)
+      or (r.status = 'expired' and came.final > 0)`,
+  'what is paid for a request counts for its merchant, who is told by no event': `
+    select d.id from app.deposit d join app.payment_request r on r.id = d.payment_request_id
+    where d.user_id is not null or d.merchant_id is distinct from r.merchant_id or exists (select from app.event e where e.subject_id = d.id)`,
   'a key that is kept has a payout and a reply':
     'select * from app.idempotency_key where payout_id is null or body is null',
 }
