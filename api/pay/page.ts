@@ -12,7 +12,7 @@ const script = read('browser.js')
 
 const SECONDS_BETWEEN_RELOADS = 15
 
-export const policy = securityPolicy({style, script, more: ["img-src 'self'", "connect-src 'self'"]})
+export const policy = securityPolicy({style, script, more: ["img-src 'self' data:", "connect-src 'self'"]})
 
 export function pageOf(pageToken: string, payment: Payment, shown: Shown, settings: ChainSettings): string {
   const {amount, token, address, merchant_name, display_name} = payment
@@ -25,7 +25,7 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 <p id="notice" role="alert" hidden></p>
 <section id="due" aria-label="How to pay"${hiddenUnless(shown.due !== null)}>
 <p>Pay before <time datetime="${payment.expires_at}">${utc(payment.expires_at)}</time><span id="left" hidden>; time left: <span id="clock" role="timer"></span></span></p>
-<img id="code" src="${escaped(pageToken)}/qr.svg" alt="QR code for wallets, with the address and the amount" width="288" height="288">
+<img id="code"${shown.due === null ? '' : ` src="${escaped(pageToken)}/qr.svg"`} alt="QR code for wallets, with the address and the amount" width="288" height="288">
 <a id="wallet" class="button" href="${escaped(shown.uri ?? '')}"${hiddenUnless(shown.uri !== address)}>Open in wallet</a>
 <dl><dt>Amount to send</dt><dd><code><span id="amount">${escaped(shown.due ?? '')}</span> ${escaped(token)}</code><button type="button" data-copies="amount" hidden>Copy amount</button></dd>
 <dt>Address</dt><dd><code id="address">${escaped(address)}</code><button type="button" data-copies="address" hidden>Copy address</button></dd></dl>
@@ -68,6 +68,6 @@ function networkOf(settings: ChainSettings): string {
 
 function documentOf(title: string, body: string, more = ''): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><meta name="color-scheme" content="light dark">${more}<title>${escaped(title)}</title><style>${style}</style></head><body>
+<meta name="robots" content="noindex"><link rel="icon" href="data:,"><meta name="color-scheme" content="light dark">${more}<title>${escaped(title)}</title><style>${style}</style></head><body>
 ${body}</body></html>`
 }
