@@ -9,7 +9,7 @@ import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {chains} from '../chains/registry.ts'
 import {PermanentError, RetryableError} from '../service/errors.ts'
 import {assertBooks} from '../test/support/books.ts'
-import {createDatabase, urlOf} from '../test/support/database.ts'
+import {createDatabase, templateName, urlOf} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {migrate, roleUrl} from './migrate.ts'
 import {schemaSnapshot} from './snapshot.ts'
@@ -37,6 +37,13 @@ afterEach(async () => {
   await server.end()
   rmSync(folder, {recursive: true})
 })
+
+/** The database as every migration leaves it: a copy of what global-setup.ts migrated. */
+async function beMigrated(): Promise<void> {
+  await client.end()
+  await createDatabase(inject('serverUrl'), name, templateName)
+  client = await connect(url)
+}
 
 async function connect(to: string): Promise<pg.Client> {
   const client = new pg.Client({connectionString: to})
@@ -66,7 +73,7 @@ test('every migration runs once, in order, and running them again changes nothin
 })
 
 test('a migration that was edited after it ran is refused, with its name and what to do instead, and nothing is changed', async () => {
-  await migrate(url)
+  await beMigrated()
   const before = [await schemaSnapshot(client), await recorded()]
   const edited = new URL('003_merchants.sql', folder)
   writeFileSync(edited, `${readFileSync(edited, 'utf8')}\n-- one more line\n`)
@@ -85,6 +92,7 @@ test('two migrations of the same empty database at once: one does the work, the 
 })
 
 test('a migration that fails leaves nothing behind, keeps those before it, and runs once it is mended', async () => {
+  await beMigrated()
   writeFileSync(new URL('998_fine.sql', folder), 'create table app.fine ()')
   const broken = new URL('999_broken.sql', folder)
   const made = `select relname from pg_class where relname in ('fine', 'half_done', 'never_reached') order by relname`
@@ -111,7 +119,7 @@ test('a migration that fails leaves nothing behind, keeps those before it, and r
 const impatient = {lockTimeoutMs: 50, pauseMs: 10, attempts: 5}
 
 test('a migration that waits for a lock gives way to everybody else, and runs when the lock is free', async () => {
-  await migrate(url)
+  await beMigrated()
   writeFileSync(new URL('999_column.sql', folder), 'alter table app.merchant add column later int')
   const holder = await connect(url)
   await holder.query('begin; select from app.merchant')
@@ -125,7 +133,7 @@ test('a migration that waits for a lock gives way to everybody else, and runs wh
 })
 
 test('a migration that never gets its lock says which transaction is in the way, and changes nothing', async () => {
-  await migrate(url)
+  await beMigrated()
   writeFileSync(
     new URL('999_column.sql', folder),
     'create table app.half_done (); alter table app.merchant add column later int',
@@ -143,6 +151,7 @@ test('a migration that never gets its lock says which transaction is in the way,
 })
 
 test('the steps above the transaction run one by one, outside of it, and again if the file starts again', async () => {
+  await beMigrated()
   const file = new URL('999_steps.sql', folder)
   const steps = [
     '-- Why.\ncreate table if not exists app.step (n int);\n\ninsert into app.step values (1);\n',
@@ -161,7 +170,7 @@ test('the steps above the transaction run one by one, outside of it, and again i
 })
 
 test('chains and assets are those of the registry after every run, whatever stood in the tables', async () => {
-  await migrate(url)
+  await beMigrated()
   await client.query(`update app.asset set name = 'was-' || name, display_name = 'an older name'`)
   await client.query(`delete from app.asset where token = 'USDC'`)
   await client.query('drop schema squid_eth cascade')
