@@ -7,14 +7,16 @@ import {seeds, walk} from './walk.ts'
 import {finalDepth, World} from './world.ts'
 
 /** How often in a row the indexer sees a fork below final before it believes it, generously in milliseconds. */
-const haltTimeoutMs = 60_000
+const haltTimeoutMs = 120_000
 
 export function conformance(chain: ChainUnderTest): void {
   if (chain.missing) console.log(`${chain.name} is left out: ${chain.missing}`)
   describe.skipIf(chain.missing)(chain.name, {timeout: 600_000}, () => {
     describe('a deposit', () => life(chain))
-    describe('the indexer', {concurrent: true}, () => adversities(chain))
-    describe('the indexer', () => reindexing(chain))
+    describe('the indexer', {concurrent: true}, () => {
+      adversities(chain)
+      reindexing(chain)
+    })
   })
 }
 

@@ -12,7 +12,7 @@ import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.t
 /** The newest final block is so far below the head. */
 export const finalDepth = 6
 
-const settleTimeoutMs = 60_000
+const settleTimeoutMs = 120_000
 /** How long an unmined deposit may be out of sight before it counts as gone. Tests do not wait for it: they move the clock. */
 const graceMs = 30_000
 

@@ -6,6 +6,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type ChainCode, type DemoChain, newWallet, openChains} from '../../demo/chains.ts'
+import {findLocalChain} from '../../devnet/client.ts'
 import type {Service} from '../../service/home.ts'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {ended, type Started, sluice, start} from '../support/service.ts'
@@ -14,6 +15,7 @@ import {until} from '../support/until.ts'
 const program = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 const wallet = newWallet()
 const timeoutMs = 180_000
+const intervalMs = 300
 let home: string
 let running: Started & {service: Service}
 let secret: string
@@ -77,13 +79,20 @@ async function deposits(): Promise<Deposit[]> {
   return body.deposits
 }
 
+/** Mines: what is final is a matter of blocks, and those that come by themselves take a second or two each. */
+async function mine(chain: ChainCode): Promise<void> {
+  await (await findLocalChain(home, chain)).mine()
+}
+
+async function finalDeposit(chain: ChainCode, txid: string): Promise<Deposit | undefined> {
+  await mine(chain)
+  return (await deposits()).find(each => each.txid === txid && each.status === 'final')
+}
+
 /** A deposit, once it is final. */
 async function deposit(chain: ChainCode, token: string, user: string, amount: string): Promise<Deposit> {
   const txid = await chains[chain].send({token, to: await addressOf(user, chain), amount})
-  return await until(async () => (await deposits()).find(each => each.txid === txid && each.status === 'final'), {
-    timeoutMs,
-    what: `${amount} ${token} to be final`,
-  })
+  return await until(() => finalDeposit(chain, txid), {timeoutMs, what: `${amount} ${token} to be final`, intervalMs})
 }
 
 async function pay(chain: ChainCode, token: string, key: string): Promise<{id: string; gross: string; net: string}> {
@@ -97,9 +106,10 @@ async function becomes(id: string, status: string): Promise<any> {
   return await until(
     async () => {
       const {body} = await call('GET', `/v1/payouts/${id}`)
+      if (status === 'completed') await mine(body.chain)
       return body.status === status && body
     },
-    {timeoutMs, what: `payout ${id} to be ${status}`},
+    {timeoutMs, what: `payout ${id} to be ${status}`, intervalMs},
   )
 }
 
@@ -167,9 +177,10 @@ test('what was paid since the backup is not paid again, and the next payout pays
   expect(await becomes(completed.id, 'completed')).toMatchObject({gross: '200', net: '198', txid})
   await becomes(second.id, 'completed')
   await becomes(underWay.id, 'completed')
-  await until(async () => (await deposits()).find(each => each.txid === missed && each.status === 'final'), {
+  await until(() => finalDeposit('ETH', missed), {
     timeoutMs,
     what: 'the deposit that nobody saw to be final',
+    intervalMs,
   })
   expect((await deposits()).map(({id}) => id)).toEqual(expect.arrayContaining([later.id, owed.id]))
   expect((await balances()).USDC).toBe('45')
