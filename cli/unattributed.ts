@@ -110,12 +110,7 @@ export function addUnattributedCommands(program: Command): void {
         const credited = await credit(db, [...new Set(ids.split(','))]) // several arguments arrive with commas between them
         return {
           json: {credited},
-          text: credited
-            .map(
-              ({id, amount, token, chain, merchant, payment_request: request}) =>
-                `${id}: ${amount} ${token} on ${chain} are ${merchant}'s.${request ? ` No webhook tells it, and the payment request ${request} stays as it is: tell it yourself.` : ''}`,
-            )
-            .join('\n'),
+          text: credited.map(saidOf).join('\n'),
         }
       }),
     )
@@ -183,6 +178,13 @@ interface Credited {
   chain: string
   token: string
   amount: string
+}
+
+function saidOf({id, amount, token, chain, merchant, payment_request: request}: Credited): string {
+  const said = `${id}: ${amount} ${token} on ${chain} are ${merchant}'s.`
+  return request
+    ? `${said} No webhook tells it, and the payment request ${request} stays as it is: tell it yourself.`
+    : said
 }
 
 /** In one transaction. Chains are locked in one order, so that two of these never wait for each other. */
