@@ -59,7 +59,7 @@ test('rows are written with their headings, exact amounts and times in UTC, from
   expect(code).toBe(0)
   const [headings, ...rows] = stdout.trimEnd().split('\n')
   expect(headings).toMatch(
-    /^deposit_id,merchant_id,merchant_name,.*,decision,decided_at,returned_to,return_txid,returned_at$/,
+    /^deposit_id,merchant_id,merchant_name,.*,decision,decided_at,returned_to,return_txid,returned_at,payment_request_external_id$/,
   )
   expect(rows.sort()).toEqual([
     expect.stringMatching(
@@ -70,7 +70,11 @@ test('rows are written with their headings, exact amounts and times in UTC, from
     ),
   ])
   const upTo = await sluice('export', 'analytics.unattributed', '--from', '2026-07-01', '--to', '2026-07-01T10:30:37Z')
-  expect(upTo.stdout.trimEnd().split('\n')).toHaveLength(2)
+  const [, ...early] = upTo.stdout.trimEnd().split('\n')
+  expect(early.sort()).toEqual([
+    expect.stringMatching(/,Nordwind Travel,nord,,,wrong_token,ETH,USDC,120,.*,nord-77$/),
+    expect.stringContaining(',carol,chain_not_requested,'),
+  ])
 })
 
 test('every view of analytics can be exported, by the time that it has', async () => {
