@@ -24,217 +24,218 @@ if (process.env.CHROMIUM_BIN && !existsSync(executablePath))
 const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const phone = {viewport: {width: 320, height: 568}, hasTouch: true, isMobile: true}
 
-describe.skipIf(!existsSync(executablePath))(
-  'the page in Chromium (skipped where there is none: set CHROMIUM_BIN)',
-  () => {
-    let money: Money
-    let requests: PaymentRequests
-    let api: Api
-    let browser: Browser
-    let merchantId: string
-    /** Of every page of a test. */
-    const urls: string[] = []
-    const complaints: string[] = []
+const hasChromium = existsSync(executablePath)
+if (!hasChromium)
+  console.warn(
+    'The payment page is not looked at here: there is no /usr/bin/chromium, and CHROMIUM_BIN names none (test/install-chromium gets one).',
+  )
 
-    beforeAll(async () => {
-      money = await Money.open()
-      requests = await PaymentRequests.open(money.db)
-      api = await startApi(money.db)
-      merchantId = (await money.merchant()).merchantId
-      browser = await chromium.launch({executablePath, args: flags})
-    })
-    afterEach(async () => {
-      await Promise.all(browser.contexts().map(context => context.close()))
-      const asked = urls.splice(0)
-      const complained = complaints.splice(0)
-      expect(asked.filter(url => !url.startsWith(`${api.url}/pay/`))).toEqual([])
-      expect(complained).toEqual([])
-    })
-    afterAll(async () => {
-      await browser?.close()
-      await api?.close()
-      await money?.close()
-    })
+describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none: set CHROMIUM_BIN)', () => {
+  let money: Money
+  let requests: PaymentRequests
+  let api: Api
+  let browser: Browser
+  let merchantId: string
+  /** Of every page of a test. */
+  const urls: string[] = []
+  const complaints: string[] = []
 
-    /** A request for so many millionths of a USDC. */
-    const ask = (amount = 1_000_000) => requests.create(money.api, merchantId, {amount})
+  beforeAll(async () => {
+    money = await Money.open()
+    requests = await PaymentRequests.open(money.db)
+    api = await startApi(money.db)
+    merchantId = (await money.merchant()).merchantId
+    browser = await chromium.launch({executablePath, args: flags})
+  })
+  afterEach(async () => {
+    await Promise.all(browser.contexts().map(context => context.close()))
+    const asked = urls.splice(0)
+    const complained = complaints.splice(0)
+    expect(asked.filter(url => !url.startsWith(`${api.url}/pay/`))).toEqual([])
+    expect(complained).toEqual([])
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await api?.close()
+    await money?.close()
+  })
 
-    async function open({page_token}: Made, options: BrowserContextOptions = {}): Promise<Page> {
-      const context = await browser.newContext({permissions: ['clipboard-read', 'clipboard-write'], ...options})
-      const page = await context.newPage()
-      page.on('request', request => urls.push(request.url()))
-      page.on('console', message => {
-        if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
-      })
-      page.on('pageerror', error => complaints.push(error.message))
-      page.on('dialog', dialog => complaints.push(dialog.message()))
-      await page.goto(`${api.url}/pay/${page_token}`)
-      return page
+  /** A request for so many millionths of a USDC. */
+  const ask = (amount = 1_000_000) => requests.create(money.api, merchantId, {amount})
+
+  async function open({page_token}: Made, options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await browser.newContext({permissions: ['clipboard-read', 'clipboard-write'], ...options})
+    const page = await context.newPage()
+    page.on('request', request => urls.push(request.url()))
+    page.on('console', message => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+    })
+    page.on('pageerror', error => complaints.push(error.message))
+    page.on('dialog', dialog => complaints.push(dialog.message()))
+    await page.goto(`${api.url}/pay/${page_token}`)
+    return page
+  }
+
+  const heading = (page: Page, text: string) => page.getByRole('heading', {name: text, exact: true}).waitFor()
+  const text = (page: Page, selector: string) => page.locator(selector).textContent()
+  const uriFor = ({address}: Made, baseUnits: number) =>
+    `ethereum:${usdc}@11155111/transfer?address=${address}&uint256=${baseUnits}`
+  const codeOn = async (page: Page) => (await readQr(await page.screenshot({fullPage: true}))).text
+
+  test('it shows the amount and the address to the character, and the code on the screen is the payment', async () => {
+    const made = await ask(1_234_567)
+    const page = await open(made)
+    expect(await text(page, 'h1')).toBe('1.234567 USDC')
+    expect(await text(page, '#amount')).toBe('1.234567')
+    expect(await text(page, '#address')).toBe(made.address)
+    expect(await page.getByRole('link', {name: 'Open in wallet'}).getAttribute('href')).toBe(uriFor(made, 1_234_567))
+    expect(await codeOn(page)).toBe(uriFor(made, 1_234_567))
+    expect(await text(page, '#clock')).toMatch(/^23:59:\d\d$/)
+    expect(await page.title()).toBe('Waiting for your payment: 1.234567 USDC')
+  })
+
+  test('its buttons copy the address and the amount, and say so', async () => {
+    const made = await ask(1_500_000)
+    const page = await open(made)
+    for (const [name, copied] of [
+      ['address', made.address],
+      ['amount', '1.5'],
+    ]) {
+      await page.getByRole('button', {name: `Copy ${name}`}).click()
+      await page.getByText(`The ${name} is copied.`).waitFor()
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(copied)
     }
+  })
 
-    const heading = (page: Page, text: string) => page.getByRole('heading', {name: text, exact: true}).waitFor()
-    const text = (page: Page, selector: string) => page.locator(selector).textContent()
-    const uriFor = ({address}: Made, baseUnits: number) =>
-      `ethereum:${usdc}@11155111/transfer?address=${address}&uint256=${baseUnits}`
-    const codeOn = async (page: Page) => (await readQr(await page.screenshot({fullPage: true}))).text
+  test('it goes from awaiting to seen, with confirmations, to paid, without being loaded again', async () => {
+    const made = await ask(1_000_000)
+    const page = await open(made)
+    await page.evaluate('window.isTheSame = true')
+    await heading(page, 'Waiting for your payment')
+    const txid = `0x${'cd'.repeat(32)}`
+    await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
+    await heading(page, 'Payment seen')
+    expect(await text(page, '#text')).toContain('1 USDC seen, with 1 confirmation.')
+    expect(await page.getByRole('link', {name: 'Open in wallet'}).isVisible()).toBe(false)
+    await money.block([], [])
+    await page.getByText('with 2 confirmations').waitFor()
+    await money.finalize()
+    await heading(page, 'Paid')
+    expect(await text(page, '#transaction')).toBe('Transaction 0xcdcdcdcd…cdcdcdcd')
+    expect(await page.title()).toBe('Paid: 1 USDC')
+    expect(await page.evaluate('window.isTheSame')).toBe(true)
+    expect(urls.filter(url => !/\/(state|qr\.svg)$/.test(url))).toEqual([`${api.url}/pay/${made.page_token}`])
+  })
 
-    test('it shows the amount and the address to the character, and the code on the screen is the payment', async () => {
-      const made = await ask(1_234_567)
-      const page = await open(made)
-      expect(await text(page, 'h1')).toBe('1.234567 USDC')
-      expect(await text(page, '#amount')).toBe('1.234567')
-      expect(await text(page, '#address')).toBe(made.address)
-      expect(await page.getByRole('link', {name: 'Open in wallet'}).getAttribute('href')).toBe(uriFor(made, 1_234_567))
-      expect(await codeOn(page)).toBe(uriFor(made, 1_234_567))
-      expect(await text(page, '#clock')).toMatch(/^23:59:\d\d$/)
-      expect(await page.title()).toBe('Waiting for your payment: 1.234567 USDC')
+  test('of a part that came it shows what is missing, and the code on the screen asks for that', async () => {
+    const made = await ask(1_000_000)
+    const page = await open(made)
+    await money.deposit(made.address, 400_000)
+    await heading(page, 'Not all is paid yet')
+    expect(await text(page, '#text')).toBe('0.4 USDC received. Still missing: 0.6 USDC.')
+    expect(await text(page, '#amount')).toBe('0.6')
+    await page.waitForFunction(`document.querySelector('#code').complete`)
+    expect(await codeOn(page)).toBe(uriFor(made, 600_000))
+    expect(await text(page, 'h1')).toBe('1 USDC')
+  })
+
+  test('when it expires it asks for nothing any more', async () => {
+    const made = await ask()
+    const page = await open(made)
+    await heading(page, 'Waiting for your payment')
+    await requests.expire([made.id])
+    await heading(page, 'This request has expired')
+    for (const shown of ['#code', '#wallet', '#address']) expect(await page.locator(shown).isVisible()).toBe(false)
+  })
+
+  test('it says that the service cannot be reached, and is right again as soon as it can be', async () => {
+    const made = await ask(1_000_000)
+    const page = await open(made)
+    await heading(page, 'Waiting for your payment')
+    await page.context().setOffline(true)
+    await page.getByText('The payment service cannot be reached').waitFor()
+    await money.deposit(made.address, 1_000_000)
+    await heading(page, 'Waiting for your payment')
+    await page.context().setOffline(false)
+    await heading(page, 'Paid')
+    expect(await page.getByText('The payment service cannot be reached').isVisible()).toBe(false)
+    expect(new Set(complaints.splice(0))).toEqual(new Set(['Failed to load resource: net::ERR_INTERNET_DISCONNECTED']))
+  })
+
+  test('it asks while it is looked at alone, and at once when it is looked at again', async () => {
+    const made = await ask()
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    await page.clock.install()
+    let asked = 0
+    page.on('request', request => {
+      if (request.url().endsWith('/state')) asked += 1
     })
-
-    test('its buttons copy the address and the amount, and say so', async () => {
-      const made = await ask(1_500_000)
-      const page = await open(made)
-      for (const [name, copied] of [
-        ['address', made.address],
-        ['amount', '1.5'],
-      ]) {
-        await page.getByRole('button', {name: `Copy ${name}`}).click()
-        await page.getByText(`The ${name} is copied.`).waitFor()
-        expect(await page.evaluate('navigator.clipboard.readText()')).toBe(copied)
-      }
-    })
-
-    test('it goes from awaiting to seen, with confirmations, to paid, without being loaded again', async () => {
-      const made = await ask(1_000_000)
-      const page = await open(made)
-      await page.evaluate('window.isTheSame = true')
-      await heading(page, 'Waiting for your payment')
-      const txid = `0x${'cd'.repeat(32)}`
-      await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
-      await heading(page, 'Payment seen')
-      expect(await text(page, '#text')).toContain('1 USDC seen, with 1 confirmation.')
-      expect(await page.getByRole('link', {name: 'Open in wallet'}).isVisible()).toBe(false)
-      await money.block([], [])
-      await page.getByText('with 2 confirmations').waitFor()
-      await money.finalize()
-      await heading(page, 'Paid')
-      expect(await text(page, '#transaction')).toBe('Transaction 0xcdcdcdcd…cdcdcdcd')
-      expect(await page.title()).toBe('Paid: 1 USDC')
-      expect(await page.evaluate('window.isTheSame')).toBe(true)
-      expect(urls.filter(url => !/\/(state|qr\.svg)$/.test(url))).toEqual([`${api.url}/pay/${made.page_token}`])
-    })
-
-    test('of a part that came it shows what is missing, and the code on the screen asks for that', async () => {
-      const made = await ask(1_000_000)
-      const page = await open(made)
-      await money.deposit(made.address, 400_000)
-      await heading(page, 'Not all is paid yet')
-      expect(await text(page, '#text')).toBe('0.4 USDC received. Still missing: 0.6 USDC.')
-      expect(await text(page, '#amount')).toBe('0.6')
-      await page.waitForFunction(`document.querySelector('#code').complete`)
-      expect(await codeOn(page)).toBe(uriFor(made, 600_000))
-      expect(await text(page, 'h1')).toBe('1 USDC')
-    })
-
-    test('when it expires it asks for nothing any more', async () => {
-      const made = await ask()
-      const page = await open(made)
-      await heading(page, 'Waiting for your payment')
-      await requests.expire([made.id])
-      await heading(page, 'This request has expired')
-      for (const shown of ['#code', '#wallet', '#address']) expect(await page.locator(shown).isVisible()).toBe(false)
-    })
-
-    test('it says that the service cannot be reached, and is right again as soon as it can be', async () => {
-      const made = await ask(1_000_000)
-      const page = await open(made)
-      await heading(page, 'Waiting for your payment')
-      await page.context().setOffline(true)
-      await page.getByText('The payment service cannot be reached').waitFor()
-      await money.deposit(made.address, 1_000_000)
-      await heading(page, 'Waiting for your payment')
-      await page.context().setOffline(false)
-      await heading(page, 'Paid')
-      expect(await page.getByText('The payment service cannot be reached').isVisible()).toBe(false)
-      expect(new Set(complaints.splice(0))).toEqual(
-        new Set(['Failed to load resource: net::ERR_INTERNET_DISCONNECTED']),
-      )
-    })
-
-    test('it asks while it is looked at alone, and at once when it is looked at again', async () => {
-      const made = await ask()
-      const context = await browser.newContext()
-      const page = await context.newPage()
-      await page.clock.install()
-      let asked = 0
-      page.on('request', request => {
-        if (request.url().endsWith('/state')) asked += 1
-      })
-      const look = (isHidden: boolean) =>
-        page.evaluate(`Object.defineProperty(document, 'hidden', {value: ${isHidden}, configurable: true});
+    const look = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', {value: ${isHidden}, configurable: true});
           document.dispatchEvent(new Event('visibilitychange'))`)
-      await page.goto(`${api.url}/pay/${made.page_token}`)
-      await look(true)
-      await page.clock.runFor(60_000)
-      expect(asked).toBe(0)
-      const answer = page.waitForResponse(/\/state$/)
-      await look(false)
-      await answer
-      expect(asked).toBe(1)
-    })
+    await page.goto(`${api.url}/pay/${made.page_token}`)
+    await look(true)
+    await page.clock.runFor(60_000)
+    expect(asked).toBe(0)
+    const answer = page.waitForResponse(/\/state$/)
+    await look(false)
+    await answer
+    expect(asked).toBe(1)
+  })
 
-    test.each(['light', 'dark'] as const)(
-      'on a small phone everything fits, can be touched and read (%s)',
-      async colorScheme => {
-        const name = 'A merchant with a very long name and AVeryLongWordInItThatNobodyCouldBreakWithoutTearingIt'
-        await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
-        const [huge, paid, expired] = [await ask(123_456_789_012_345), await ask(1_000_000), await ask()]
-        await money.deposit(paid.address, 2_000_000)
-        await requests.expire([expired.id])
-        for (const made of [huge, paid, expired]) {
-          const page = await open(made, {...phone, colorScheme})
-          expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320)
-          for (const target of await page.locator('button:visible, a:visible').all()) {
-            const {width, height} = (await target.boundingBox())!
-            expect(Math.min(width, height)).toBeGreaterThanOrEqual(44)
-          }
-          expect(await page.evaluate(lowContrast)).toEqual([])
-        }
-        const page = await open(huge, {...phone, colorScheme})
-        expect(await page.locator('button:visible, a:visible').count()).toBe(3)
-        expect(await codeOn(page)).toBe(uriFor(huge, 123_456_789_012_345))
-      },
-    )
-
-    test('a merchant whose name is a program is shown by that name', async () => {
-      const name = `<script>alert(1)</script><img src=x onerror="alert(2)">`
+  test.each(['light', 'dark'] as const)(
+    'on a small phone everything fits, can be touched and read (%s)',
+    async colorScheme => {
+      const name = 'A merchant with a very long name and AVeryLongWordInItThatNobodyCouldBreakWithoutTearingIt'
       await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
-      const page = await open(await ask())
-      await heading(page, 'Waiting for your payment')
-      expect(await text(page, 'bdi')).toBe(name)
-    })
+      const [huge, paid, expired] = [await ask(123_456_789_012_345), await ask(1_000_000), await ask()]
+      await money.deposit(paid.address, 2_000_000)
+      await requests.expire([expired.id])
+      for (const made of [huge, paid, expired]) {
+        const page = await open(made, {...phone, colorScheme})
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320)
+        for (const target of await page.locator('button:visible, a:visible').all()) {
+          const {width, height} = (await target.boundingBox())!
+          expect(Math.min(width, height)).toBeGreaterThanOrEqual(44)
+        }
+        expect(await page.evaluate(lowContrast)).toEqual([])
+      }
+      const page = await open(huge, {...phone, colorScheme})
+      expect(await page.locator('button:visible, a:visible').count()).toBe(3)
+      expect(await codeOn(page)).toBe(uriFor(huge, 123_456_789_012_345))
+    },
+  )
 
-    test('without JavaScript it shows the same, and what is new when it is loaded again', async () => {
-      const made = await ask(1_000_000)
-      const page = await open(made, {javaScriptEnabled: false})
-      await heading(page, 'Waiting for your payment')
-      expect(await text(page, '#address')).toBe(made.address)
-      expect(await codeOn(page)).toBe(uriFor(made, 1_000_000))
-      expect(await page.locator('button:visible').count()).toBe(0)
-      await money.deposit(made.address, 1_000_000)
-      await page.reload()
-      await heading(page, 'Paid')
-    })
+  test('a merchant whose name is a program is shown by that name', async () => {
+    const name = `<script>alert(1)</script><img src=x onerror="alert(2)">`
+    await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
+    const page = await open(await ask())
+    await heading(page, 'Waiting for your payment')
+    expect(await text(page, 'bdi')).toBe(name)
+  })
 
-    test('the policy stops a script that does not belong to the page', async () => {
-      const page = await open(await ask())
-      await page.evaluate(
-        `document.body.append(Object.assign(document.createElement('script'), {text: 'window.isIn = 1'}))`,
-      )
-      expect(await page.evaluate('window.isIn')).toBeUndefined()
-      expect(complaints.splice(0).join()).toMatch(/violates the following Content Security Policy directive/)
-    })
-  },
-)
+  test('without JavaScript it shows the same, and what is new when it is loaded again', async () => {
+    const made = await ask(1_000_000)
+    const page = await open(made, {javaScriptEnabled: false})
+    await heading(page, 'Waiting for your payment')
+    expect(await text(page, '#address')).toBe(made.address)
+    expect(await codeOn(page)).toBe(uriFor(made, 1_000_000))
+    expect(await page.locator('button:visible').count()).toBe(0)
+    await money.deposit(made.address, 1_000_000)
+    await page.reload()
+    await heading(page, 'Paid')
+  })
+
+  test('the policy stops a script that does not belong to the page', async () => {
+    const page = await open(await ask())
+    await page.evaluate(
+      `document.body.append(Object.assign(document.createElement('script'), {text: 'window.isIn = 1'}))`,
+    )
+    expect(await page.evaluate('window.isIn')).toBeUndefined()
+    expect(complaints.splice(0).join()).toMatch(/violates the following Content Security Policy directive/)
+  })
+})
 
 /** The texts whose contrast with what is behind them is below 4.5 (WCAG AA). */
 const lowContrast = `(() => {
