@@ -117,7 +117,7 @@ export class EvmPayer implements Payer {
   }
 
   async #payOnce(client: LocalChainClient): Promise<void> {
-    const {moves, ...transaction} = (this.#random.chance(0.25) && this.#payRequest()) || (await this.#payUser())
+    const {moves, ...transaction} = (this.#random.chance(0.3) && this.#payRequest()) || (await this.#payUser())
     const payer = this.#random.pick(payers)
     const nonce = Number(await client.rpc('eth_getTransactionCount', [accounts[payer]!.address, 'pending']))
     const raw = await this.#sign(client, payer, transaction, nonce)
@@ -155,7 +155,7 @@ export class EvmPayer implements Payer {
     const request = this.#payments.any(this.chain, this.#random)
     if (!request) return undefined
     const amounts = this.#payments.parts(request, this.#random)
-    const isRight = request.chain === this.chain && this.#random.chance(0.85)
+    const isRight = request.chain === this.chain && this.#random.chance(0.9)
     const token = isRight ? request.token : this.#random.pick([this.#native, this.#usdc])
     if (!isRight) this.#count('in any token')
     return token === this.#native ? this.#payCoins(request.address, amounts) : this.#payTokens(request.address, amounts)
