@@ -28,20 +28,20 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
     sequence: {sequencer: LongestFirst},
     projects: [
       {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},
-      // These mostly wait, for conditions that have limits of their own: more of them run at once, and the time of a test only ends what hangs.
+      // These mostly wait, for conditions that have limits of their own: more of them run at once, and a test's own limit only ends what hangs.
       {
         extends: true,
         test: {
           name: 'faults',
           include: faults,
           exclude: never,
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: {groupOrder: 1},
           testTimeout: 120_000,
           hookTimeout: 240_000,
