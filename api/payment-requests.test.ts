@@ -535,7 +535,7 @@ test('receipts count in the balance and are paid out with it; they are no deposi
   await db.rows('select app.sequence_events()')
 
   expect((await client.get('/v1/balances')).body.balances).toMatchObject([{gross: '25', depositCount: 2}])
-  for (const query of ['', '?status=final', '?chain=ETH', '?chain=ETH&status=final'])
+  for (const query of ['', '?limit=1', '?status=final', '?chain=ETH&limit=1', '?chain=ETH&status=final'])
     expect((await client.get(`/v1/deposits${query}`)).body.deposits, query).toMatchObject([{address: user.address}])
   const depositId = `dep_${receipts[0]!.id.replaceAll('-', '')}`
   expect(refusal(await client.get(`/v1/deposits/${depositId}`))).toEqual([404, 'deposit_not_found'])
@@ -557,6 +557,22 @@ test('receipts count in the balance and are paid out with it; they are no deposi
   await includeFinally(db, eth, txid)
   const settlement = {id: rest.id, status: 'completed', payout_txid: txid}
   expect(await payment()).toMatchObject({settlement_id: rest.id, settlement})
+})
+
+test('a payment has no settlement_id while a receipt of it is in no payout', async () => {
+  const merchant = await newMerchant(['ETH'])
+  const {client} = merchant
+  await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  const made = await ask(merchant)
+  const payoutOf = async (amount: bigint) => {
+    await pay(made, amount)
+    return (await client.post('/v1/payouts', {chain: 'ETH', token: 'USDC'})).body.id
+  }
+  const [first, second] = [await payoutOf(10_000_000n), await payoutOf(20_000_000n)]
+  expect(await paymentsOf(merchant)).toMatchObject([{settlement_id: second}])
+  await client.post(`/v1/payouts/${first}/cancel`)
+  await db.rows(`select app.stamp_deposits($1, 'ETH', 'USDC', 10)`, [merchant.id])
+  expect(await paymentsOf(merchant)).toMatchObject([{settlement_id: null}])
 })
 
 // --- pages and filters of GET /payments ---
