@@ -1321,14 +1321,13 @@ create table app.payment_request (
   constraint payment_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
   constraint payment_request_merchant_id_idempotency_key_key UNIQUE (merchant_id, idempotency_key),
   constraint payment_request_page_token_key UNIQUE (page_token),
-  constraint payment_request_position_key UNIQUE ("position"),
   constraint payment_request_status_check CHECK ((status = ANY (ARRAY['awaiting'::text, 'detected'::text, 'paid'::text, 'expired'::text, 'underpaid'::text])))
 );
 CREATE INDEX payment_request_asset_page ON app.payment_request USING btree (merchant_id, chain, token, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_created ON app.payment_request USING btree (merchant_id, created_at);
 CREATE INDEX payment_request_expiry ON app.payment_request USING btree (expires_at) WHERE ((expired_at IS NULL) AND (status = ANY (ARRAY['awaiting'::text, 'detected'::text])));
 CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, status) WHERE (status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
-CREATE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
+CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.

@@ -68,7 +68,7 @@ const joins = `join app.asset a on a.chain = p.chain and a.token = p.token
   ) s`
 
 // A statement for each combination of filters. Statuses stand in the text, because an index covers the rare one only.
-const lists = new Map<string, Statement>()
+export const paymentLists = new Map<string, Statement>()
 for (const byId of [false, true])
   for (const byCurrency of [false, true])
     for (const status of [undefined, ...statuses]) {
@@ -79,7 +79,7 @@ for (const byId of [false, true])
         (byId ? ' and external_id = $4' : '') +
         (byCurrency ? ` and chain = ${chain} and token = ${token}` : '')
       const rows = `select * from app.payment_request where merchant_id = $1 and position is not null${filters}`
-      lists.set(name, pageStatement({name, rows, position: 'position', item: jsonOf(fields), joins}))
+      paymentLists.set(name, pageStatement({name, rows, position: 'position', item: jsonOf(fields), joins}))
     }
 
 function listName(byId: boolean, byCurrency: boolean, status?: Status): string {
@@ -277,7 +277,7 @@ export function paymentRequests(app: App, context: Context): void {
     async ({merchantId, query}) => {
       const {external_id, currency, status} = query
       const asset = currency === undefined ? undefined : assets.get(currency)
-      const list = lists.get(listName(external_id !== undefined, currency !== undefined, status))!
+      const list = paymentLists.get(listName(external_id !== undefined, currency !== undefined, status))!
       const listed = await page(db.of(merchantId), {
         key: 'data',
         statement: list,

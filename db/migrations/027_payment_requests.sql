@@ -77,7 +77,7 @@ create table app.payment_request (
   late boolean not null default false,
   txid text,
   paid_at timestamptz,
-  position bigint unique,
+  position bigint,
   unique (merchant_id, external_id),
   unique (merchant_id, idempotency_key),
   foreign key (chain, token) references app.asset,
@@ -85,7 +85,7 @@ create table app.payment_request (
   check ((status = 'paid') = (received >= amount) and (status = 'paid') = (paid_at is not null)),
   check ((status in ('paid', 'underpaid')) = (position is not null))
 );
-create index payment_request_page on app.payment_request (merchant_id, position desc) where position is not null;
+create unique index payment_request_page on app.payment_request (merchant_id, position desc) where position is not null;
 create index payment_request_asset_page on app.payment_request (merchant_id, chain, token, position desc) where position is not null;
 create index payment_request_underpaid_page on app.payment_request (merchant_id, position desc) where status = 'underpaid';
 create index payment_request_expiry on app.payment_request (expires_at) where expired_at is null and status in ('awaiting', 'detected');

@@ -1,0 +1,88 @@
+// That a page costs what it shows, by the plans that the API's role makes.
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant} from '../test/support/people.ts'
+import type {Statement} from './database.ts'
+import {pageStatement} from './page.ts'
+import {paymentLists} from './routes/payment-requests.ts'
+
+let db: TestDatabase
+let api: pg.Client
+let busy: string
+let quiet: string
+
+beforeAll(async () => {
+  db = await testDatabase()
+  ;[busy, quiet] = [await makeMerchant(db), await makeMerchant(db)]
+  for (const [merchant, count] of [
+    [busy, 20_000],
+    [quiet, 3],
+  ] as const) {
+    await db.rows(
+      'insert into app.user (merchant_id, external_ref) select $1, g::text from generate_series(1, $2::int) g',
+      [merchant, count],
+    )
+    await db.rows(
+      `insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status, received, txid, position)
+       select $1::uuid, g::text, 'ETH', 'USDC', 2, $1::uuid || '-' || g, now(), 'underpaid', 1, '0xX', nextval('app.payment_position')
+       from generate_series(1, $2::int) g`,
+      [merchant, count],
+    )
+  }
+  await db.rows('analyze app.user')
+  await db.rows('analyze app.payment_request')
+  api = new pg.Client({connectionString: db.url('sluice_api')})
+  await api.connect()
+})
+afterAll(async () => {
+  await api.end()
+  await db.drop()
+})
+
+interface Plan {
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  Plans?: Plan[]
+}
+
+/** How many rows of a table a statement looks at. */
+async function rowsRead({text}: Statement, table: string, values: unknown[]): Promise<number> {
+  await api.query(`prepare one as ${text}`)
+  const {rows} = await api.query(
+    `explain (analyze, format json) execute one (${values.map(value => `'${value}'`).join(', ')})`,
+  )
+  await api.query('deallocate one')
+  const readBy = (plan: Plan): number =>
+    (plan['Relation Name'] === table
+      ? plan['Actual Loops'] * (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0))
+      : 0) + (plan.Plans ?? []).reduce((sum, part) => sum + readBy(part), 0)
+  return readBy(rows[0]['QUERY PLAN'][0].Plan)
+}
+
+const end = 2n ** 63n - 1n
+const users = pageStatement({
+  name: 'users',
+  rows: 'select * from app.user where merchant_id = $1',
+  position: 'seq',
+  item: 'p.external_ref',
+})
+// The index of what is paid has what is underpaid in it, too; and a reference names one request alone.
+const ofPayments = [...paymentLists].filter(([name]) => !name.includes('_of_id') && !name.endsWith('_paid'))
+
+test.each(['user', 'payment_request'])(
+  'a page of %s looks at its own rows and one more, beside whoever has many',
+  async table => {
+    const lists: [name: string, list: Statement][] = table === 'user' ? [['users', users]] : ofPayments
+    const perItem = table === 'user' ? 1 : 2 // the receipts of a payment are looked up by it
+    for (const [name, list] of lists)
+      for (const merchant of [busy, quiet])
+        for (const limit of [1, 3]) {
+          const filters = name.includes('currency') ? ['ETH', 'USDC'] : []
+          const read = await rowsRead(list, table, [merchant, end, limit, ...filters])
+          expect(read, name).toBeLessThanOrEqual(perItem * limit + 1)
+        }
+  },
+)
