@@ -15,8 +15,6 @@
 --   * position is set while status is paid or underpaid, and rises whenever what GET /payments tells of the request changes.
 -- Locks, always in this order: chain.cursor, deposits, payment request. Who expires requests locks nothing else.
 
-select set_config('sluice.lock_timeout', current_setting('lock_timeout'), false), set_config('lock_timeout', '0', false);
-
 alter table app.deposit add column if not exists payment_request_id uuid, add column if not exists came_at timestamptz;
 
 alter table app.address add column if not exists payment_request_id uuid;
@@ -26,6 +24,9 @@ alter table app.address drop constraint if exists one_owner,
 
 alter table app.address validate constraint one_owner;
 
+-- Waiting for old transactions to end keeps nobody else waiting, so there is no hurry.
+select set_config('sluice.lock_timeout', current_setting('lock_timeout'), false), set_config('lock_timeout', '0', false);
+
 drop index concurrently if exists app.address_payment_request;
 
 create unique index concurrently address_payment_request on app.address (payment_request_id, chain) where payment_request_id is not null;
@@ -34,13 +35,13 @@ drop index concurrently if exists app.deposit_payment_request;
 
 create index concurrently deposit_payment_request on app.deposit (payment_request_id) where payment_request_id is not null;
 
-drop index concurrently if exists app.deposit_page_of_users;
+drop index concurrently if exists app.user_deposit_page;
 
-create index concurrently deposit_page_of_users on app.deposit (merchant_id, seq desc) where credited and user_id is not null;
+create index concurrently user_deposit_page on app.deposit (merchant_id, seq desc) where credited and user_id is not null;
 
-drop index concurrently if exists app.deposit_chain_page_of_users;
+drop index concurrently if exists app.user_deposit_chain_page;
 
-create index concurrently deposit_chain_page_of_users on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
+create index concurrently user_deposit_chain_page on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
 
 drop index concurrently if exists app.deposit_unattributed_of_merchants;
 
@@ -50,11 +51,10 @@ select set_config('lock_timeout', current_setting('sluice.lock_timeout'), false)
 
 -- Transaction
 
--- In place of those that hold receipts, too, or leave out what is unattributed at their addresses.
-drop index app.deposit_page;
-alter index app.deposit_page_of_users rename to deposit_page;
-drop index app.deposit_chain_page;
-alter index app.deposit_chain_page_of_users rename to deposit_chain_page;
+-- Pages of deposits are read by user_deposit_page and user_deposit_chain_page from now on. deposit_page and deposit_chain_page, which hold
+-- receipts, too, stay for processes of the version before; the next version drops them.
+
+-- In place of the one that leaves out what is unattributed at addresses of payment requests.
 drop index app.deposit_unattributed;
 alter index app.deposit_unattributed_of_merchants rename to deposit_unattributed;
 
