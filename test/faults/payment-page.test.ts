@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     expect(await text(page, '#address')).toBe(made.address)
     expect(await page.getByRole('link', {name: 'Open in wallet'}).getAttribute('href')).toBe(uriFor(made, 1_234_567))
     expect(await codeOn(page)).toBe(uriFor(made, 1_234_567))
-    expect(await text(page, '#clock')).toMatch(/^23:59:\d\d$/)
+    expect(await text(page, '#clock')).toMatch(/^(24:00:00|23:59:\d\d)$/)
     expect(await page.title()).toBe('Waiting for your payment: 1.234567 USDC')
   })
 
@@ -176,6 +176,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
           document.dispatchEvent(new Event('visibilitychange'))`)
     await page.goto(`${api.url}/pay/${made.page_token}`)
     await look(true)
+    asked = 0 // a slow machine may have asked before
     await page.clock.runFor(60_000)
     expect(asked).toBe(0)
     const answer = page.waitForResponse(/\/state$/)
