@@ -217,7 +217,7 @@ test("the wrong token at the address of a request is unattributed; credited, it 
     },
     {timeoutMs, what: 'the wrong token to be final', intervalMs: 500},
   )
-  expect(found).toMatchObject({merchant: 'acme', token: 'USDC', amount: '5', decision: null})
+  expect(found).toMatchObject({merchant: 'acme', token: 'USDC', amount: '5', reason: 'wrong_token', decision: null})
   await sluice(home, 'unattributed', 'credit', found.id)
   expect(await listed()).toBeUndefined()
   const {balances} = await call('GET', '/v1/balances')
