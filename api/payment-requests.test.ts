@@ -227,6 +227,9 @@ test('what is no amount of the asset is 400 invalid_request, names the amount, a
   }
   const asNumber = await merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant), amount: 25})
   expect(asNumber.body.message).toMatch(/^amount: must be a JSON string/)
+  const long = {external_id: reference(merchant), amount: '1'.repeat(101)}
+  const tooLong = await merchant.client.post('/v1/ETH/payment-request', long)
+  expect(tooLong.body.message).toBe('amount: must have at most 100 characters')
   const missing = await merchant.client.post('/v1/ETH/payment-request', {external_id: reference(merchant)})
   expect(refusal(missing)).toEqual([400, 'invalid_request'])
   expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before, 0])

@@ -208,7 +208,7 @@ export function paymentRequests(app: App, context: Context): void {
             external_id: externalId,
             amount: z
               .string('must be a JSON string, such as "25.5": a number can lose digits on its way')
-              .max(LONGEST_AMOUNT)
+              .max(LONGEST_AMOUNT, `must have at most ${LONGEST_AMOUNT} characters`)
               .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
               .meta({description: 'No more decimals than the asset has.', examples: ['25']}),
           })
