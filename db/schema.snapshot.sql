@@ -1118,6 +1118,8 @@ create table app.deposit (
 );
 CREATE INDEX deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE credited;
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
+CREATE INDEX deposit_of_users_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_of_users_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE credited;
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
@@ -1127,8 +1129,6 @@ CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((sta
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
-CREATE INDEX user_deposit_chain_page ON app.deposit USING btree (merchant_id, chain, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
-CREATE INDEX user_deposit_page ON app.deposit USING btree (merchant_id, seq DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();

@@ -35,13 +35,13 @@ drop index concurrently if exists app.deposit_payment_request;
 
 create index concurrently deposit_payment_request on app.deposit (payment_request_id) where payment_request_id is not null;
 
-drop index concurrently if exists app.user_deposit_page;
+drop index concurrently if exists app.deposit_of_users_page;
 
-create index concurrently user_deposit_page on app.deposit (merchant_id, seq desc) where credited and user_id is not null;
+create index concurrently deposit_of_users_page on app.deposit (merchant_id, seq desc) where credited and user_id is not null;
 
-drop index concurrently if exists app.user_deposit_chain_page;
+drop index concurrently if exists app.deposit_of_users_chain_page;
 
-create index concurrently user_deposit_chain_page on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
+create index concurrently deposit_of_users_chain_page on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
 
 drop index concurrently if exists app.deposit_unattributed_of_merchants;
 
@@ -51,7 +51,7 @@ select set_config('lock_timeout', current_setting('sluice.lock_timeout'), false)
 
 -- Transaction
 
--- Pages of deposits are read by user_deposit_page and user_deposit_chain_page from now on. deposit_page and deposit_chain_page, which hold
+-- Pages of deposits are read by deposit_of_users_page and deposit_of_users_chain_page from now on. deposit_page and deposit_chain_page, which hold
 -- receipts, too, stay for processes of the version before; the next version drops them.
 
 -- In place of the one that leaves out what is unattributed at addresses of payment requests.
