@@ -138,7 +138,8 @@ create trigger note_arrival before insert or update of block_hash on app.deposit
 
 create view app.receipt as
 select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,
-  d.promotion, d.created_at, d.finalised_at, d.came_at > r.expires_at as late
+  d.promotion, d.created_at, d.finalised_at, d.came_at > r.expires_at as late,
+  d.merchant_id, r.external_id, d.chain, d.token, d.sender, d.address
 from app.payment_request r
 join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
 where d.credited and d.status <> 'reorged';
@@ -156,6 +157,12 @@ comment on column app.receipt.promotion is 'Number, on its chain, of the time at
 comment on column app.receipt.created_at is 'When it was first seen.';
 comment on column app.receipt.finalised_at is 'When it became final.';
 comment on column app.receipt.late is 'True if it was neither seen nor mined before the request expired.';
+comment on column app.receipt.merchant_id is 'The merchant.';
+comment on column app.receipt.external_id is 'The merchant''s reference of the payment request.';
+comment on column app.receipt.chain is 'Chain code.';
+comment on column app.receipt.token is 'Token code.';
+comment on column app.receipt.sender is 'Where the value came from.';
+comment on column app.receipt.address is 'The address of the payment request.';
 
 -- What a request is by its receipts. Once it has expired with nothing in time under way, it is what is final that counts: a late receipt
 -- changes an underpaid request when it is final, not before, so that who was told "underpaid" is next told the end of it.

@@ -15,21 +15,6 @@ create index concurrently payment_request_open on app.payment_request (chain, st
 
 -- Transaction
 
--- As in 027_payment_requests.sql, and besides: whose it is, what it is, and where it came from.
-create or replace view app.receipt as
-select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,
-  d.promotion, d.created_at, d.finalised_at, d.came_at > r.expires_at as late,
-  d.merchant_id, r.external_id, d.chain, d.token, d.sender, d.address
-from app.payment_request r
-join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
-where d.credited and d.status <> 'reorged';
-comment on column app.receipt.merchant_id is 'The merchant.';
-comment on column app.receipt.external_id is 'The merchant''s reference of the payment request.';
-comment on column app.receipt.chain is 'Chain code.';
-comment on column app.receipt.token is 'Token code.';
-comment on column app.receipt.sender is 'Where the value came from.';
-comment on column app.receipt.address is 'The address of the payment request.';
-
 -- What must always hold ---------------------------------------------------------------------------------------------------------------------
 
 -- All requests at once: app.payment_of, asked for one after the other, would take minutes. What expired and was not judged yet is judged as
