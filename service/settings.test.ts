@@ -51,6 +51,7 @@ test('where browsers reach the API is an http or https URL, with nothing behind 
   expect(readSettings({}).publicUrl).toBeUndefined()
   expect(read('https://pay.example')).toBe('https://pay.example')
   expect(read('http://127.0.0.1:8080/sluice//')).toBe('http://127.0.0.1:8080/sluice')
+  expect(read('https:Pay.example/a shop/')).toBe('https://pay.example/a%20shop')
   for (const wrong of [
     'pay.example',
     'ftp://pay.example',

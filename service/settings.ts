@@ -43,7 +43,7 @@ function url(...schemes: string[]) {
 /** Where a browser finds something, without a slash at its end. */
 const webAddress = url('http', 'https')
   .refine(text => !/[?#@]/.test(text), 'must have no user, query or fragment')
-  .transform(text => text.replace(/\/+$/, ''))
+  .transform(text => new URL(text).href.replace(/\/+$/, '')) // "https:pay.example/a b" is none that can be clicked in a text
 
 /** Amounts by token, such as ETH:5,USDC:10000, in whole coins; kept as text until the chain's decimals are known. */
 const amounts = z
