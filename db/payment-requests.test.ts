@@ -162,15 +162,19 @@ describe('what becomes of it', () => {
   })
 
   test('a reorganised payment counts no more, and again when it is back', async () => {
-    const {id, address} = await ask(100)
+    const {id, address, external_id} = await ask(100)
+    const receipts = () => requests.receipts(money.api, merchantId, external_id)
     const txid = await money.deposit(address, 100, {final: false})
+    expect(await receipts()).toMatchObject([{txid, amount: '0.0001', status: 'pending', confirmations: 1}])
     await money.eth.write({drop: 1, add: [[]]})
     expect(await requests.state(id)).toMatchObject({status: 'awaiting', pending: '0'})
+    expect(await receipts()).toEqual([])
     await requests.expire([id])
     expect(await requests.state(id)).toMatchObject({status: 'expired'})
     await money.eth.write({add: [[{txid, amount: 100n, recipient: address}]]})
     await money.finalize()
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
+    expect(await receipts()).toMatchObject([{txid, status: 'final'}])
   })
 
   test('a final payment that an operator takes back un-pays it', async () => {

@@ -81,6 +81,15 @@ export class PaymentRequests {
     return {id: row!.id, baseUnits: rows[0]!.amount, ...made}
   }
 
+  /** What the merchant is told to have arrived. */
+  async receipts(api: pg.Pool, merchantId: string, externalId: string): Promise<object[]> {
+    const {rows} = await api.query<{body: string}>('select body from app.find_payment_request($1, $2)', [
+      merchantId,
+      externalId,
+    ])
+    return JSON.parse(rows[0]!.body).receipts
+  }
+
   async state(id: string): Promise<PaymentState> {
     const [row] = await this.#db.rows<PaymentState>('select * from app.payment_request where id = $1', [id])
     return row!
