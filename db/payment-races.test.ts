@@ -2,6 +2,7 @@
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
 import {Money} from '../test/support/money.ts'
 import {type Made, PaymentRequests} from '../test/support/payment-requests.ts'
 import {until} from '../test/support/until.ts'
@@ -106,6 +107,24 @@ test('three workers that expire, a chain that settles and merchants who ask, at 
   expect(judged).toBeLessThanOrEqual(made.length)
   const ended = await Promise.all(made.map(({id}) => requests.state(id)))
   expect(ended.map(({status}) => status)).toEqual(made.map((_, n) => ['expired', 'underpaid', 'paid'][(n % 15) % 3]))
+  await assertBooks(money.db)
+})
+
+test('what an operator credits on another chain does not wait for the request, which only its own chain locks', async () => {
+  const {id, address} = await ask()
+  const polygon = await ChainWriter.open(money.db, 'POLYGON')
+  await polygon.write({add: [[{txid: '0xother', token: 'POL', amount: 100n, recipient: address}]]})
+  await polygon.finalize(polygon.head.height)
+  await connection(async settling => {
+    await settling.query('begin')
+    await settling.query('select from app.payment_request where id = $1 for update', [id])
+    await connection(async operator => {
+      await operator.query(`set lock_timeout = '2s'`)
+      await operator.query(`select app.credit_unattributed(id) from app.deposit where txid = '0xother'`)
+    })
+  })
+  expect(await requests.state(id)).toMatchObject({status: 'awaiting', received: '0'})
+  await polygon.close()
   await assertBooks(money.db)
 })
 

@@ -3914,7 +3914,8 @@ CREATE OR REPLACE FUNCTION app.note_receipt()
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into app.touched_payment values (pg_current_xact_id(), new.payment_request_id) on conflict do nothing;
+  insert into app.touched_payment select pg_current_xact_id(), r.id from app.payment_request r
+  where r.id = new.payment_request_id and (r.chain, r.token) = (new.chain, new.token) on conflict do nothing;
   return null;
 end $function$;
 

@@ -218,10 +218,12 @@ comment on table app.touched_payment is 'Payment requests whose receipts a runni
 comment on column app.touched_payment.txn is 'The transaction.';
 comment on column app.touched_payment.payment_request_id is 'The payment request.';
 
+-- Only what is a receipt counts: what an operator credited on another chain would let that chain lock requests, in an order of its own.
 create function app.note_receipt() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  insert into app.touched_payment values (pg_current_xact_id(), new.payment_request_id) on conflict do nothing;
+  insert into app.touched_payment select pg_current_xact_id(), r.id from app.payment_request r
+  where r.id = new.payment_request_id and (r.chain, r.token) = (new.chain, new.token) on conflict do nothing;
   return null;
 end $$;
 create trigger note_receipt after insert on app.deposit for each row
