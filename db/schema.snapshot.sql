@@ -4389,7 +4389,7 @@ CREATE OR REPLACE FUNCTION app.refresh_payment(of_request uuid)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   r app.payment_request;
