@@ -11,6 +11,9 @@ const faults = [
   'cli/export.test.ts',
   'cli/unattributed.test.ts',
   'jobs/webhooks/partitions.test.ts',
+  'custody/main.test.ts',
+  'custody/journal.test.ts',
+  'devnet/cli.test.ts',
   'devnet/devnet.test.ts',
   'devnet/bitcoin/devnet.test.ts',
 ]
