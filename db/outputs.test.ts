@@ -157,7 +157,7 @@ class Coins {
     return spend!.id
   }
 
-  /** Signs and stores the next attempt of a spend; resolves to its txid, or to nothing where that came too late. */
+  /** Signs and stores the next attempt of a spend; resolves to its txid, or to nothing where that came too late, or its inputs hold too little. */
   async attempt(spend: string, fee: bigint, kind: 'effect' | 'cancel' = 'effect'): Promise<string | undefined> {
     const txid = this.name('out')
     const [s] = await this.db.rows<{
@@ -178,6 +178,7 @@ class Coins {
     const isPaid = kind === 'effect' && s!.kind !== 'sweep'
     const paid = isPaid ? [{recipient: s!.recipient, amount: BigInt(s!.amount)}] : []
     const change = BigInt(s!.sum) - fee - (isPaid ? BigInt(s!.amount) : 0n)
+    if (change < 0n) return // no transaction gives more than it takes, and custody signs none that claims to
     const outputs = change > 0n ? [...paid, {recipient: treasury, amount: change}] : paid
     const amount = kind === 'cancel' ? 0n : isPaid ? s!.amount : change
     if (!(await this.work<boolean>('store_output_attempt', spend, s!.next, kind, txid, '02', amount, fee, 100))) return
