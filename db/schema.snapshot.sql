@@ -4012,12 +4012,12 @@ AS $function$
   join app.merchant m on m.id = r.merchant_id
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select a.name as currency, a.token, a.display_name, r.chain, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
+    select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
       app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(r.expires_at) as expires_at, r.expires_at <= now() as expired, app.iso(r.paid_at) as paid_at
+      r.late, r.txid, app.iso(r.expires_at) as expires_at
   ) b
   where r.page_token = of_page_token
 $function$;

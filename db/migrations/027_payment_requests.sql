@@ -374,7 +374,6 @@ begin
 end $$;
 comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.';
 
--- The confirmations of what is pending, of the youngest receipt; null where nothing is.
 create function app.find_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_answer
 language sql stable security definer set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
@@ -395,6 +394,7 @@ language sql stable security definer set search_path = pg_catalog as $$
 $$;
 comment on function app.find_payment_request is 'A merchant''s payment request as it stands, with its receipts.';
 
+-- The confirmations are those of the youngest receipt that is pending; null where none is.
 create function app.payment_page(of_page_token text) returns setof app.payment_answer
 language sql stable security definer set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
@@ -403,12 +403,12 @@ language sql stable security definer set search_path = pg_catalog as $$
   join app.merchant m on m.id = r.merchant_id
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select a.name as currency, a.token, a.display_name, r.chain, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
+    select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
       app.decimal(greatest(r.amount - r.received - r.pending, 0), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(r.expires_at) as expires_at, r.expires_at <= now() as expired, app.iso(r.paid_at) as paid_at
+      r.late, r.txid, app.iso(r.expires_at) as expires_at
   ) b
   where r.page_token = of_page_token
 $$;
