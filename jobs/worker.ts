@@ -128,8 +128,12 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
       {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
-      {name: 'fold balances', intervalMs: second, run: () => foldBalances(pool)},
-      {name: 'expire payment requests', intervalMs: second, run: () => expirePaymentRequests(pool)},
+      {name: 'fold balances', intervalMs: second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},
+      {
+        name: 'expire payment requests',
+        intervalMs: second,
+        run: () => workOff(pool, 'app.expire_payment_requests', expiryBatch),
+      },
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
       {name: 'keep deliveries', intervalMs: hour, run: () => maintainPartitions(pool, deliveryRetentionDays, log)},
       {name: 'refresh analytics', intervalMs: minute / 2, run: analytics.run},
@@ -144,19 +148,11 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
   }
 }
 
-async function foldBalances(pool: pg.Pool): Promise<void> {
+/** Calls a function that works off a batch and returns how many it found, until it finds less than a batch. */
+async function workOff(pool: pg.Pool, batches: 'app.fold_balances' | 'app.expire_payment_requests', size: number) {
   for (;;) {
-    const {rows} = await pool.query<{folded: string}>('select app.fold_balances($1) as folded', [foldBatch])
-    if (Number(rows[0]!.folded) < foldBatch) return
-  }
-}
-
-async function expirePaymentRequests(pool: pg.Pool): Promise<void> {
-  for (;;) {
-    const {rows} = await pool.query<{expired: number}>('select app.expire_payment_requests($1) as expired', [
-      expiryBatch,
-    ])
-    if (rows[0]!.expired < expiryBatch) return
+    const {rows} = await pool.query<{done: number}>(`select ${batches}($1) as done`, [size])
+    if (rows[0]!.done < size) return
   }
 }
 
