@@ -1,6 +1,8 @@
-// Who a key belongs to. Promises: it is read from either of two headers, and from none where they differ; only the SHA-256 of a key is compared, stored or kept in memory; a revoked key stops working here
-// within milliseconds of the commit that revoked it, because the database announces it on a connection that does nothing but listen.
-// While that connection is down every key is looked up in the database, and nothing is remembered for longer than 5 seconds.
+// Who a key belongs to. Promises: it is read from either of two headers, and from none where they differ; only the SHA-256 of a key is
+// compared, stored or kept in memory; a revoked key, and each key of a merchant that is suspended, stops working here within milliseconds of
+// the commit that did it, because the database announces it on a connection that does nothing but listen. While that connection is down
+// every key is looked up in the database, and nothing is remembered for longer than 5 seconds. The day on which a key was used last is
+// written down once a day, beside the request and not before it.
 import {hash} from 'node:crypto'
 import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -16,8 +18,11 @@ const wellFormed = /^sk_[\w-]{43}$/
 
 const findKey = statement(
   'find_key',
-  `select merchant_id from app.api_key where secret_hash = decode($1, 'hex') and revoked_at is null`,
+  `select k.merchant_id, k.last_used_on is not distinct from (clock_timestamp() at time zone 'UTC')::date
+   from app.api_key k join app.merchant m on m.id = k.merchant_id
+   where k.secret_hash = decode($1, 'hex') and k.revoked_at is null and m.suspended_at is null`,
 )
+const noteKeyUse = statement('note_key_use', `select app.note_key_use(decode($1, 'hex'))`)
 
 export class Keys {
   readonly #db: Database
@@ -54,13 +59,21 @@ export class Keys {
 
   async #lookUp(secretHash: string): Promise<string | undefined> {
     const doubts = this.#doubts
-    const found = await this.#db.read<[merchantId: string]>(findKey, [secretHash])
+    const found = await this.#db.read<[merchantId: string, usedToday: boolean]>(findKey, [secretHash])
     if (!found) return undefined
+    const [merchantId, usedToday] = found
+    if (!usedToday) this.#noteUse(secretHash)
     if (this.#isListening && doubts === this.#doubts) {
       if (this.#known.size >= CACHE_SIZE) this.#known.clear()
-      this.#known.set(secretHash, {merchantId: found[0], expiresAt: performance.now() + CACHE_MS})
+      this.#known.set(secretHash, {merchantId, expiresAt: performance.now() + CACHE_MS})
     }
-    return found[0]
+    return merchantId
+  }
+
+  #noteUse(secretHash: string): void {
+    this.#db.change(noteKeyUse, [secretHash]).catch(error => {
+      this.#log.warn({error: error.message}, 'the day on which a key was used could not be written down')
+    })
   }
 
   #doubt(secretHash?: string): void {

@@ -139,6 +139,54 @@ test('a revoked key stops working at once in every API process, and the other ke
   }
 })
 
+test('no key of a suspended merchant works, in any process, new ones included; resumed, they work again', async () => {
+  const kept = await makeKey(db, merchantId)
+  const other = await startApi(db)
+  const statuses = (secret = kept.secret) =>
+    Promise.all([api, other].map(async each => (await new Client(each, secret).get('/v1/users')).status))
+  const become = (status: number) =>
+    until(async () => (await statuses()).every(each => each === status), {
+      timeoutMs: 1000,
+      intervalMs: 5,
+      what: `both processes to answer ${status}`,
+    })
+  const suspend = (suspended: boolean) => db.rows('select app.set_merchant_suspended($1, $2)', [merchantId, suspended])
+  try {
+    await become(200)
+    await suspend(true)
+    await become(401)
+    expect(await statuses((await makeKey(db, merchantId)).secret)).toEqual([401, 401])
+    await suspend(false)
+    await become(200)
+  } finally {
+    await suspend(false)
+    await other.close()
+  }
+})
+
+test('the day on which a key was used is written down, once a day', async () => {
+  const {id, secret} = await makeKey(db, merchantId)
+  const row = async () =>
+    (
+      await db.rows<{used: string | null; version: string}>(
+        'select last_used_on::text as used, xmin::text as version from app.api_key where id = $1',
+        [id],
+      )
+    )[0]!
+  const today = () => new Date().toISOString().slice(0, 10)
+  expect((await row()).used).toBeNull()
+  await db.rows(`update app.api_key set last_used_on = current_date - 2 where id = $1`, [id])
+  const before = today()
+  expect((await new Client(api, secret).get('/v1/users')).status).toBe(200)
+  await until(async () => [before, today()].includes((await row()).used ?? ''), {
+    timeoutMs: 5000,
+    what: 'the day to be written',
+  })
+  const {version} = await row()
+  await db.rows('select app.note_key_use(k.secret_hash) from app.api_key k where id = $1', [id])
+  expect((await row()).version).toBe(version)
+})
+
 test('while nobody can tell of revoked keys, every key is looked up', async () => {
   const {id, secret} = await makeKey(db, merchantId)
   const headers = {authorization: `Bearer ${secret}`}

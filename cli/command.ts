@@ -1,6 +1,7 @@
 // What all commands share: how they are declared, find the service, talk to its database, and fail. Promises: exit code 0 when it was
 // done, 1 when it was not, 2 when the command line was wrong; an error says what happened, why, and what to do next.
 import path from 'node:path'
+import {createInterface} from 'node:readline/promises'
 import {type Command, InvalidArgumentError} from 'commander'
 import pg from 'pg'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
@@ -47,6 +48,16 @@ export function action<Options extends object>(work: Work<Options>): (...given: 
       await sluice.db.end()
     }
   }
+}
+
+/** Asks on the terminal before what cannot be undone. Throws where the answer is not yes, and where nobody is there to be asked. */
+export async function confirm(what: string, yes: boolean): Promise<void> {
+  if (yes) return
+  if (!process.stdin.isTTY)
+    throw new PermanentError(`${what}\nNothing was done: there is no terminal to ask; give --yes`)
+  const terminal = createInterface({input: process.stdin, output: process.stderr})
+  const answer = await terminal.question(`${what}\nDo it? (yes/no) `).finally(() => terminal.close())
+  if (answer.trim().toLowerCase() !== 'yes') throw new PermanentError('nothing was done')
 }
 
 async function findSluice(): Promise<Sluice> {

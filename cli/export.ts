@@ -204,11 +204,8 @@ function estimate(plan: Plan): number {
 
 type CopyTo = (open: () => Writable, signal: AbortSignal) => Promise<number>
 
-/** Whoever reads the output may stop when it has enough (| head). */
 async function toStandardOutput(copy: CopyTo): Promise<undefined> {
-  await interruptible('the rows so far are not all', signal => copy(() => process.stdout, signal)).catch(error => {
-    if (error.code !== 'EPIPE') throw error
-  })
+  await interruptible('the rows so far are not all', signal => copy(() => process.stdout, signal))
 }
 
 /** Into a file beside the one that is meant, which takes its name at the end. */

@@ -15,16 +15,22 @@ export function newKey(): {secret: string; hash: Buffer} {
 export function addKeyCommands(program: Command): void {
   const key = program.command('key').description('keys with which merchants use the API')
 
-  leaf(key, 'create', 'Makes a key. Its secret is shown here and never again.', 'sluice key create --merchant acme')
+  leaf(
+    key,
+    'create',
+    'Makes a key. Its secret is shown here and never again.',
+    'sluice key create --merchant acme --label "shop, production"',
+  )
     .requiredOption(...merchantOption)
+    .option('--label <text>', 'what it is for, at most 100 characters')
     .action(
-      action<{merchant: string}>(async ({db, service}, options) => {
+      action<{merchant: string; label?: string}>(async ({db, service}, options) => {
         const merchant = await findMerchant(db, options.merchant)
         const {secret, hash} = newKey()
-        const {rows} = await db.query<{id: string}>(`select app.public_id('key', app.create_api_key($1, $2)) as id`, [
-          merchant.id,
-          hash,
-        ])
+        const {rows} = await db.query<{id: string}>(
+          `select app.public_id('key', app.create_api_key($1, $2, $3)) as id`,
+          [merchant.id, hash, options.label],
+        )
         const {id} = rows[0]!
         return {
           json: {id, secret},
@@ -43,16 +49,22 @@ export function addKeyCommands(program: Command): void {
     .action(
       action<{merchant: string}>(async ({db}, options) => {
         const merchant = await findMerchant(db, options.merchant)
-        const {rows} = await db.query<{id: string; created_at: Date; revoked_at: Date | null}>(
-          `select app.public_id('key', id) as id, created_at, revoked_at from app.api_key where merchant_id = $1
-           order by created_at, id`,
+        const {rows} = await db.query<{
+          id: string
+          label: string | null
+          created_at: Date
+          last_used_on: string | null
+          revoked_at: Date | null
+        }>(
+          `select app.public_id('key', id) as id, label, created_at, last_used_on::text, revoked_at from app.api_key
+           where merchant_id = $1 order by created_at, id`,
           [merchant.id],
         )
         return {
           json: {keys: rows},
           text: table(
-            ['id', 'made', 'revoked'],
-            rows.map(row => [row.id, moment(row.created_at), moment(row.revoked_at)]),
+            ['id', 'label', 'made', 'last used', 'revoked'],
+            rows.map(row => [row.id, row.label, moment(row.created_at), row.last_used_on, moment(row.revoked_at)]),
             `Merchant ${merchant.prefix} has no keys; sluice key create makes one.`,
           ),
         }

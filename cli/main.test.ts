@@ -1,12 +1,15 @@
 // The command line: its promises about output, errors and exit codes, and the commands about merchants, webhooks and chains.
+import {spawn} from 'node:child_process'
 import {createHash} from 'node:crypto'
+import {once} from 'node:events'
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type {Command} from 'commander'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import packageJson from '../package.json' with {type: 'json'}
 import {writeProcesses} from '../service/home.ts'
-import {CommandLine} from '../test/support/command-line.ts'
+import {CommandLine, program} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {sluiceProgram} from './program.ts'
 
@@ -46,7 +49,9 @@ test('a merchant is made once per prefix, and is found by prefix and by id', asy
   })
   await json('merchant', 'disable-chain', '--merchant', 'acme', '--chains', 'ETH')
   expect(await json('merchant', 'list')).toEqual({
-    merchants: [{...made, name: 'Acme', fee_bps: 50, chains: ['POLYGON'], created_at: expect.any(String)}],
+    merchants: [
+      {...made, name: 'Acme', fee_bps: 50, chains: ['POLYGON'], created_at: expect.any(String), suspended_at: null},
+    ],
   })
   expect(await failure('merchant', 'create', '--name', 'B', '--prefix', 'acme')).toMatch(/acme belongs to another/)
   expect(await failure('merchant', 'create', '--name', 'B', '--prefix', 'b2', '--chains', 'SOL')).toMatch(
@@ -55,16 +60,55 @@ test('a merchant is made once per prefix, and is found by prefix and by id', asy
   expect(await failure('key', 'create', '--merchant', 'nobody', '--json')).toMatch(/no merchant "nobody"/)
 })
 
+test('name and fee of a merchant change, each by itself, and nothing else', async () => {
+  const {id} = await json('merchant', 'create', '--name', 'Before', '--prefix', 'later', '--fee-bps', '10')
+  expect(await json('merchant', 'update', '--merchant', 'later', '--fee-bps', '0')).toEqual({
+    id,
+    prefix: 'later',
+    name: 'Before',
+    fee_bps: 0,
+  })
+  expect(await json('merchant', 'update', '--merchant', 'later', '--name', 'After')).toMatchObject({
+    name: 'After',
+    fee_bps: 0,
+  })
+  expect(await failure('merchant', 'update', '--merchant', 'later')).toMatch(
+    /nothing to change; give --name, --fee-bps/,
+  )
+  expect(await failure('merchant', 'update', '--merchant', 'later', '--fee-bps', '10001')).toMatch(/0 to 10000/)
+  expect(await failure('merchant', 'update', '--merchant', 'later', '--name', ' ')).toMatch(/needs a name/)
+})
+
+test('a merchant is suspended and resumed, each as often as one likes', async () => {
+  await json('merchant', 'create', '--name', 'Late', '--prefix', 'late')
+  const suspendedAt = async () => {
+    const {merchants} = await json<{merchants: {prefix: string; suspended_at: string | null}[]}>('merchant', 'list')
+    return merchants.find(({prefix}) => prefix === 'late')!.suspended_at
+  }
+  expect(await json('merchant', 'suspend', '--merchant', 'late')).toMatchObject({prefix: 'late', suspended: true})
+  const since = await suspendedAt()
+  expect(since).not.toBeNull()
+  await json('merchant', 'suspend', '--merchant', 'late')
+  expect(await suspendedAt()).toBe(since)
+  for (let i = 0; i < 2; i++)
+    expect(await json('merchant', 'resume', '--merchant', 'late')).toMatchObject({prefix: 'late', suspended: false})
+  expect(await suspendedAt()).toBeNull()
+})
+
 test('of a key only the hash is kept, and it can be revoked', async () => {
   await json('merchant', 'create', '--name', 'Keys', '--prefix', 'keys')
-  const {id, secret} = await json<{id: string; secret: string}>('key', 'create', '--merchant', 'keys')
+  const create = ['key', 'create', '--merchant', 'keys']
+  const {id, secret} = await json<{id: string; secret: string}>(...create, '--label', 'shop, test')
+  expect(await failure(...create, '--label', 'x'.repeat(101))).toMatch(/1 to 100 characters/)
   expect(secret).toMatch(/^sk_[A-Za-z0-9_-]{43}$/)
   const rows = await db.rows<{hash: string}>(`select encode(secret_hash, 'hex') as hash from app.api_key`)
   expect(rows).toEqual([{hash: createHash('sha256').update(secret).digest('hex')}])
   expect(await failure('key', 'revoke', id, '--merchant', 'acme')).toMatch(/merchant acme has no key/)
   expect(await json('key', 'revoke', id)).toEqual({id, revoked: true})
   expect(await json('key', 'list', '--merchant', 'keys')).toEqual({
-    keys: [{id, created_at: expect.any(String), revoked_at: expect.any(String)}],
+    keys: [
+      {id, label: 'shop, test', created_at: expect.any(String), last_used_on: null, revoked_at: expect.any(String)},
+    ],
   })
 })
 
@@ -162,6 +206,21 @@ test('a wrong command line ends with code 2, and says so on stderr alone', async
     expect({given, code, stdout}).toEqual({given, code: 2, stdout: ''})
     expect(stderr).not.toBe('')
   }
+})
+
+test('who reads only the top of a help, as head does, gets it without an error', async () => {
+  const child = spawn(process.execPath, [program, '--help'], {stdio: ['ignore', 'pipe', 'pipe']})
+  child.stdout.destroy() // before it writes anything
+  let errors = ''
+  child.stderr.on('data', text => {
+    errors += text
+  })
+  const [code] = await once(child, 'close')
+  expect({code, errors}).toEqual({code: 0, errors: ''})
+})
+
+test('sluice --version says which one it is', async () => {
+  expect(await sluice('--version')).toEqual({code: 0, stdout: `${packageJson.version}\n`, stderr: ''})
 })
 
 test('without a running service the answer is how to start one', async () => {

@@ -4,6 +4,10 @@ import {CommanderError} from 'commander'
 import {loadEnvironmentFile} from '../service/settings.ts'
 import {sluiceProgram} from './program.ts'
 
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit() // whoever read it, such as head, has seen enough
+})
 try {
   loadEnvironmentFile()
   await sluiceProgram().parseAsync()

@@ -66,21 +66,82 @@ export function addMerchantCommands(program: Command): void {
         fee_bps: number
         chains: string[]
         created_at: Date
+        suspended_at: Date | null
       }>(
-        `select app.public_id('mer', id) as id, prefix, name, fee_bps, created_at,
+        `select app.public_id('mer', id) as id, prefix, name, fee_bps, created_at, suspended_at,
            array(select chain from app.merchant_chain c where c.merchant_id = m.id and c.enabled order by chain) as chains
          from app.merchant m order by created_at, id`,
       )
       return {
         json: {merchants: rows},
         text: table(
-          ['prefix', 'name', 'chains', 'fee bps', 'since', 'id'],
-          rows.map(row => [row.prefix, row.name, row.chains.join(','), row.fee_bps, moment(row.created_at), row.id]),
+          ['prefix', 'name', 'chains', 'fee bps', 'since', 'suspended', 'id'],
+          rows.map(({prefix, name, chains, fee_bps, created_at, suspended_at, id}) => [
+            prefix,
+            name,
+            chains.join(','),
+            fee_bps,
+            moment(created_at),
+            moment(suspended_at),
+            id,
+          ]),
           'There are no merchants yet; sluice merchant create makes one.',
         ),
       }
     }),
   )
+
+  leaf(
+    merchant,
+    'update',
+    'Changes the name or the fee of a merchant. Payouts that were made keep the fee that they were made with.',
+    'sluice merchant update --merchant acme --fee-bps 75',
+  )
+    .requiredOption(...merchantOption)
+    .option('--name <name>', 'name for people')
+    .option('--fee-bps <number>', 'service fee in basis points: 50 is 0.5 %', wholeNumber)
+    .action(
+      action<{merchant: string; name?: string; feeBps?: number}>(async ({db}, options) => {
+        if (options.name === undefined && options.feeBps === undefined)
+          throw new PermanentError('nothing to change; give --name, --fee-bps or both')
+        const {id, publicId, prefix} = await findMerchant(db, options.merchant)
+        await db.query('select app.update_merchant($1, $2, $3)', [id, options.name, options.feeBps])
+        const {rows} = await db.query<{name: string; fee_bps: number}>(
+          'select name, fee_bps from app.merchant where id = $1',
+          [id],
+        )
+        const {name, fee_bps} = rows[0]!
+        return {
+          json: {id: publicId, prefix, name, fee_bps},
+          text: `Merchant ${prefix} is "${name}", with a fee of ${fee_bps} basis points.`,
+        }
+      }),
+    )
+
+  for (const suspend of [true, false]) {
+    const verb = suspend ? 'suspend' : 'resume'
+    leaf(
+      merchant,
+      verb,
+      suspend
+        ? 'Stops all keys of a merchant, at once. Nothing else: deposits are credited, payouts under way end, webhooks are delivered.'
+        : 'Lets the keys of a suspended merchant work again, but for those that were revoked.',
+      `sluice merchant ${verb} --merchant acme`,
+    )
+      .requiredOption(...merchantOption)
+      .action(
+        action<{merchant: string}>(async ({db}, options) => {
+          const {id, publicId, prefix} = await findMerchant(db, options.merchant)
+          await db.query('select app.set_merchant_suspended($1, $2)', [id, suspend])
+          return {
+            json: {id: publicId, prefix, suspended: suspend},
+            text: suspend
+              ? `No key of merchant ${prefix} works now; sluice merchant resume --merchant ${prefix} undoes it.`
+              : `The keys of merchant ${prefix} work.`,
+          }
+        }),
+      )
+  }
 
   for (const enable of [true, false]) {
     const verb = enable ? 'enable' : 'disable'

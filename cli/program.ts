@@ -1,5 +1,6 @@
 // All commands of sluice: one file per group of commands; what they share is in command.ts.
 import {Command} from 'commander'
+import packageJson from '../package.json' with {type: 'json'}
 import {addAuditCommand} from './audit.ts'
 import {addBackupCommands} from './backup.ts'
 import {addChainCommands} from './chain.ts'
@@ -24,6 +25,7 @@ export function sluiceProgram(): Command {
     .description(
       'Operates a running Sluice service, which it finds by SLUICE_HOME (default: .sluice in the current directory), or by DATABASE_URL.',
     )
+    .version(packageJson.version)
     .showHelpAfterError('(--help says how it is used)')
     .addHelpText('after', '\nIn a checkout: npm run -s sluice -- status')
     .enablePositionalOptions()

@@ -75,10 +75,22 @@ test('several are credited at once, or none; a second time is refused', async ()
     ['pay_1', /"pay_1" is not the id of a deposit/],
   ]
   await Promise.all(
-    refused.map(async ([id, says]) => expect(await failure('unattributed', 'credit', ids.usdc!, id)).toMatch(says)),
+    refused.map(async ([id, says]) =>
+      expect(await failure('unattributed', 'credit', ids.usdc!, id, '--yes')).toMatch(says),
+    ),
+  )
+  expect(await failure('unattributed', 'credit', ids.usdc!, ids.more!)).toMatch(
+    /cannot be taken back. To be credited:\n {2}250 USDC on ETH to \w+\n {2}0.000001 USDC on ETH to \w+\n.*give --yes/,
   )
   expect(await db.rows('select * from app.balance_now')).toEqual([])
-  const {credited} = await json<{credited: object[]}>('unattributed', 'credit', ids.usdc!, ids.more!, ids.usdc!)
+  const {credited} = await json<{credited: object[]}>(
+    'unattributed',
+    'credit',
+    ids.usdc!,
+    ids.more!,
+    ids.usdc!,
+    '--yes',
+  )
   expect(credited).toMatchObject([
     {id: ids.usdc, chain: 'ETH', token: 'USDC', amount: '250'},
     {id: ids.more, amount: '0.000001'},
@@ -86,7 +98,7 @@ test('several are credited at once, or none; a second time is refused', async ()
   const [open, all, again, nothing] = await Promise.all([
     list(),
     list('--all'),
-    failure('unattributed', 'credit', ids.usdc!),
+    failure('unattributed', 'credit', ids.usdc!, '--yes'),
     sluice('unattributed', 'credit'),
   ])
   expect(open.map(({id}) => id)).not.toContain(ids.usdc)
@@ -96,7 +108,7 @@ test('several are credited at once, or none; a second time is refused', async ()
 })
 
 test('what arrived for a payment request is credited without it, and who credits it learns that nothing tells the merchant', async () => {
-  const {stdout} = await sluice('unattributed', 'credit', ids.wrong!)
+  const {stdout} = await sluice('unattributed', 'credit', ids.wrong!, '--yes')
   expect(stdout).toContain(
     `are ${reference.split('-')[0]}'s. No webhook tells it, and the payment request ${reference} stays as it is: tell it yourself.`,
   )

@@ -3,7 +3,7 @@ import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
-import {action, chainCode, foreignAddress, leaf, requireId, type Sluice, settingsOf} from './command.ts'
+import {action, chainCode, confirm, foreignAddress, leaf, requireId, type Sluice, settingsOf} from './command.ts'
 import {moment, table} from './output.ts'
 import {requireWhitelisted} from './whitelist.ts'
 
@@ -105,9 +105,16 @@ export function addUnattributedCommands(program: Command): void {
     'sluice unattributed credit dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
     .argument('<id...>', 'ids of the deposits')
+    .option('--yes', 'do not ask')
     .action(
-      action(async ({db}, _options, ids) => {
-        const credited = await credit(db, [...new Set(ids.split(','))]) // several arguments arrive with commas between them
+      action<{yes?: boolean}>(async ({db}, {yes = false}, ids) => {
+        const found = await creditable(db, [...new Set(ids.split(','))]) // several arguments arrive with commas between them
+        const amounts = found.map(
+          ({amount, token, chain, merchant}) => `  ${amount} ${token} on ${chain} to ${merchant}`,
+        )
+        await confirm(`This cannot be taken back. To be credited:\n${amounts.join('\n')}`, yes)
+        await credit(db, found)
+        const credited = found.map(({uuid: _, ...deposit}) => deposit)
         return {
           json: {credited},
           text: credited.map(saidOf).join('\n'),
@@ -187,30 +194,36 @@ function saidOf({id, amount, token, chain, merchant, payment_request: request}: 
     : said
 }
 
-/** In one transaction. Chains are locked in one order, so that two of these never wait for each other. */
-async function credit(db: pg.Client, ids: string[]): Promise<Credited[]> {
+type Creditable = Credited & {uuid: string}
+
+/** What these ids stand for, in the order in which chains are locked. Throws where one of them can never be credited. */
+async function creditable(db: pg.Client, ids: string[]): Promise<Creditable[]> {
   const wanted = ids.map(id => requireId('dep', 'deposit', id))
+  const {rows} = await db.query<Creditable>(
+    `select d.id as uuid, app.public_id('dep', d.id) as id, m.prefix as merchant, p.external_id as payment_request, d.chain, d.token,
+       app.decimal(d.amount, a.decimals) as amount
+     from app.deposit d left join app.merchant m on m.id = d.merchant_id left join app.asset a on a.chain = d.chain and a.token = d.token
+     left join app.payment_request p on p.id = d.payment_request_id
+     where d.id = any($1) order by d.chain, d.seq`,
+    [wanted],
+  )
+  const known = new Set(rows.map(({uuid}) => uuid.replaceAll('-', '')))
+  const missing = wanted.find(id => !known.has(id))
+  if (missing)
+    throw new PermanentError(
+      `there is no deposit dep_${missing}; sluice unattributed list shows what can be credited. Nothing was credited`,
+    )
+  const unknown = rows.find(({amount}) => amount === null)
+  if (unknown) throw unsupported(unknown)
+  return rows
+}
+
+/** All of them, or none. As each command locks chains in the same order, two never wait for each other. */
+async function credit(db: pg.Client, deposits: Creditable[]): Promise<void> {
   await db.query('begin')
   try {
-    const {rows} = await db.query<Credited & {uuid: string}>(
-      `select d.id as uuid, app.public_id('dep', d.id) as id, m.prefix as merchant, p.external_id as payment_request, d.chain, d.token,
-         app.decimal(d.amount, a.decimals) as amount
-       from app.deposit d left join app.merchant m on m.id = d.merchant_id left join app.asset a on a.chain = d.chain and a.token = d.token
-       left join app.payment_request p on p.id = d.payment_request_id
-       where d.id = any($1) order by d.chain, d.seq`,
-      [wanted],
-    )
-    const known = new Set(rows.map(({uuid}) => uuid.replaceAll('-', '')))
-    const missing = wanted.find(id => !known.has(id))
-    if (missing)
-      throw new PermanentError(
-        `there is no deposit dep_${missing}; sluice unattributed list shows what can be credited. Nothing was credited`,
-      )
-    const unknown = rows.find(({amount}) => amount === null)
-    if (unknown) throw unsupported(unknown)
-    for (const {uuid} of rows) await db.query('select app.credit_unattributed($1)', [uuid])
+    for (const {uuid} of deposits) await db.query('select app.credit_unattributed($1)', [uuid])
     await db.query('commit')
-    return rows.map(({uuid: _, ...row}) => row)
   } catch (error) {
     await db.query('rollback')
     throw error

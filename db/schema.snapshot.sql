@@ -952,7 +952,10 @@ create table app.api_key (
   secret_hash bytea not null, -- SHA-256 of the secret, which has 256 random bits.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the key was made.
   revoked_at timestamp with time zone, -- When it stopped working; null while it works.
+  label text, -- What it is for, in the operator's words; null if that was not said.
+  last_used_on date, -- The newest day (UTC) on which a request came with it; null if none ever did.
   constraint api_key_pkey PRIMARY KEY (id),
+  constraint api_key_label_check CHECK (((char_length(label) >= 1) AND (char_length(label) <= 100))),
   constraint api_key_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
   constraint api_key_secret_hash_key UNIQUE (secret_hash)
 );
@@ -1227,11 +1230,13 @@ create table app.merchant (
   prefix text not null, -- Account prefix of payment-request references. Never changes.
   fee_bps integer not null, -- Service fee in basis points (1/100 of a percent) of the gross balance.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the account was made.
+  suspended_at timestamp with time zone, -- Since when its keys do not work; null while they do.
   constraint merchant_pkey PRIMARY KEY (id),
   constraint merchant_fee_bps_check CHECK (((fee_bps >= 0) AND (fee_bps <= 10000))),
   constraint merchant_prefix_check CHECK ((prefix ~ '^[a-z0-9]{2,12}$'::text)),
   constraint merchant_prefix_key UNIQUE (prefix)
 );
+CREATE TRIGGER announce_suspension AFTER UPDATE OF suspended_at ON app.merchant FOR EACH ROW WHEN (((old.suspended_at IS NULL) AND (new.suspended_at IS NOT NULL))) EXECUTE FUNCTION app.announce_suspension();
 
 -- Chains that were ever enabled for a merchant.
 create table app.merchant_chain (
@@ -2426,6 +2431,17 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.announce_suspension()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform pg_notify('api_key_revoked', '');
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.assert_balanced()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3056,6 +3072,22 @@ begin
     raise exception 'the hash of a key has 32 bytes (SHA-256)' using errcode = 'SL422';
   end if;
   insert into app.api_key as k (merchant_id, secret_hash) values (of_merchant, create_api_key.secret_hash) returning k.id into key;
+  return key;
+end $function$;
+
+-- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and what it is for; returns the id of the key.
+CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare key uuid := app.create_api_key(of_merchant, secret_hash);
+begin
+  if char_length(label) not between 1 and 100 then
+    raise exception 'a label has 1 to 100 characters' using errcode = 'SL422';
+  end if;
+  update app.api_key k set label = create_api_key.label where k.id = key;
   return key;
 end $function$;
 
@@ -3907,6 +3939,17 @@ begin
   return new;
 end $function$;
 
+-- Writes down that a key was used today.
+CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.api_key set last_used_on = (clock_timestamp() at time zone 'UTC')::date
+  where secret_hash = of_secret_hash and (last_used_on is null or last_used_on < (clock_timestamp() at time zone 'UTC')::date)
+$function$;
+
 CREATE OR REPLACE FUNCTION app.note_receipt()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4739,6 +4782,18 @@ begin
   end if;
 end $function$;
 
+-- Stops all keys of a merchant at once, or lets them work again. Changes nothing else, and nothing where it is so already.
+CREATE OR REPLACE FUNCTION app.set_merchant_suspended(of_merchant uuid, suspended boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.merchant m set suspended_at = case when suspended then coalesce(m.suspended_at, clock_timestamp()) end where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+end $function$;
+
 -- Registers where payouts of a chain go. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
@@ -5185,6 +5240,22 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(is_known boolean, is_asked_fo
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
+
+-- Changes name and fee of a merchant; null leaves one as it is. A payout keeps the fee with which it was made.
+CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if trim(new_name) = '' then raise exception 'a merchant needs a name' using errcode = 'SL422'; end if;
+  if new_fee_bps not between 0 and 10000 then
+    raise exception 'the fee must be 0 to 10000 basis points' using errcode = 'SL422';
+  end if;
+  update app.merchant m set name = coalesce(new_name, m.name), fee_bps = coalesce(new_fee_bps, m.fee_bps) where m.id = of_merchant;
+  if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
+end $function$;
 
 -- Changes the URL, the event types, or whether an endpoint is enabled.
 CREATE OR REPLACE FUNCTION app.update_webhook_endpoint(of_merchant uuid, endpoint uuid, url text, event_types text[], enable boolean)
@@ -7481,6 +7552,7 @@ grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.find_payment_request(uuid,text) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
+grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[]) to sluice_api;

@@ -218,7 +218,7 @@ test("the wrong token at the address of a request is unattributed; credited, it 
     {timeoutMs, what: 'the wrong token to be final', intervalMs: 500},
   )
   expect(found).toMatchObject({merchant: 'acme', token: 'USDC', amount: '5', reason: 'wrong_token', decision: null})
-  await sluice(home, 'unattributed', 'credit', found.id)
+  await sluice(home, 'unattributed', 'credit', found.id, '--yes')
   expect(await listed()).toBeUndefined()
   const {balances} = await call('GET', '/v1/balances')
   expect(balances).toContainEqual(expect.objectContaining({token: 'USDC', gross: '17.345678', depositCount: 2}))

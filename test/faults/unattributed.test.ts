@@ -82,7 +82,7 @@ test('what arrived on a chain that was not asked for is listed, credited, and pa
   await world.pay('ETH', [address], [ETHER])
   const [row] = await listed(address)
   expect(row).toMatchObject({amount: '1', token: 'ETH', reason: 'chain_not_requested', status: 'final', decision: null})
-  await commandLine.json('unattributed', 'credit', row!.id)
+  await commandLine.json('unattributed', 'credit', row!.id, '--yes')
   expect(await listed(address)).toEqual([])
   const shop = {id: merchant, addresses: [address], wallet: wallet()}
   await world.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [merchant, shop.wallet])
