@@ -2,17 +2,21 @@
 // done, 1 when it was not, 2 when the command line was wrong; an error says what happened, why, and what to do next.
 import path from 'node:path'
 import {createInterface} from 'node:readline/promises'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {type Command, InvalidArgumentError} from 'commander'
 import pg from 'pg'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
-import {factsOf, readService, type Service} from '../service/home.ts'
+import {factsOf, isHeld, readService, type Service} from '../service/home.ts'
 import {commandLine} from '../service/process.ts'
 import {type ChainSettings, hasNode, readSettings, type Settings} from '../service/settings.ts'
 import {type Report, show} from './output.ts'
 
+/** How long a command waits for a service that starts. */
+const STARTING_TIMEOUT_MS = 10_000
+
 /** What commands know of the service. Of one whose processes nobody here started, each in a container, neither pid nor start is known. */
-type Facts = Omit<Service, 'pid' | 'started_at'> & Partial<Service>
+type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>
 
 /** The running service, and a connection to its database as the owner. */
 export interface Sluice {
@@ -75,8 +79,15 @@ async function findSluice(): Promise<Sluice> {
 
 /** The service of this directory; where none runs here, the one whose database and nodes the settings name. */
 async function findService(home: string, settings: Settings): Promise<Facts> {
-  const service = readService(home)
-  if (service && (await commandLine(service.pid))) return service
+  const lives = async (service: Service | undefined) => service && (await commandLine(service.pid)) !== undefined
+  let service = readService(home)
+  for (const deadline = Date.now() + STARTING_TIMEOUT_MS; !(await lives(service)) && (await isHeld(home)); ) {
+    if (Date.now() > deadline)
+      throw new PermanentError(`the service of ${home} is starting, and cannot be reached yet; try again soon`)
+    await sleep(50)
+    service = readService(home)
+  }
+  if (service && (await lives(service))) return service
   if (settings.databaseUrl) return apart(settings.databaseUrl, settings)
   const what = service ? `the service of ${home} was killed` : `no service runs in ${home}`
   throw new PermanentError(

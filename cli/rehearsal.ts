@@ -136,6 +136,7 @@ export class Rehearsal {
       ...service,
       pid: process.pid,
       started_at: new Date().toISOString(),
+      running: true,
       database_url: url,
     })
   }

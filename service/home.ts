@@ -24,6 +24,8 @@ const EvmReading = z.object({chain_id: z.int(), traces: z.enum(['off', 'debug', 
 const Service = z.object({
   pid: z.int(),
   started_at: z.iso.datetime(),
+  /** False while its chains are not followed yet. */
+  running: z.boolean().default(true),
   api_url: z.url(),
   database_url: z.string(),
   /** How to reach the node of each chain that is followed, and the contracts of its tokens by their codes. */
@@ -94,6 +96,17 @@ export function writeProcesses(home: string, processes: Process[]): void {
 }
 
 const Holder = z.object({pid: z.int(), command: z.string(), since: z.iso.datetime()})
+type Holder = z.infer<typeof Holder>
+
+/** Whether a service has this directory: one that runs, or one that starts and cannot be reached yet. */
+export async function isHeld(home: string): Promise<boolean> {
+  return (await holderOf(path.join(home, 'lock.json'))) !== undefined
+}
+
+async function holderOf(lock: string): Promise<Holder | undefined> {
+  const {data: holder} = Holder.safeParse(JSON.parse(readIfThere(lock) ?? 'null'))
+  return holder && (await commandLine(holder.pid)) === holder.command ? holder : undefined
+}
 
 /**
  * Takes the directory for this process, until the returned function is called or the process ends in any way. Throws a PermanentError
@@ -103,7 +116,7 @@ const Holder = z.object({pid: z.int(), command: z.string(), since: z.iso.datetim
 export async function lockHome(home: string): Promise<() => void> {
   const lock = path.join(home, 'lock.json')
   const mine = path.join(home, `lock.${process.pid}.tmp`)
-  const holder: z.infer<typeof Holder> = {
+  const holder: Holder = {
     pid: process.pid,
     command: (await commandLine(process.pid)) ?? '',
     since: new Date().toISOString(),
@@ -112,9 +125,9 @@ export async function lockHome(home: string): Promise<() => void> {
   writeFileSync(mine, JSON.stringify(holder))
   try {
     while (!linked(mine, lock)) {
-      const other = Holder.safeParse(JSON.parse(readIfThere(lock) ?? 'null')).data
+      const other = await holderOf(lock)
       // Our own pid stands there when a container's first process gets the same one each time.
-      if (other && other.pid !== process.pid && (await commandLine(other.pid)) === other.command)
+      if (other && other.pid !== process.pid)
         throw new PermanentError(
           `a service runs in ${home} already (pid ${other.pid}, since ${other.since}); stop it, or set SLUICE_HOME to another directory`,
         )

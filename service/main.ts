@@ -1,5 +1,6 @@
-// npm start: runs the whole service on this machine until it is interrupted. What runs where is printed on stdout, for a person; logs
-// are JSON lines on stderr.
+// npm start: runs the service on this machine until it is interrupted; with --without, but for the processes that are named. What runs where
+// is printed on stdout, for a person; logs are JSON lines on stderr.
+import {parseArgs} from 'node:util'
 import {PermanentError} from './errors.ts'
 import {onInterrupt} from './interrupt.ts'
 import {loadEnvironmentFile, readSettings} from './settings.ts'
@@ -8,9 +9,10 @@ import {type RunningService, Supervisor} from './supervisor.ts'
 async function main(): Promise<void> {
   const startedAt = performance.now()
   process.stdout.on('error', () => {}) // whoever read it is gone; the service goes on
+  const {without} = options()
   loadEnvironmentFile()
   const settings = readSettings()
-  const supervisor = new Supervisor(settings)
+  const supervisor = new Supervisor(settings, {without})
   let interrupted = false
   onInterrupt({
     first: () => {
@@ -28,17 +30,35 @@ async function main(): Promise<void> {
     await supervisor.stop()
     throw error
   })
-  if (service) console.log(summary(service, settings.databaseUrl === undefined, performance.now() - startedAt))
+  const tookMs = performance.now() - startedAt
+  if (service) console.log(summary(service, {embedded: settings.databaseUrl === undefined, without, tookMs}))
 }
 
-function summary({home, apiUrl, chains}: RunningService, embedded: boolean, tookMs: number): string {
+function options(): {without: string[]} {
+  try {
+    const {values} = parseArgs({options: {without: {type: 'string', multiple: true, default: []}}})
+    return {without: values.without.flatMap(names => names.split(',')).map(name => name.trim())}
+  } catch (error) {
+    console.error(`sluice: ${(error as Error).message}\nusage: npm start [-- --without jobs,indexer-eth]`)
+    process.exit(2)
+  }
+}
+
+interface HowStarted {
+  /** Postgres, too, was started here. */
+  embedded: boolean
+  without: string[]
+  tookMs: number
+}
+
+function summary({home, apiUrl, chains}: RunningService, {embedded, without, tookMs}: HowStarted): string {
   const row = (name: string, value: string) => `  ${name.padEnd(10)} ${value}`
   return [
     '',
     `Sluice is running (ready in ${(tookMs / 1000).toFixed(1)} s).`,
     '',
-    row('API', apiUrl),
-    row('', `${apiUrl}/docs`),
+    ...(without.includes('api') ? [] : [row('API', apiUrl), row('', `${apiUrl}/docs`)]),
+    ...(without.length ? [row('without', without.join(', '))] : []),
     ...chains.map(({chain, local, rpcUrl}) => row(chain, local ? `local chain at ${rpcUrl}` : new URL(rpcUrl).host)),
     ...(chains.length
       ? []

@@ -44,6 +44,8 @@ export interface ServiceOptions {
   quiet?: boolean
   /** Told, in a few words, what is waited for. */
   onStep?(what: string): void
+  /** Names of processes that are not started: custody, jobs, api, indexer-eth and so on. */
+  without?: string[]
 }
 
 export interface RunningService {
@@ -72,7 +74,10 @@ export class Supervisor {
   #watch: pg.Client | undefined
   readonly #startedAt = new Date()
   #ownerUrl = ''
-  #apiUrl = ''
+  #apiUrl: string
+  /** Since when the command line may know of it. */
+  #isReachable = false
+  #isRunning = false
   #port: number
   #unlock: (() => void) | undefined
   #unobserve: () => Promise<void> = async () => {}
@@ -84,6 +89,7 @@ export class Supervisor {
     this.#options = options
     this.#home = path.resolve(settings.home)
     this.#port = settings.port
+    this.#apiUrl = `http://${settings.host}:${settings.port}`
     this.#log = logger('supervisor', options.quiet ? this.#logFile('supervisor') : undefined)
   }
 
@@ -95,6 +101,7 @@ export class Supervisor {
 
   async #start(): Promise<RunningService> {
     const {host, port, databaseUrl} = this.#settings
+    this.#requireKnown(this.#options.without ?? [])
     this.#unlock = await lockHome(this.#home)
     await endOrphans(this.#home)
     await requireFree(host, port)
@@ -111,6 +118,7 @@ export class Supervisor {
     this.#goOn()
     await this.#fundTreasuries()
     this.#goOn()
+    this.#isRunning = true
     this.#writeService()
     return {
       home: this.#home,
@@ -213,19 +221,35 @@ export class Supervisor {
       const environment = () => chains.find(local => local.chain === chain)?.environment() ?? {}
       return this.#child(indexerName(chain), 'indexers/main.ts', 'sluice_indexer', environment, ['--chain', chain])
     })
-    this.#children.push(custody, jobs, api, ...indexers)
-    await custody.start()
+    this.#children.push(...[custody, jobs, api, ...indexers].filter(child => this.#isWanted(child.name)))
+    const start = async (child: Child) => (this.#isWanted(child.name) ? await child.start() : undefined)
+    await start(custody)
     this.#goOn()
     for (const indexer of indexers) {
       // A node that does not answer must not keep the rest from running: it is told about, and tried again for ever.
-      indexer.start().catch(error => {
+      start(indexer).catch(error => {
         if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
       })
     }
-    const [{url}] = await Promise.all([api.start(), jobs.start()])
-    if (!url) throw new Error('the API did not say where it listens')
-    this.#apiUrl = url
-    this.#port = Number(new URL(url).port) // a restarted API keeps it
+    const [listening] = await Promise.all([start(api), start(jobs)])
+    if (listening) {
+      if (!listening.url) throw new Error('the API did not say where it listens')
+      this.#apiUrl = listening.url
+      this.#port = Number(new URL(listening.url).port) // a restarted API keeps it
+    }
+    this.#isReachable = true
+    this.#writeService() // before the chains are followed: the command line works as soon as the API does
+  }
+
+  #isWanted(name: string): boolean {
+    return !this.#options.without?.includes(name)
+  }
+
+  #requireKnown(names: string[]): void {
+    const known = ['custody', 'jobs', 'api', ...[...this.#settings.chains.keys()].map(indexerName)]
+    const unknown = names.find(name => !known.includes(name))
+    if (unknown !== undefined)
+      throw new PermanentError(`--without: there is no process "${unknown}"; there are ${known.join(', ')}`)
   }
 
   #child(name: string, module: string, role: Role, more: () => Record<string, string> = () => ({}), args?: string[]) {
@@ -265,7 +289,9 @@ export class Supervisor {
     const client = new pg.Client({connectionString: this.#ownerUrl, application_name: 'sluice-supervisor'})
     await client.connect()
     try {
-      let missing: string[] = this.#chains().map(({chain}) => chain)
+      let missing: string[] = this.#chains()
+        .map(({chain}) => chain)
+        .filter(chain => this.#isWanted(indexerName(chain)))
       for (const deadline = Date.now() + FOLLOWED_TIMEOUT_MS; missing.length; await sleep(50)) {
         this.#goOn()
         if (Date.now() > deadline) {
@@ -300,10 +326,11 @@ export class Supervisor {
   // --- what is written down ---
 
   #writeService(): void {
-    if (!this.#apiUrl) return // a chain or the database moved while the service starts; it is written when everything runs
+    if (!this.#isReachable) return // a chain or the database moved while the processes start
     writeService(this.#home, {
       pid: process.pid,
       started_at: this.#startedAt.toISOString(),
+      running: this.#isRunning,
       api_url: this.#apiUrl,
       database_url: this.#ownerUrl,
       chains: Object.fromEntries(

@@ -4,7 +4,7 @@ import {createServer} from 'node:net'
 import path from 'node:path'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {readProcesses, type Service} from '../service/home.ts'
+import {isHeld, readProcesses, type Service} from '../service/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {ended, sluice, spawnService, start} from './support/service.ts'
@@ -146,6 +146,29 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
   expect(Date.now() - before).toBeLessThan(10_000)
   expect(processesOf(home)).toEqual([])
 }, 180_000)
+
+test('without the jobs and a chain, everything else runs; the command line waits while the service starts', async () => {
+  const home = inHome()
+  const started = spawnService(home, 0, {}, ['--without', 'jobs,indexer-polygon', '--without', 'indexer-btc'])
+  await until(async () => isHeld(home), {timeoutMs: 10_000, what: 'the service to begin'})
+  const {service, processes} = await sluice(home, 'status').catch(error => {
+    throw new Error(`${error.message}\n${started.output()}`)
+  })
+  expect(service.pid).toBe(started.child.pid)
+  expect(processes.map(({name}: {name: string}) => name)).toEqual(['custody', 'api', 'indexer-eth'])
+  await until(async () => started.output().includes('Sluice is running'), {
+    timeoutMs: 60_000,
+    what: 'the service to run',
+  })
+  expect(started.output()).toMatch(/^ {2}without +jobs, indexer-polygon, indexer-btc$/m)
+  expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
+
+  const wrong = spawnService(inHome(), 0, {}, ['--without', 'job'])
+  expect(await ended(wrong.child)).toBe(1)
+  expect(wrong.output()).toBe(
+    'sluice: --without: there is no process "job"; there are custody, jobs, api, indexer-eth, indexer-polygon, indexer-btc\n',
+  )
+}, 120_000)
 
 test('with a node of its own and no seed, it says how a seed is made, and leaves nothing behind', async () => {
   const home = inHome()

@@ -25,6 +25,7 @@ export class CommandLine {
     writeService(this.home, {
       pid: process.pid,
       started_at: '2026-01-31T12:00:00.000Z',
+      running: true,
       api_url: 'http://127.0.0.1:1',
       database_url: db.ownerUrl,
       chains,

@@ -15,9 +15,9 @@ export interface Started {
   output(): string
 }
 
-export function spawnService(home: string, port = 0, more: Record<string, string> = {}): Started {
+export function spawnService(home: string, port = 0, more: Record<string, string> = {}, given: string[] = []): Started {
   let said = ''
-  const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
+  const child = spawn(process.execPath, [path.join(root, 'service/main.ts'), ...given], {
     cwd: tmpdir(),
     env: {
       ...process.env,
@@ -42,7 +42,7 @@ export async function start(home: string, more?: Record<string, string>): Promis
     async () => {
       if (starting.child.exitCode !== null) return 'ended' as const
       const found = readService(home)
-      return found?.pid === starting.child.pid && found
+      return found?.running && found.pid === starting.child.pid && found
     },
     {timeoutMs: START_TIMEOUT_MS, what: 'service.json'},
   )

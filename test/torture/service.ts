@@ -85,7 +85,8 @@ export class Service {
     })
     this.#child = child
     while (Date.now() < deadline && child.exitCode === null && child.signalCode === null) {
-      if (readService(this.home)?.pid === child.pid) return true
+      const service = readService(this.home)
+      if (service?.running && service.pid === child.pid) return true
       await sleep(50)
     }
     return false
