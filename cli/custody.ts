@@ -8,7 +8,7 @@ const program = fileURLToPath(new URL('../custody/cli.ts', import.meta.url))
 export function addCustodyCommand(sluice: Command): void {
   sluice
     .command('custody')
-    .description('the seed and the journal of what was signed: init, backup, restore, verify, reconcile')
+    .description('the seed and the journal of what was signed: init, backup, restore, passphrase, verify, reconcile')
     .argument('[arguments...]')
     .helpOption(false)
     .allowUnknownOption()

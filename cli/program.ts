@@ -5,6 +5,7 @@ import {addAuditCommand} from './audit.ts'
 import {addBackupCommands} from './backup.ts'
 import {addChainCommands} from './chain.ts'
 import {addCustodyCommand} from './custody.ts'
+import {addDatabaseCommands} from './database.ts'
 import {addDevnetCommand} from './devnet.ts'
 import {addDrillCommand} from './drill.ts'
 import {addExportCommand} from './export.ts'
@@ -48,6 +49,7 @@ export function sluiceProgram(): Command {
   addDrillCommand(program)
   addCustodyCommand(program)
   addMigrateCommand(program)
+  addDatabaseCommands(program)
   addDevnetCommand(program)
   return program
 }

@@ -67,6 +67,36 @@ test('init makes the seed once, names the treasury, and shows the phrase only if
   expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
 }, 60_000)
 
+test('passphrase encrypts the same seed anew: it opens with the new one alone, and a bad file changes nothing', async () => {
+  const home = path.join(outside, 'rotated')
+  const given = (word: string) => ({SLUICE_HOME: home, ETH_RPC_URL: 'http://127.0.0.1:1', CUSTODY_PASSPHRASE: word})
+  const phraseWith = async (word: string) => {
+    const {code, stdout} = await custody(['init', '--show-phrase'], given(word))
+    return code === 0 ? /phrase {4}(.*)/.exec(stdout)?.[1] : undefined
+  }
+  const phrase = await phraseWith(passphrase)
+  expect(phrase).toMatch(/^(\w+ ){23}\w+$/)
+  const file = path.join(outside, 'passphrase.new')
+  const change = () => custody(['passphrase', '--new-file', file], given(passphrase))
+  expect(await change()).toMatchObject({code: 1, stderr: expect.stringMatching(/cannot be read \(ENOENT\)/)})
+  writeFileSync(file, 'short\n')
+  expect(await change()).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/at least 8 characters; nothing was changed/),
+  })
+  expect((await custody(['passphrase', '--new-file', file], given('incorrect horse'))).code).toBe(1)
+  expect(await phraseWith(passphrase)).toBe(phrase)
+  writeFileSync(file, 'battery staple\n')
+  writeFileSync(`${seedFile(home)}.next`, 'half of one that was killed')
+  const changed = await change()
+  expect(changed).toMatchObject({code: 0, stderr: ''})
+  expect(changed.stdout).toMatch(/seed\.json opens with the passphrase of .*passphrase\.new alone now/)
+  expect(changed.stdout).not.toContain('battery staple')
+  expect(statSync(seedFile(home)).mode & 0o777).toBe(0o600)
+  expect(await phraseWith(passphrase)).toBeUndefined()
+  expect(await phraseWith('battery staple')).toBe(phrase)
+}, 60_000)
+
 test('a backup restores the seed and says how far its journal goes; a changed one is refused', async () => {
   const {address} = await world.merchant()
   await world.filled()

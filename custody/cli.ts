@@ -1,6 +1,7 @@
 // sluice custody: the seed and the journal, for operators. A program of its own (cli/custody.ts starts it), as no other code may touch keys.
 // Promises: what it prints is no secret, unless --show-phrase asks for the phrase; exit code 0 when all is well, 1 when it is not, 2 when
 // the command line was wrong.
+import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {Command, CommanderError} from 'commander'
 import pg from 'pg'
@@ -14,6 +15,7 @@ import {journalFile, readHeads} from './journal-file.ts'
 import {type Family, localKeys} from './keys.ts'
 import {reconcile} from './reconcile.ts'
 import {
+  changePassphrase,
   createSeed,
   decryptPhrase,
   findPassphrase,
@@ -58,6 +60,21 @@ program
       put.length
         ? `The ${put.join(' and the ')} of ${from} ${put.length === 1 ? 'is' : 'are'} in ${path.join(home, 'custody')} now.`
         : `${path.join(home, 'custody')} has seed and journal already; they stay as they are.`,
+    )
+  })
+
+program
+  .command('passphrase')
+  .description(
+    'Encrypts the seed with another passphrase. A custody that runs goes on, and needs the new one at its next start.',
+  )
+  .requiredOption('--new-file <file>', 'a file that holds the new passphrase, of at least 8 characters')
+  .action(async ({newFile}: {newFile: string}) => {
+    const settings = readSettings()
+    await changePassphrase(settings.home, passphraseOf(settings), readPassphrase(newFile))
+    console.log(
+      `${seedFile(settings.home)} opens with the passphrase of ${newFile} alone now: let CUSTODY_PASSPHRASE_FILE name that file, or set ` +
+        'CUSTODY_PASSPHRASE to what it holds, before custody starts again. Backups that were made before keep the old one.',
     )
   })
 
@@ -109,8 +126,7 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
 async function verify({backup: file}: {backup?: string}): Promise<void> {
   const settings = settingsOfService()
   const {home} = settings
-  const passphrase = findPassphrase(settings, false)
-  if (passphrase === undefined) throw new PermanentError('set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE')
+  const passphrase = passphraseOf(settings)
   const backup = file === undefined ? undefined : await readBackup(file)
   const phrase = backup ? await decryptPhrase(backup.seed, passphrase, file!) : await readSeed(home, passphrase)
   if (!phrase) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
@@ -130,6 +146,23 @@ async function verify({backup: file}: {backup?: string}): Promise<void> {
     const lacking = behind ? `; the backup lacks the newest ${behind}` : ''
     console.log(`journal ${stream}: ${count(seq, 'entry', 'entries')}, whole${lacking}`)
   }
+}
+
+function passphraseOf(settings: Settings): string {
+  const passphrase = findPassphrase(settings, false)
+  if (passphrase === undefined) throw new PermanentError('set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE')
+  return passphrase
+}
+
+function readPassphrase(file: string): string {
+  let passphrase: string
+  try {
+    passphrase = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new PermanentError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}); nothing was changed`)
+  }
+  if (passphrase.length < 8) throw new PermanentError(`${file} must hold at least 8 characters; nothing was changed`)
+  return passphrase
 }
 
 /** As the service has them that runs here: a local chain is of a network of its own, and addresses differ by that. */

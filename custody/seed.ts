@@ -1,5 +1,6 @@
 // The seed that every address comes from: a BIP-39 phrase of 24 words in $SLUICE_HOME/custody/seed.json, encrypted with scrypt and AES-256-GCM.
-// Promises: the file is on disk, whole, before its first address is used; an existing one is never written over; a wrong passphrase and a
+// Promises: the file is on disk, whole, before its first address is used; an existing one is never written over, but by the same phrase under
+// another passphrase, once that was read back from the disk; a wrong passphrase and a
 // changed file are told, and nothing is decrypted to rubbish; neither phrase nor passphrase is in any log or error. The plaintext file of
 // earlier versions ($SLUICE_HOME/seed) is taken over, and removed only once the encrypted one was read back.
 import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
@@ -12,6 +13,8 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
+  rmSync,
   unlinkSync,
 } from 'node:fs'
 import path from 'node:path'
@@ -119,6 +122,20 @@ export async function createSeed(home: string, passphrase: string): Promise<stri
 /** Writes the file, unless there is one. */
 export async function writeSeed(home: string, phrase: string, passphrase: string, n?: number): Promise<void> {
   placeFile(seedFile(home), [await encryptPhrase(phrase, passphrase, n)])
+}
+
+/** Encrypts the seed of this directory with another passphrase. Killed at any moment, the file is whole and opens with one of the two. */
+export async function changePassphrase(home: string, before: string, after: string): Promise<void> {
+  const phrase = await readSeed(home, before)
+  if (phrase === undefined) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
+  const file = seedFile(home)
+  const next = `${file}.next`
+  rmSync(next, {force: true}) // of one that was killed
+  writeDurably(next, [await encryptPhrase(phrase, after)])
+  if ((await decryptPhrase(readFileSync(next, 'utf8'), after, next)) !== phrase)
+    throw new Error(`${next} does not hold what was written; the seed is as it was`)
+  renameSync(next, file)
+  syncDirectory(path.dirname(file))
 }
 
 /**

@@ -29,7 +29,13 @@ const SETTINGS = [
   'log_timezone=UTC',
 ].flatMap(setting => ['-c', setting])
 
-const Cluster = z.object({port: z.int().min(1).max(65535), password: z.string().min(1), data_directory: z.string()})
+const Cluster = z.object({
+  port: z.int().min(1).max(65535),
+  password: z.string().min(1),
+  /** While the password is changed: the one that the server takes now, or soon. */
+  next_password: z.string().optional(),
+  data_directory: z.string(),
+})
 type Cluster = z.infer<typeof Cluster>
 
 /** The user that the server's processes run as; empty where that is ourselves. */
@@ -70,7 +76,9 @@ export async function startPostgres({dir, flags = []}: {dir: string; flags?: str
     flags: flags.flatMap(flag => flag.split(' ')),
   }
   if (!(await exists(server.dataDirectory))) await initialise(server, cluster.password)
+  const isUnsure = cluster.next_password !== undefined
   const reused = await bringUp(server, cluster, home)
+  if (isUnsure) await writeCluster(home, {...cluster, next_password: undefined}) // bringUp found out which one it is
   await createDatabase(cluster)
   return {
     url: urlOf(cluster, 'sluice'),
@@ -101,6 +109,19 @@ export async function placeCluster(
   await rename(work, cluster.data_directory)
 }
 
+/**
+ * Changes the password of the owner of the cluster in `dir`, which runs. `change` makes the server take it. If we die in between, the next
+ * startPostgres finds out which of the two the server takes.
+ */
+export async function renewPassword(dir: string, change: (password: string) => Promise<unknown>): Promise<void> {
+  const home = await realpath(dir)
+  const {next_password: _, ...cluster} = await readCluster(home, await serverUser())
+  const password = newPassword()
+  await writeCluster(home, {...cluster, next_password: password})
+  await change(password)
+  await writeCluster(home, {...cluster, password})
+}
+
 /** The password of the cluster in `dir`, and where its server is reached; undefined where there is none. */
 export async function findCluster(dir: string): Promise<{port: number; password: string} | undefined> {
   const text = await readFile(path.join(dir, 'postgres.json'), 'utf8').catch(ignore('ENOENT'))
@@ -126,7 +147,7 @@ async function readCluster(home: string, user: User): Promise<Cluster> {
   }
 }
 
-async function newCluster(home: string, user: User, password = randomBytes(24).toString('hex')): Promise<Cluster> {
+async function newCluster(home: string, user: User, password = newPassword()): Promise<Cluster> {
   const inHome = path.join(home, 'data')
   if (await exists(inHome))
     throw new Error(`${inHome} exists without ${home}/postgres.json, which holds its password; restore that file`)
@@ -137,6 +158,8 @@ async function newCluster(home: string, user: User, password = randomBytes(24).t
   await writeCluster(home, cluster)
   return cluster
 }
+
+const newPassword = () => randomBytes(24).toString('hex')
 
 async function writeCluster(home: string, cluster: Cluster): Promise<void> {
   const file = path.join(home, 'postgres.json')
@@ -250,6 +273,11 @@ async function answers(cluster: Cluster, alive: () => Promise<boolean>, deadline
       await client.query('select 1')
       return true
     } catch (error) {
+      if (error instanceof pg.DatabaseError && error.code === '28P01' && cluster.next_password) {
+        cluster.password = cluster.next_password
+        delete cluster.next_password
+        continue
+      }
       if (error instanceof pg.DatabaseError && error.code === '28P01')
         throw new Error(`PostgreSQL on port ${cluster.port} refuses the password in postgres.json`, {cause: error})
       if (!(await alive())) return false

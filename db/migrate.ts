@@ -90,6 +90,27 @@ export async function migrate(
   }
 }
 
+/**
+ * Gives the owner another password, and with it every role, in one transaction: after it the old ones open nothing. Connections that are open
+ * stay so. Resolves to the owner's new URL.
+ */
+export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<string> {
+  const url = new URL(ownerUrl)
+  url.password = password
+  const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-password'})
+  await client.connect()
+  try {
+    await waitForTurn(client)
+    await inTransaction(client, async () => {
+      await client.query(`alter role current_user password ${pg.escapeLiteral(password)}`)
+      await setRoles(client, url.href)
+    })
+  } finally {
+    await client.end()
+  }
+  return url.href
+}
+
 // Asks again and again, because a statement that waits is what an index that is built CONCURRENTLY waits for: both would wait for ever.
 async function waitForTurn(client: pg.Client): Promise<void> {
   for (;;) {

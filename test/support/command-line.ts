@@ -17,6 +17,16 @@ export interface Ended {
   stderr: string
 }
 
+/** Calls it; `home` is where it looks for the service, `settings` are what the environment holds besides. */
+export function run(given: string[], home: string, settings: Record<string, string> = {}): Promise<Ended> {
+  return new Promise(resolve => {
+    const environment = {...process.env, ...settings, SLUICE_HOME: home}
+    execFile(process.execPath, [program, ...given], {env: environment, cwd: tmpdir()}, (error, stdout, stderr) =>
+      resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
+    )
+  })
+}
+
 export class CommandLine {
   readonly home = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
 
@@ -32,14 +42,9 @@ export class CommandLine {
     })
   }
 
-  /** Calls it; `home` is where it looks for the service, `settings` are what the environment holds besides. */
-  run = (given: string[], home = this.home, settings: Record<string, string> = {}): Promise<Ended> =>
-    new Promise(resolve => {
-      const environment = {...process.env, ...settings, SLUICE_HOME: home}
-      execFile(process.execPath, [program, ...given], {env: environment, cwd: tmpdir()}, (error, stdout, stderr) =>
-        resolve({code: error ? Number(error.code) : 0, stdout, stderr}),
-      )
-    })
+  /** Calls it, for the service of this database unless another home is named. */
+  run = (given: string[], home = this.home, settings?: Record<string, string>): Promise<Ended> =>
+    run(given, home, settings)
 
   sluice = (...given: string[]): Promise<Ended> => this.run(given)
 

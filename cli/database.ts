@@ -1,0 +1,74 @@
+// sluice database: the password of the database's owner, from which those of all roles follow.
+import {randomBytes} from 'node:crypto'
+import {writeFileSync} from 'node:fs'
+import path from 'node:path'
+import type {Command} from 'commander'
+import {PermanentError} from '../service/errors.ts'
+import {lockHome} from '../service/home.ts'
+import {readSettings} from '../service/settings.ts'
+import {leaf} from './command.ts'
+import {show} from './output.ts'
+
+export function addDatabaseCommands(program: Command): void {
+  const database = program.command('database').description("the database's passwords")
+
+  leaf(
+    database,
+    'rotate-password',
+    [
+      "Gives the database's owner a new password, and with it each role: the old ones open nothing afterwards.",
+      '',
+      'Where npm start runs Postgres, the service must be stopped, and finds the new one at its next start. With DATABASE_URL its new value is written',
+      'to a file first; processes that run keep their connections, and cannot make new ones until they are started with the new password.',
+    ].join('\n'),
+    'sluice database rotate-password --to database_url.new',
+  )
+    .option('--to <file>', 'with DATABASE_URL: a file, not there yet, for its new value')
+    .action(async ({to, json = false}: {to?: string; json?: boolean}) => {
+      const {home, databaseUrl} = readSettings()
+      if (databaseUrl) await rotateNamed(databaseUrl, to)
+      else await rotateEmbedded(path.resolve(home))
+      const text = databaseUrl
+        ? `The owner and all roles have new passwords. ${to} holds the new DATABASE_URL: start every process with it, or with what npm run database-url prints for its role.`
+        : 'The owner and all roles have new passwords; npm start finds them.'
+      show({json: {rotated: true}, text}, json)
+    })
+}
+
+async function rotateNamed(ownerUrl: string, to: string | undefined): Promise<void> {
+  if (to === undefined) throw new PermanentError('give --to FILE: it gets the new DATABASE_URL, password and all')
+  const {changeOwnerPassword} = await import('../db/migrate.ts') // takes longer to load than most commands to run
+  const password = randomBytes(24).toString('hex')
+  const url = new URL(ownerUrl)
+  url.password = password
+  try {
+    writeFileSync(to, `${url.href}\n`, {flag: 'wx', mode: 0o600, flush: true}) // before the server takes it: nobody else would know it
+  } catch (error) {
+    const {code, message} = error as NodeJS.ErrnoException
+    throw new PermanentError(
+      `${to} ${code === 'EEXIST' ? 'exists' : `cannot be written (${message})`}; nothing was changed`,
+    )
+  }
+  await changeOwnerPassword(ownerUrl, password)
+}
+
+async function rotateEmbedded(home: string): Promise<void> {
+  const {findCluster, renewPassword, startPostgres} = await import('../db/embedded.ts')
+  const {changeOwnerPassword} = await import('../db/migrate.ts')
+  const dir = path.join(home, 'postgres')
+  if (!(await findCluster(dir)))
+    throw new PermanentError(
+      `${home} has no database; set SLUICE_HOME to the directory of the service, or DATABASE_URL`,
+    )
+  const unlock = await lockHome(home)
+  try {
+    const postgres = await startPostgres({dir})
+    try {
+      await renewPassword(dir, password => changeOwnerPassword(postgres.url, password))
+    } finally {
+      await postgres.stop()
+    }
+  } finally {
+    unlock()
+  }
+}
