@@ -89,7 +89,7 @@ test('any transaction is the one that bitcoinjs-lib makes of the same, and fits 
           outputs.map(({script}) => script),
         )
         expect(signed.vsize).toBeLessThanOrEqual(largest)
-        expect(signed.vsize).toBeGreaterThan(largest - inputs.length)
+        expect(signed.vsize).toBeGreaterThanOrEqual(largest - inputs.length) // a signature is seldom, but now and then, three bytes shorter
       },
     ),
     {numRuns: 30},
