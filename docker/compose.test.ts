@@ -16,7 +16,7 @@ import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect, test} from 'vitest'
 import {roleUrl} from '../db/migrate.ts'
-import {settingNames} from '../service/settings.ts'
+import {bitcoinSettings, readSettings, settingNames} from '../service/settings.ts'
 import {composeVariables, readCompose} from '../test/support/compose.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -150,8 +150,30 @@ test('our processes run as nobody special, cannot write to their image, and are 
     expect(service.healthcheck !== undefined || service.restart === 'no', name).toBe(true)
   }
   const images = services.map(([, {image}]) => image).filter(image => image !== 'sluice')
-  for (const image of images) expect(image).toMatch(/^[\w./-]+:v?\d+(\.\d+)*$/)
+  for (const image of images) expect(image, 'an exact version').toMatch(/^[\w./-]+:v?\d+(\.\d+)+$/)
   expect(read('Dockerfile')).toMatch(/^USER node$/m)
+})
+
+test('every service has limits of memory and CPU, and each that stays up has a healthcheck', () => {
+  for (const [name, {mem_limit, cpus, restart, healthcheck}] of services) {
+    expect({name, mem_limit, cpus}).toEqual({
+      name,
+      mem_limit: expect.stringMatching(/^\d+[gm]$/),
+      cpus: expect.any(Number),
+    })
+    expect(healthcheck !== undefined || restart === 'no', name).toBe(true)
+  }
+})
+
+test('bitcoind and Fulcrum let in each range that Docker makes networks of, on the network that is the default everywhere', () => {
+  const ranges = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']
+  const {command} = compose.services.bitcoind!
+  expect(command.flatMap(option => option.match(/^-rpcallowip=(.*)/)?.[1] ?? [])).toEqual(ranges)
+  for (const range of ranges) expect(compose.configs.fulcrum!.content).toContain(range)
+  const {network} = bitcoinSettings(readSettings({}).chains.get('BTC'))
+  expect(command).toContain(`-chain=${network}`)
+  for (const [name, {environment}] of ours)
+    if (environment.BTC_NETWORK) expect(environment.BTC_NETWORK, name).toBe(network)
 })
 
 test('the image has the Node of package.json, and nothing but what .dockerignore lets through', () => {

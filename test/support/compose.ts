@@ -23,6 +23,8 @@ const Service = z.object({
   build: z.string().optional(),
   profiles: list,
   restart: z.string(),
+  mem_limit: z.string().optional(),
+  cpus: z.number().optional(),
   user: z.string().optional(),
   read_only: z.boolean().optional(),
   init: z.boolean().optional(),
