@@ -13,7 +13,7 @@ import {type ChainSettings, hasNode, readSettings, type Settings} from '../servi
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
-const STARTING_TIMEOUT_MS = 10_000
+const STARTING_TIMEOUT_MS = 30_000
 
 /** What commands know of the service. Of one whose processes nobody here started, each in a container, neither pid nor start is known. */
 type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>

@@ -1,8 +1,8 @@
 // Custody's door: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the
-// owner of the directory alone; the token is a new one at each start; a request without it is refused before its body is read; a request
+// owner of the directory alone, and for its group where whoever made the directory lets that in; the token is a new one at each start; a request without it is refused before its body is read; a request
 // that is no known intent is refused whole.
 import {randomBytes, timingSafeEqual} from 'node:crypto'
-import {chmodSync, mkdirSync, rmSync} from 'node:fs'
+import {chmodSync, mkdirSync, rmSync, statSync} from 'node:fs'
 import path from 'node:path'
 import Fastify, {type FastifyError, type FastifyReply, type FastifyRequest} from 'fastify'
 import type {z} from 'zod'
@@ -33,14 +33,16 @@ export async function openDoor(home: string, custody: Custody, log: Logger): Pro
     throw new PermanentError(
       `${socket} is too long for a unix socket (${longestSocketPath} bytes); set SLUICE_HOME to a shorter path`,
     )
-  mkdirSync(path.dirname(socket), {recursive: true})
-  chmodSync(path.dirname(socket), 0o700)
+  const directory = path.dirname(socket)
+  mkdirSync(directory, {recursive: true, mode: 0o700})
+  const allowed = statSync(directory).mode & 0o750
+  chmodSync(directory, allowed)
   const token = randomBytes(32).toString('base64url')
   const server = buildServer(custody, token, log)
   rmSync(socket, {force: true}) // of one that was killed: whoever holds the lock is alone
   await server.listen({path: socket})
-  chmodSync(socket, 0o600)
-  writeWhole(tokenFile, token)
+  chmodSync(socket, allowed & 0o050 ? 0o660 : 0o600)
+  writeWhole(tokenFile, token, allowed & 0o050 ? 0o640 : 0o600)
   return () => server.close()
 }
 

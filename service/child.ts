@@ -1,12 +1,13 @@
 // One process of the service under supervision. Promises: while it is wanted it runs; when it dies it is started again after a wait
 // that doubles from 0.25 s to 30 s and begins anew after a minute of health; when it is not wanted it is gone within the grace given.
-import {type ChildProcess, fork} from 'node:child_process'
+import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
 import {z} from 'zod'
 import {PermanentError} from './errors.ts'
 import type {Logger} from './log.ts'
 import {registry} from './observe.ts'
+import type {User} from './users.ts'
 
 const READY_TIMEOUT_MS = 120_000
 const FIRST_WAIT_MS = 250
@@ -38,6 +39,10 @@ export interface ChildOptions {
   /** The module that it runs, as an absolute path, and its arguments. */
   module: string
   args?: string[]
+  /** As whom it runs; absent: as we do. */
+  user?: User
+  /** Called before each start. */
+  prepare?(): void
   /** Asked at each start, so that a restart sees a database or a node that moved. */
   environment(): NodeJS.ProcessEnv
   /** The file that its output goes to; absent: to stderr of this process. */
@@ -95,9 +100,11 @@ export class Child {
   }
 
   #launch(first?: {ready(message: Ready): void; failed(why: string): void; ended(how: string): void}): void {
-    const {module, args = [], environment, logFile} = this.#options
+    const {module, args = [], user, environment, logFile} = this.#options
+    this.#options.prepare?.()
     const output = logFile === undefined ? 2 : openSync(logFile, 'a', 0o600)
-    const child = fork(module, args, {env: environment(), execArgv: [], stdio: ['ignore', output, output, 'ipc']})
+    const stdio: StdioOptions = ['ignore', output, output, 'ipc']
+    const child = fork(module, args, {...user, env: environment(), execArgv: [], stdio})
     if (output !== 2) closeSync(output)
     this.#process = child
     this.startedAt = new Date()

@@ -1,7 +1,7 @@
 // The files of one running service in SLUICE_HOME. Promises: whoever knows the directory finds the service by service.json, which is
 // written whole or not at all and is readable by its owner only (it holds the database password); one service at a time has the
 // directory, and whatever killed it, the next one gets it.
-import {linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
+import {chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
 import {bitcoinNetworks} from '../chains/registry.ts'
@@ -159,11 +159,12 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Replaces a file by a rename, so that no reader ever sees a part of it. Mode 0600. */
-export function writeWhole(file: string, text: string): void {
+/** Replaces a file by a rename, so that no reader ever sees a part of it. */
+export function writeWhole(file: string, text: string, mode = 0o600): void {
   mkdirSync(path.dirname(file), {recursive: true})
   const temporary = `${file}.${process.pid}.tmp`
   writeFileSync(temporary, text, {mode: 0o600})
+  chmodSync(temporary, mode) // whatever the umask is
   renameSync(temporary, file)
 }
 

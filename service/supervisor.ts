@@ -27,7 +27,9 @@ import {LocalChain} from './local-chain.ts'
 import {type Logger, logger} from './log.ts'
 import {observe} from './observe.ts'
 import {commandLine, hasVariable, signal} from './process.ts'
+import {rotateLogs} from './rotate-logs.ts'
 import {type ChainSettings, hasNode, metricsPorts, readSettings, type Settings} from './settings.ts'
+import {findUsers, giveToCustody, type ProcessRole, type Users, withFilesRead} from './users.ts'
 
 // Together below the 10 seconds in which everything ends.
 const CHILD_GRACE_MS = 3500
@@ -36,6 +38,8 @@ const STOP_TIMEOUT_MS = 9500
 const ORPHAN_GRACE_MS = 6000
 const FOLLOWED_TIMEOUT_MS = 15_000
 const LONGEST_WAIT_MS = 30_000
+const ROTATE_INTERVAL_MS = 60_000
+const rotation = {maxBytes: 50 * 2 ** 20, kept: 5}
 
 const noop = () => {}
 
@@ -80,6 +84,8 @@ export class Supervisor {
   #isRunning = false
   #port: number
   #unlock: (() => void) | undefined
+  #users: Users | undefined
+  #rotating: NodeJS.Timeout | undefined
   #unobserve: () => Promise<void> = async () => {}
   #starting: Promise<void> = Promise.resolve()
   #stopping: Promise<void> | undefined
@@ -106,12 +112,14 @@ export class Supervisor {
     await endOrphans(this.#home)
     await requireFree(host, port)
     await this.#observe()
+    this.#rotateLogs()
     this.#step('the database')
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
     await migrate(this.#ownerUrl)
     await this.#startLocalChains()
     this.#step('the processes')
+    await this.#findUsers()
     await this.#startChildren()
     this.#step('the chains')
     await this.#untilFollowed()
@@ -133,6 +141,18 @@ export class Supervisor {
     const {host, metricsPort: first} = this.#settings
     const metricsPort = first === undefined ? undefined : first + metricsPorts
     this.#unobserve = await observe({host, metricsPort, log: this.#log})
+  }
+
+  #rotateLogs(): void {
+    const rotate = () => {
+      try {
+        rotateLogs([path.join(this.#home, 'logs'), path.join(this.#home, 'postgres')], rotation)
+      } catch (error) {
+        this.#log.warn({error: (error as Error).message}, 'logs could not be rotated; is the disk full?')
+      }
+    }
+    rotate()
+    this.#rotating = setInterval(rotate, ROTATE_INTERVAL_MS).unref()
   }
 
   #step(what: string): void {
@@ -210,6 +230,16 @@ export class Supervisor {
 
   // --- the processes ---
 
+  async #findUsers(): Promise<void> {
+    const users = await findUsers(this.#home)
+    if (typeof users !== 'string') this.#users = users
+    else
+      this.#log.warn(
+        {why: users},
+        'all processes are one user: whoever runs code in one of them can read the seed (docs/operations.md)',
+      )
+  }
+
   async #startChildren(): Promise<void> {
     const chains = this.#localChains
     const identities = () => merged(chains, chain => chain.identity())
@@ -252,13 +282,24 @@ export class Supervisor {
       throw new PermanentError(`--without: there is no process "${unknown}"; there are ${known.join(', ')}`)
   }
 
-  #child(name: string, module: string, role: Role, more: () => Record<string, string> = () => ({}), args?: string[]) {
+  #child(
+    name: string,
+    module: string,
+    role: ProcessRole,
+    more: () => Record<string, string> = () => ({}),
+    args?: string[],
+  ) {
+    const user = this.#users?.[role]
     return new Child({
       name,
       module: fileURLToPath(new URL(`../${module}`, import.meta.url)),
       args,
+      user,
+      prepare: () => {
+        if (user && role === 'sluice_custody') giveToCustody(this.#home, user)
+      },
       environment: () => ({
-        ...environmentOf(role),
+        ...(user ? withFilesRead(environmentOf(role)) : environmentOf(role)),
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#ownerUrl, role),
         DATABASE_URL_FILE: '', // the owner's, if there is one
@@ -394,6 +435,7 @@ export class Supervisor {
   }
 
   #leave(): void {
+    clearInterval(this.#rotating)
     if (this.#unlock) removeService(this.#home)
     this.#unlock?.()
     this.#unlock = undefined

@@ -1,10 +1,14 @@
 // npm start as a machine sees it: real processes, killed in every way, in a SLUICE_HOME of their own.
-import {readFileSync} from 'node:fs'
+import {execFile} from 'node:child_process'
+import {chownSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
+import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {isHeld, readProcesses, type Service} from '../service/home.ts'
+import {journalFile} from '../custody/journal-file.ts'
+import {seedFile} from '../custody/seed.ts'
+import {custodyDoor, isHeld, readProcesses, type Service} from '../service/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {ended, sluice, spawnService, start} from './support/service.ts'
@@ -147,8 +151,11 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
   expect(processesOf(home)).toEqual([])
 }, 180_000)
 
-test('without the jobs and a chain, everything else runs; the command line waits while the service starts', async () => {
+test('without the jobs and a chain, everything else runs, with logs that were rotated; the command line waits while the service starts', async () => {
   const home = inHome()
+  mkdirSync(path.join(home, 'logs'))
+  writeFileSync(path.join(home, 'logs', 'api.log'), '')
+  truncateSync(path.join(home, 'logs', 'api.log'), 51 * 2 ** 20)
   const started = spawnService(home, 0, {}, ['--without', 'jobs,indexer-polygon', '--without', 'indexer-btc'])
   await until(async () => isHeld(home), {timeoutMs: 10_000, what: 'the service to begin'})
   const {service, processes} = await sluice(home, 'status').catch(error => {
@@ -162,6 +169,7 @@ test('without the jobs and a chain, everything else runs; the command line waits
   })
   expect(started.output()).toMatch(/^ {2}without +jobs, indexer-polygon, indexer-btc$/m)
   expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
+  expect(statSync(path.join(home, 'logs', 'api.log.1')).size).toBe(51 * 2 ** 20)
 
   const wrong = spawnService(inHome(), 0, {}, ['--without', 'job'])
   expect(await ended(wrong.child)).toBe(1)
@@ -169,6 +177,59 @@ test('without the jobs and a chain, everything else runs; the command line waits
     'sluice: --without: there is no process "job"; there are custody, jobs, api, indexer-eth, indexer-polygon, indexer-btc\n',
   )
 }, 120_000)
+
+test.runIf(process.getuid?.() === 0)(
+  'started by root, no process is root: custody alone can read the seed, and only the jobs can ask it',
+  async () => {
+    const home = inHome()
+    const secret = path.join(home, 'passphrase')
+    writeFileSync(secret, 'correct horse\n', {mode: 0o600})
+    await start(home, {CUSTODY_PASSPHRASE_FILE: secret})
+    const names = ['custody', 'jobs', 'api', 'indexer-eth']
+    const userOf = (name: string) => {
+      const {uid, gid} = statSync(`/proc/${pidOf(home, name)}`)
+      return {uid, gid}
+    }
+    const uids = names.map(name => userOf(name).uid)
+    expect(new Set([0, ...uids]).size).toBe(1 + names.length)
+    const {socket, tokenFile} = custodyDoor(home)
+    const files = {
+      seed: seedFile(home),
+      journal: journalFile(home),
+      token: tokenFile,
+      database: path.join(home, 'service.json'),
+      memory: `/proc/${pidOf(home, 'custody')}/environ`,
+    }
+    const readable = async (name: string) => {
+      const tried = Object.entries(files).map(async ([what, file]) => {
+        const isRead = await promisify(execFile)('/bin/cat', [file], {...userOf(name), cwd: '/'}).then(
+          () => true,
+          () => false,
+        )
+        return isRead ? [what] : []
+      })
+      return (await Promise.all(tried)).flat()
+    }
+    expect(await readable('custody')).toEqual(['seed', 'journal', 'token', 'memory'])
+    expect(await readable('jobs')).toEqual(['token'])
+    expect(await readable('api')).toEqual([])
+    expect(await readable('indexer-eth')).toEqual([])
+    expect(statSync(socket).mode & 0o777).toBe(0o660)
+
+    chownSync(files.seed, 0, 0) // as a command that root ran leaves it
+    const before = pidOf(home, 'custody')
+    kill(before, 'SIGKILL')
+    await until(
+      async () => pidOf(home, 'custody') !== before && (await sluice(home, 'status')).processes[0].state === 'running',
+      {
+        timeoutMs: 30_000,
+        what: 'custody to run again',
+      },
+    )
+    expect(statSync(files.seed).uid).toBe(uids[0])
+  },
+  120_000,
+)
 
 test('with a node of its own and no seed, it says how a seed is made, and leaves nothing behind', async () => {
   const home = inHome()

@@ -1,6 +1,6 @@
 // Runs once before all tests: starts one embedded Postgres for them, in a fresh directory, and makes the template that
 // testDatabase() clones. SLUICE_TEST_DATABASE_URL, a superuser's URL, takes another server instead.
-import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
+import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type {TestProject} from 'vitest/node'
@@ -17,6 +17,8 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   // What tests start, and they start hundreds, mostly loads modules; compiled once, they load in half the time.
   process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), 'sluice-compile-cache')
+  mkdirSync(process.env.NODE_COMPILE_CACHE, {recursive: true})
+  chmodSync(process.env.NODE_COMPILE_CACHE, 0o1777) // where we are root, the processes of a service are other users
   const given = process.env.SLUICE_TEST_DATABASE_URL
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
   chmodSync(directory, 0o755) // the server runs as another user where we are root

@@ -1,0 +1,93 @@
+// As whom the processes of npm start run. Promises: where the supervisor is root, custody, the jobs, the API and the indexers are a user each,
+// none of them root: none can read another's memory, environment or files, and the seed's files are custody's alone; only the jobs share a
+// group with custody, by which they reach its socket and its token. Where the supervisor is not root, or where such users could not reach the
+// program or SLUICE_HOME, all are the supervisor's user, and why is told: whoever runs code in one of them then has the seed.
+import {execFile} from 'node:child_process'
+import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, realpathSync} from 'node:fs'
+import path from 'node:path'
+import {fileURLToPath} from 'node:url'
+import {promisify} from 'node:util'
+import type {Role} from '../db/migrate.ts'
+import {custodyDoor} from './home.ts'
+import {settingNames} from './settings.ts'
+
+export interface User {
+  uid: number
+  gid: number
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const run = promisify(execFile)
+
+/** Numbers that Debian's policy keeps for nobody; a user of this name, where there is one, takes the number's place. */
+const users = {sluice_custody: 59021, sluice_jobs: 59022, sluice_api: 59023, sluice_indexer: 59024} as const
+export type ProcessRole = keyof typeof users & Role
+
+export type Users = Record<ProcessRole, User>
+
+/** The user of each process; or, in words, why all are one. */
+export async function findUsers(home: string): Promise<Users | string> {
+  if (process.getuid?.() !== 0) return 'the service was not started by root'
+  const roles = Object.keys(users) as ProcessRole[]
+  const uids = await Promise.all(roles.map(uidOf))
+  const taken = roles.find((_, i) => uids[i] === undefined)
+  if (taken) return `user number ${users[taken]} is somebody's; make a user ${nameOf(taken)}`
+  const uid = (role: ProcessRole) => uids[roles.indexOf(role)]!
+  const found = Object.fromEntries(roles.map(role => [role, {uid: uid(role), gid: uid(role)}])) as Users
+  found.sluice_jobs.gid = found.sluice_custody.gid
+  const reached = await Promise.all(
+    roles.map(role =>
+      run(
+        '/bin/sh',
+        ['-c', 'cd "$1" && test -x "$2" && cd "$3" && test -r package.json', 'sh', home, process.execPath, root],
+        {
+          ...found[role],
+          cwd: '/',
+        },
+      ).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  )
+  if (reached.includes(false)) return `other users than root cannot read ${root} or enter ${home}`
+  return found
+}
+
+const nameOf = (role: ProcessRole) => role.replace('_', '-')
+
+/** Undefined where the number belongs to somebody else. */
+async function uidOf(role: ProcessRole): Promise<number | undefined> {
+  const named = await run('id', ['-u', nameOf(role)]).catch(() => undefined)
+  if (named) return Number(named.stdout)
+  const isTaken = await run('id', [String(users[role])]).catch(() => undefined)
+  return isTaken ? undefined : users[role]
+}
+
+/** Makes the directories of the seed and of the socket custody's, with whatever root wrote there since. No link in them is followed. */
+export function giveToCustody(home: string, {uid, gid}: User): void {
+  const [seedDirectory, doorDirectory] = [path.join(home, 'custody'), path.dirname(custodyDoor(home).socket)]
+  for (const directory of [seedDirectory, doorDirectory]) {
+    mkdirSync(directory, {recursive: true})
+    const real = realpathSync(directory) // it may be on another disk
+    chownSync(real, uid, gid)
+    for (const entry of readdirSync(real, {recursive: true, encoding: 'utf8'}))
+      lchownSync(path.join(real, entry), uid, gid)
+  }
+  chmodSync(seedDirectory, 0o700)
+  chmodSync(doorDirectory, 0o750)
+}
+
+/** The environment for a user who cannot read the files that its variables name: what they hold is in its place. */
+export function withFilesRead(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const read = {...environment}
+  for (const name of settingNames()) {
+    const file = name.endsWith('_FILE') && environment[name]
+    if (!file) continue
+    try {
+      read[name.slice(0, -'_FILE'.length)] = readFileSync(file, 'utf8').trim()
+      read[name] = ''
+    } catch {} // the process names it, and says what is wrong
+  }
+  return read
+}
