@@ -125,6 +125,14 @@ export const chains: Chain[] = [
   },
 ]
 
+/** CAIP-2 ids of the networks whose coins are worth money: Ethereum, Polygon, Bitcoin. */
+const mainNetworks = ['eip155:1', 'eip155:137', 'bip122:000000000019d6689c085ae165831e93']
+
+/** Whether a network, by its CAIP-2 id, is one whose coins are worth money. Those here are test networks. */
+export function isMainNetwork(network: string): boolean {
+  return mainNetworks.includes(network)
+}
+
 /** The chain with this code; undefined where the contract names it and Sluice cannot run it yet. */
 export function findChain(code: string): Chain | undefined {
   return chains.find(chain => chain.code === code)

@@ -100,8 +100,10 @@ test('the passphrase comes from the variable, else from the file that is named, 
   )
   expect(findPassphrase(settings({CUSTODY_PASSPHRASE_FILE: given}), true)).toBe('from a file')
   expect(() => findPassphrase(settings({CUSTODY_PASSPHRASE_FILE: `${given}.not`}), true)).toThrow(
-    /passphrase\.not is missing or empty/,
+    /passphrase\.not\): the file is missing or empty/,
   )
+  const inPlaceOfFile = settings({CUSTODY_PASSPHRASE_FILE: 'six words that nobody guesses, ever'})
+  expect(() => findPassphrase(inPlaceOfFile, true)).toThrow(/^CUSTODY_PASSPHRASE_FILE: the file is missing or empty/)
   expect(findPassphrase(settings({}), false)).toBeUndefined()
   const made = findPassphrase(settings({}), true)
   expect(made).toHaveLength(32)

@@ -23,7 +23,7 @@ import {generateMnemonic, validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
 import {PermanentError} from '../service/errors.ts'
-import {hasNode, type Settings} from '../service/settings.ts'
+import {hasNode, type Settings, shownFile} from '../service/settings.ts'
 
 const bits = 256 // 24 words
 const cost = {n: 2 ** 17, r: 8, p: 1} // 128 MiB and a third of a second
@@ -149,7 +149,7 @@ export function findPassphrase(settings: Settings, mayMake: boolean): string | u
     const text = readIfThere(custodyPassphraseFile)?.trim()
     if (!text)
       throw new PermanentError(
-        `CUSTODY_PASSPHRASE_FILE: ${custodyPassphraseFile} is missing or empty; it holds the passphrase of the seed`,
+        `CUSTODY_PASSPHRASE_FILE${shownFile(custodyPassphraseFile)}: the file is missing or empty; it must hold the passphrase of the seed, such as CUSTODY_PASSPHRASE_FILE=/run/secrets/custody_passphrase`,
       )
     return text
   }

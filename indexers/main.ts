@@ -41,7 +41,8 @@ async function main(code: string): Promise<void> {
   const cursor = new ChainCursor(db, code)
   const reader = await readerOf(chain, {url, db, cursor, log})
   const {source, network, networkSettings} = reader
-  await resume(source, cursor, {network, networkSettings, startHeight: chain.startHeight, log})
+  const {mainnet} = settings
+  await resume(source, cursor, {network, networkSettings, mainnet, startHeight: chain.startHeight, log})
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
   const {stallTimeoutMs} = chain
   const {pollIntervalMs} = chain.chain

@@ -1,8 +1,9 @@
 // What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
-// for a node of another network; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
+// for a node of another network, nor for one of a main network unless that is allowed; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
 // a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
 // decides.
 import {setTimeout as sleep} from 'node:timers/promises'
+import {isMainNetwork} from '../chains/registry.ts'
 import {RetryableError} from '../service/errors.ts'
 import type {Logger} from '../service/log.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
@@ -24,6 +25,8 @@ export interface ResumeOptions {
   network: string
   /** The settings that decide which network a source is on. */
   networkSettings: string
+  /** The network may be one whose coins are worth money. */
+  mainnet?: boolean
   /** First block to index; absent: the one above the final block at the first start. */
   startHeight?: number
   log: Logger
@@ -62,8 +65,13 @@ type Verdict =
   | {kind: 'fork_below_final'; height: number; message: string; details: object}
 
 async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<Verdict> {
-  const {network, networkSettings} = options
+  const {network, networkSettings, mainnet = false} = options
   const answered = await source.network()
+  if (!mainnet && isMainNetwork(answered)) {
+    throw new RetryableError(
+      `the node is on a main network (${answered}), where coins are worth money, and SLUICE_MAINNET does not allow it; name a node of a test network, and check ${networkSettings}`,
+    )
+  }
   if (answered !== network) {
     throw new RetryableError(`the node is on ${answered}, expected ${network}; check ${networkSettings}`)
   }

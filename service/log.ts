@@ -3,10 +3,16 @@ import {type Logger, pino} from 'pino'
 
 export type {Logger}
 
-/** A logger for the process of this name, to stderr or to a file. The level comes from LOG_LEVEL. */
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
+/**
+ * A logger for the process of this name, to stderr or to a file. The level comes from LOG_LEVEL; while that is none, it is info: the
+ * settings, which are read later, say so, and need a logger for it.
+ */
 export function logger(process_: string, file?: string): Logger {
+  const level = logLevels.find(known => known === process.env.LOG_LEVEL) ?? 'info'
   return pino(
-    {base: {process: process_}, level: process.env.LOG_LEVEL ?? 'info', timestamp: pino.stdTimeFunctions.isoTime},
+    {base: {process: process_}, level, timestamp: pino.stdTimeFunctions.isoTime},
     pino.destination({dest: file ?? 2, sync: true, mkdir: true}),
   )
 }

@@ -1,14 +1,35 @@
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
+import fc from 'fast-check'
 import {expect, test} from 'vitest'
+import {PermanentError} from './errors.ts'
+import {logger} from './log.ts'
 import {readSettings, settingNames} from './settings.ts'
 
+const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')
+/** The variables of .env.example, with their defaults. */
+const examples = new Map(
+  lines.flatMap(line => {
+    const [, name, value] = /^#?([A-Z][A-Z0-9_]*)=(.*)$/.exec(line) ?? []
+    return name === undefined ? [] : [[name, value] as const]
+  }),
+)
+
+/** What is wrong with these variables, a line each, without the two spaces before it; none where nothing is. */
+function problemsOf(environment: Record<string, string | undefined>): string[] {
+  try {
+    readSettings(environment)
+    return []
+  } catch (error) {
+    expect(error).toBeInstanceOf(PermanentError)
+    const [title, ...problems] = (error as Error).message.split('\n')
+    expect(title).toBe('settings that cannot be used:')
+    return problems.map(line => line.replace(/^ {2}/, ''))
+  }
+}
+
 test('.env.example lists every variable, with a comment and its default', () => {
-  const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')
-  const listed = lines.flatMap(line => line.match(/^#?([A-Z][A-Z0-9_]*)=(.*)$/)?.slice(1, 3) ?? [])
-  const examples = new Map<string, string>()
-  for (let i = 0; i < listed.length; i += 2) examples.set(listed[i]!, listed[i + 1]!)
   expect([...examples.keys()].sort()).toEqual(settingNames().sort())
   expect(readSettings(Object.fromEntries([...examples].filter(([, value]) => value)))).toEqual(readSettings({}))
 })
@@ -23,23 +44,112 @@ test('an error names every wrong variable, what it was, and what it may be, but 
     POLYGON_RPC_URL: 'secret.example',
     ETH_USDC_ADDRESS: '0x12',
   }
-  let message = ''
-  try {
-    readSettings(wrong)
-  } catch (error) {
-    message = (error as Error).message
-  }
-  expect(message).toMatchInlineSnapshot(`
-    "settings that cannot be used:
-      SLUICE_DEVNET (it is "no"): must be one of on, off
-      DATABASE_URL: must be a URL that starts with postgres:// or postgresql://
-      PORT (it is "80800"): must be a whole number, from 0 to 65535
-      RATE_LIMIT_PER_MINUTE (it is "0"): must be a whole number, 1 or more
-      ETH_FINALITY (it is "soon"): must be tag, or a number of blocks
-      ETH_USDC_ADDRESS (it is "0x12"): must be a contract address: 0x and 40 hex digits
-      POLYGON_RPC_URL: must be a URL that starts with http:// or https:// or ws:// or wss://"
+  const problems = problemsOf(wrong).join('\n')
+  expect(problems).toMatchInlineSnapshot(`
+    "SLUICE_DEVNET (it is "no"): must be one of on, off
+    DATABASE_URL: must be a URL that starts with postgres:// or postgresql://, such as postgres://owner:password@host:5432/sluice
+    PORT (it is "80800"): must be a whole number, from 0 to 65535, such as 8080
+    RATE_LIMIT_PER_MINUTE (it is "0"): must be a whole number, from 1 to 10000000, such as 600
+    ETH_FINALITY (it is "soon"): must be tag, or a number of blocks from 1 to 999999, such as 64
+    ETH_USDC_ADDRESS (it is "0x12"): must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238
+    POLYGON_RPC_URL: must be a URL that starts with http:// or https:// or ws:// or wss://, such as https://node.example"
   `)
-  expect(message).not.toContain('secret')
+  expect(problems).not.toContain('secret')
+})
+
+test('amounts are refused, with what may be written, unless each is of a token of the chain and has no more decimals than it', () => {
+  const must = 'must be amounts in whole coins, each once, of what ETH has (ETH, USDC), such as ETH:0.5,USDC:10000'
+  for (const wrong of ['5', 'abc', 'ETH', 'ETH:', 'ETH:abc', 'ETH:-1', 'ETH:1e3', 'ETH:.5', 'BTC:1', 'USDC:0.0000001'])
+    expect(problemsOf({ETH_PAYOUT_LIMIT: wrong})).toEqual([`ETH_PAYOUT_LIMIT (it is "${wrong}"): ${must}`])
+  for (const wrong of ['ETH:1,', 'ETH:1,ETH:2', 'ETH:1 USDC:2', `ETH:${'9'.repeat(31)}`])
+    expect(problemsOf({ETH_COLLECT_ABOVE: wrong})).toEqual([`ETH_COLLECT_ABOVE (it is "${wrong}"): ${must}`])
+  const {payoutLimit} = readSettings({ETH_PAYOUT_LIMIT: 'USDC:10000.5,ETH:5'}).chains.get('ETH')!
+  expect(payoutLimit).toEqual(
+    new Map([
+      ['USDC', 10_000_500_000n],
+      ['ETH', 5n * 10n ** 18n],
+    ]),
+  )
+})
+
+test('a passphrase is never shown, however short it is, nor what stands where the name of its file belongs', () => {
+  expect(problemsOf({CUSTODY_PASSPHRASE: 'hunter2'})).toEqual([
+    'CUSTODY_PASSPHRASE: must have at least 8 characters, such as six words that nobody guesses',
+  ])
+  for (const wrong of ['postgres://sluice:hunter2@host/sluice', '/hunter2', 'hunter2'])
+    expect(problemsOf({DATABASE_URL_FILE: wrong})).toEqual([
+      'DATABASE_URL_FILE: the file cannot be read (ENOENT); it must hold the value, such as DATABASE_URL_FILE=/run/secrets/database_url',
+    ])
+})
+
+test('main networks are refused unless SLUICE_MAINNET allows them', () => {
+  const refusal = (example: number) =>
+    `must be the id of a test network, such as ${example}; on this one coins are worth money (docs/operations.md tells of SLUICE_MAINNET)`
+  const main = {ETH_CHAIN_ID: '1', POLYGON_CHAIN_ID: '137'}
+  expect(problemsOf(main)).toEqual([
+    `ETH_CHAIN_ID (it is "1"): ${refusal(11_155_111)}`,
+    `POLYGON_CHAIN_ID (it is "137"): ${refusal(80_002)}`,
+  ])
+  expect(problemsOf({ETH_CHAIN_ID: '137'})).toHaveLength(1)
+  expect(problemsOf({BTC_NETWORK: 'mainnet'})).toHaveLength(1)
+  for (const no of ['1', 'yes', 'By-Arrangement'])
+    expect(problemsOf({...main, SLUICE_MAINNET: no})[0]).toBe(
+      `SLUICE_MAINNET (it is "${no}"): must be by-arrangement, or not set`,
+    )
+  const allowed = readSettings({...main, SLUICE_MAINNET: 'by-arrangement'})
+  expect([allowed.mainnet, readSettings({}).mainnet]).toEqual([true, false])
+  expect(allowed.chains.get('ETH')).toMatchObject({chainId: 1})
+})
+
+test('whatever a setting holds, it is taken, or refused by an error that names it, shows an example and tells no secret', () => {
+  const nearly = fc.constantFrom(
+    ...[
+      '5',
+      '-1',
+      '0x10',
+      '1e3',
+      '1e400',
+      '9'.repeat(400),
+      ' ',
+      '.',
+      '/',
+      '..',
+      'NaN',
+      'null',
+      '__proto__',
+      'toString',
+    ],
+    ...['ETH:abc', 'ETH:5,', ':', ',', 'USDC:', 'tag', '0', 'http://', 'https://%zz', 'postgres://%', 'tcp://x:99999'],
+    ...['tls://[::1:1', '0x', 'by-arrangement ', '\ud800', 'LICENSE', 'x'.repeat(5000)],
+  )
+  const garbage = fc.oneof(nearly, fc.string({unit: 'binary', maxLength: 50}), fc.string(), fc.webUrl())
+  for (const name of examples.keys()) {
+    const isSecret = /URLS?(_FILE)?$|PASSPHRASE(_FILE)?$/.test(name)
+    fc.assert(
+      fc.property(garbage, garbage, (before, after) => {
+        const value = isSecret ? `${before}hunter2${after}` : before
+        for (const problem of problemsOf({[name]: value})) {
+          expect(problem).toMatch(new RegExp(`^${name}( \\(it is |:)`))
+          expect(problem).toMatch(/such as |must be one of |must be by-arrangement/)
+          expect(problem).not.toContain('hunter2')
+          expect(problem.length).toBeLessThan(1000)
+        }
+      }),
+      {numRuns: 30},
+    )
+  }
+})
+
+test('a level of logs that is none keeps no process from saying so', () => {
+  const before = process.env.LOG_LEVEL
+  try {
+    process.env.LOG_LEVEL = 'loud'
+    expect(logger('test').level).toBe('info')
+  } finally {
+    if (before === undefined) delete process.env.LOG_LEVEL
+    else process.env.LOG_LEVEL = before
+  }
+  expect(problemsOf({LOG_LEVEL: 'loud'})[0]).toMatch(/^LOG_LEVEL \(it is "loud"\): must be one of fatal, /)
 })
 
 test('a variable that is set to nothing is as good as not set', () => {
@@ -87,7 +197,7 @@ test('what may hold a password can be given by a file; an empty file is as good 
       `\n  DATABASE_URL_FILE (${folder}/value): must be a URL that starts with postgres://`,
     )
     expect(() => readSettings({ETH_RPC_URL_FILE: path.join(folder, 'none')})).toThrow(
-      `ETH_RPC_URL_FILE: ${folder}/none cannot be read (ENOENT)`,
+      `ETH_RPC_URL_FILE (${folder}/none): the file cannot be read (ENOENT); it must hold the value, such as `,
     )
     expect(() => readSettings({DATABASE_URL: 'postgres://host/other', DATABASE_URL_FILE: database})).toThrow(
       'DATABASE_URL, DATABASE_URL_FILE: set one of them, not both',

@@ -1,7 +1,9 @@
-// Every setting, read from the environment and checked once, at the start of a process. Promises: an error names the variable, what it
-// was (URLs excepted, they may hold a password), and what it may be; .env.example lists exactly these variables (a test compares them);
-// a setting that may hold a password can be given by a file, whose name is then in the variable of the same name with _FILE.
+// Every setting, read from the environment and checked once, at the start of a process. Promises: whatever a variable holds is a setting, or
+// an error that names the variable, what it was (unless it may hold a secret), what it may be, and an example; .env.example lists exactly
+// these variables (a test compares them); a setting that may hold a password can be given by a file, whose name is then in the variable of
+// the same name with _FILE; main networks, whose coins are worth money, are refused unless SLUICE_MAINNET says otherwise.
 import {existsSync, readFileSync} from 'node:fs'
+import path from 'node:path'
 import {z} from 'zod'
 import {
   type BitcoinChain,
@@ -11,115 +13,197 @@ import {
   type ChainCode,
   chains,
   type EvmChain,
+  isMainNetwork,
 } from '../chains/registry.ts'
 import {PermanentError} from './errors.ts'
+import {logLevels} from './log.ts'
 
 /** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does. */
 export const metricsPorts = 20
 
-const flag = choice(['0', '1']).transform(value => value === '1')
-const positive = whole(1)
+/** No longer than ten years: what is longer is meant to be something else, and no timer or interval could hold it. */
+const LONGEST_MS = 315_360_000_000
+/** Heights are integers of Postgres. */
+const HIGHEST = 2 ** 31 - 1
 
-function whole(min: number, max = Number.MAX_SAFE_INTEGER) {
-  const allowed = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
+const flag = choice(['0', '1']).transform(value => value === '1')
+
+/** A whole number, written in decimal digits. */
+function whole(min: number, max: number, example: number) {
   return z
     .string()
+    .refine(
+      text => /^\d{1,16}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      `must be a whole number, from ${min} to ${max}, such as ${example}`,
+    )
     .transform(Number)
-    .refine(value => Number.isInteger(value) && value >= min && value <= max, `must be a whole number, ${allowed}`)
 }
+
+const milliseconds = (min: number, example: number) => whole(min, LONGEST_MS, example)
 
 function choice<const T extends readonly string[]>(values: T) {
   return z.enum(values, {error: `must be one of ${values.join(', ')}`})
 }
 
-function url(...schemes: string[]) {
+function url(example: string, ...schemes: string[]) {
   const protocol = new RegExp(`^(${schemes.join('|')})$`)
-  return z.url({
-    protocol,
-    error: `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}`,
-  })
+  const starts = schemes.map(scheme => `${scheme}://`).join(' or ')
+  return z.url({protocol, error: `must be a URL that starts with ${starts}, such as ${example}`})
+}
+
+const exampleDatabase = 'postgres://owner:password@host:5432/sluice'
+const databaseUrl = url(exampleDatabase, 'postgres', 'postgresql').refine(
+  text => /^\w+:\/\//.test(text) && isDecodable(text),
+  `must have // behind its scheme, and %25 for each % in its password, such as ${exampleDatabase}`,
+)
+
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** Where a browser finds something, without a slash at its end. */
-const webAddress = url('http', 'https')
-  .refine(text => !/[?#@]/.test(text), 'must have no user, query or fragment')
+const webAddress = url('https://pay.example', 'http', 'https')
+  .refine(text => !/[?#@]/.test(text), 'must have no user, query or fragment, such as https://pay.example')
   .transform(text => new URL(text).href.replace(/\/+$/, '')) // "https:pay.example/a b" is none that can be clicked in a text
 
-/** Amounts by token, such as ETH:5,USDC:10000, in whole coins; kept as text until the chain's decimals are known. */
-const amounts = z
-  .string()
-  .regex(/^[A-Z]+:\d+(\.\d+)?(,[A-Z]+:\d+(\.\d+)?)*$/, 'must be amounts by token, such as ETH:5,USDC:10000')
-  .optional()
+function plainText(what: string, maxLength: number, example: string) {
+  return z
+    .string()
+    .regex(/^\P{Cc}*$/u, `must be ${what}, in one line, such as ${example}`)
+    .max(maxLength, `must be ${what}, of at most ${maxLength} characters, such as ${example}`)
+}
+
+const fileName = (example: string) => plainText('the name of a file', 4096, example)
+
+/** Amounts in whole coins, such as ETH:5,USDC:10000, as base units by token. */
+function amounts(chain: Chain) {
+  const known = chain.assets.map(({token}) => token)
+  const example = known.map(token => `${token}:${token === 'USDC' ? '10000' : '0.5'}`).join(',')
+  return z.string().transform((text, context) => {
+    const found = readAmounts(chain, text)
+    if (found) return found
+    context.addIssue(
+      `must be amounts in whole coins, each once, of what ${chain.code} has (${known.join(', ')}), such as ${example}`,
+    )
+    return z.NEVER
+  })
+}
+
+/** Undefined where a part is no amount, or of no token of the chain, or has more decimals than the token, or a token comes twice. */
+function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefined {
+  const found = new Map<string, bigint>()
+  for (const part of text.split(',')) {
+    const [, token = '', coins = '', fraction = ''] = /^([A-Z]+):(\d{1,30})(?:\.(\d+))?$/.exec(part) ?? []
+    const decimals = chain.assets.find(asset => asset.token === token)?.decimals
+    if (decimals === undefined || fraction.length > decimals || found.has(token)) return undefined
+    found.set(token, BigInt(coins + fraction.padEnd(decimals, '0')))
+  }
+  return found
+}
 
 const general = z.object({
-  SLUICE_HOME: z.string().min(1).default('.sluice'),
+  SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice').default('.sluice'),
   SLUICE_DEVNET: choice(['on', 'off']).default('on'),
-  DATABASE_URL: url('postgres', 'postgresql').optional(),
-  DATABASE_REPLICA_URL: url('postgres', 'postgresql').optional(),
-  HOST: z.string().min(1).default('127.0.0.1'),
-  PORT: whole(0, 65_535).default(8080),
+  SLUICE_MAINNET: z.literal('by-arrangement', {error: 'must be by-arrangement, or not set'}).optional(),
+  DATABASE_URL: databaseUrl.optional(),
+  DATABASE_REPLICA_URL: databaseUrl.optional(),
+  HOST: z
+    .string()
+    .regex(/^[\w.:%-]{1,255}$/, 'must be an address, or the name of this machine, such as 127.0.0.1')
+    .default('127.0.0.1'),
+  PORT: whole(0, 65_535, 8080).default(8080),
   PUBLIC_URL: webAddress.optional(),
-  METRICS_PORT: whole(1, 65_535 - metricsPorts).optional(),
-  RATE_LIMIT_PER_MINUTE: positive.default(600),
+  METRICS_PORT: whole(1, 65_535 - metricsPorts, 9464).optional(),
+  RATE_LIMIT_PER_MINUTE: whole(1, 10_000_000, 600).default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
-  ADDRESS_POOL_SIZE: positive.default(200),
-  CUSTODY_PASSPHRASE: z.string().min(8, 'must have at least 8 characters').optional(),
-  CUSTODY_PASSPHRASE_FILE: z.string().optional(),
-  DELIVERY_RETENTION_DAYS: whole(7).default(90),
-  PAYOUT_TIMEOUT_MS: positive.default(86_400_000),
-  PAYMENT_EXPIRY_MS: whole(1_000, 315_360_000_000).default(86_400_000),
-  REPLACE_AFTER_MS: positive.default(120_000),
-  LOG_LEVEL: choice(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  ADDRESS_POOL_SIZE: whole(1, 1_000_000, 200).default(200),
+  CUSTODY_PASSPHRASE: z
+    .string()
+    .min(8, 'must have at least 8 characters, such as six words that nobody guesses')
+    .optional(),
+  CUSTODY_PASSPHRASE_FILE: fileName('/run/secrets/custody_passphrase').optional(),
+  DELIVERY_RETENTION_DAYS: whole(7, 3650, 90).default(90),
+  PAYOUT_TIMEOUT_MS: milliseconds(1, 86_400_000).default(86_400_000),
+  PAYMENT_EXPIRY_MS: milliseconds(1_000, 86_400_000).default(86_400_000),
+  REPLACE_AFTER_MS: milliseconds(1, 120_000).default(120_000),
+  LOG_LEVEL: choice(logLevels).default('info'),
 })
 
 /** Servers of the Electrum protocol, such as tls://electrum.example:50002. */
 const electrumUrls = z
   .string()
   .transform(text => text.split(',').map(part => part.trim()))
-  .refine(urls => urls.every(isElectrumUrl), 'must be tcp://host:port or tls://host:port, several with commas between')
+  .refine(
+    urls => urls.every(isElectrumUrl),
+    'must be tcp://host:port or tls://host:port, several with commas between, such as tls://electrum.example:50002',
+  )
   .optional()
 
 function isElectrumUrl(text: string): boolean {
-  return /^(tcp|tls):\/\/[^/\s]+:\d+$/.test(text)
+  return /^(tcp|tls):\/\/[^/\s]+:\d{1,5}$/.test(text) && URL.canParse(text)
 }
 
 /** What every chain has. */
-const limits = {PAYOUT_LIMIT: amounts, DAILY_LIMIT: amounts, COLLECT_ABOVE: amounts}
+function common(chain: Chain) {
+  return {
+    START_HEIGHT: whole(0, HIGHEST, 8_000_000).optional(),
+    STALL_TIMEOUT_MS: milliseconds(1, chain.stallTimeoutMs).default(chain.stallTimeoutMs),
+    PAYOUT_LIMIT: amounts(chain).default(() => new Map()),
+    DAILY_LIMIT: amounts(chain).default(() => new Map()),
+    COLLECT_ABOVE: amounts(chain).default(() => new Map()),
+  }
+}
 
-const evm = z.object({
-  RPC_URL: url('http', 'https', 'ws', 'wss').optional(),
-  CHAIN_ID: positive.optional(),
-  FINALITY: z
-    .string()
-    .transform(value => (value === 'tag' ? 'tag' : Number(value)))
-    .refine(value => value === 'tag' || (Number.isInteger(value) && value > 0), 'must be tag, or a number of blocks')
-    .default('tag'),
-  TRACES: choice(['off', 'debug', 'trace']).default('off'),
-  START_HEIGHT: whole(0).optional(),
-  STALL_TIMEOUT_MS: positive.optional(),
-  USDC_ADDRESS: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{40}$/, 'must be a contract address: 0x and 40 hex digits')
-    .optional(),
-  USDC_DOMAIN_NAME: z.string().default('USDC'),
-  USDC_DOMAIN_VERSION: z.string().default('2'),
-  MAX_FEE_GWEI: positive.default(500),
-  ...limits,
-  SWEEP_MIN: amounts,
-})
+function evm(chain: EvmChain, mainnet: boolean) {
+  return z.object({
+    RPC_URL: url('https://node.example', 'http', 'https', 'ws', 'wss').optional(),
+    CHAIN_ID: whole(1, Number.MAX_SAFE_INTEGER, chain.chainId)
+      .refine(
+        id => mainnet || !isMainNetwork(`eip155:${id}`),
+        `must be the id of a test network, such as ${chain.chainId}; on this one coins are worth money (docs/operations.md tells of SLUICE_MAINNET)`,
+      )
+      .default(chain.chainId),
+    FINALITY: finality.default('tag'),
+    TRACES: choice(['off', 'debug', 'trace']).default('off'),
+    USDC_ADDRESS: z
+      .string()
+      .regex(
+        /^0x[0-9a-fA-F]{40}$/,
+        'must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
+      )
+      .optional(),
+    USDC_DOMAIN_NAME: plainText('a name', 100, 'USDC').default('USDC'),
+    USDC_DOMAIN_VERSION: plainText('a version', 100, '2').default('2'),
+    MAX_FEE_GWEI: whole(1, 1_000_000_000, 500).default(500),
+    ...common(chain),
+    SWEEP_MIN: amounts(chain).default(() => readAmounts(chain, 'USDC:1') ?? new Map()),
+  })
+}
 
-const bitcoin = z.object({
-  NETWORK: choice(bitcoinNetworks).default('testnet4'),
-  ELECTRUM_URLS: electrumUrls,
-  ELECTRUM_CA: z.string().optional(),
-  RPC_URL: url('http', 'https').optional(),
-  FINALITY: positive.optional(),
-  START_HEIGHT: whole(0).optional(),
-  STALL_TIMEOUT_MS: positive.optional(),
-  MIN_FEE_RATE: positive.default(1),
-  MAX_FEE_RATE: positive.default(200),
-  ...limits,
-})
+const finality = z
+  .string()
+  .refine(
+    text => text === 'tag' || (/^\d{1,6}$/.test(text) && Number(text) > 0),
+    'must be tag, or a number of blocks from 1 to 999999, such as 64',
+  )
+  .transform(text => (text === 'tag' ? 'tag' : Number(text)))
+
+function bitcoin(chain: BitcoinChain) {
+  return z.object({
+    NETWORK: choice(bitcoinNetworks).default('testnet4'),
+    ELECTRUM_URLS: electrumUrls,
+    ELECTRUM_CA: fileName('/etc/ssl/electrum.pem').optional(),
+    RPC_URL: url('http://user:password@node.example:8332', 'http', 'https').optional(),
+    FINALITY: whole(1, 999_999, 6).optional(),
+    MIN_FEE_RATE: whole(1, 1_000_000, 1).default(1),
+    MAX_FEE_RATE: whole(1, 1_000_000, 200).default(200),
+    ...common(chain),
+  })
+}
 
 /** Named for the chain, not for its code, as it is not one of the settings that each chain has. */
 const bitcoinSource = z.object({BITCOIN_SOURCE: choice(['electrum', 'node']).default('electrum')})
@@ -197,6 +281,8 @@ export function bitcoinSettings(settings: ChainSettings | undefined): BitcoinSet
 export interface Settings {
   home: string
   devnet: boolean
+  /** Main networks are allowed. */
+  mainnet: boolean
   databaseUrl?: string
   /** Of the API's role, on a replica that takes its reads. */
   databaseReplicaUrl?: string
@@ -226,13 +312,15 @@ type Environment = Record<string, string | undefined>
 
 /** What may hold a password: also read from the file that the variable of this name with _FILE names. */
 const readFromFiles = ['DATABASE_URL', 'DATABASE_REPLICA_URL', 'RPC_URL', 'ELECTRUM_URLS']
+/** What is never shown, wrong or not. */
+const secret = [...readFromFiles, 'PUBLIC_URL', 'CUSTODY_PASSPHRASE', 'CUSTODY_PASSPHRASE_FILE']
 
 /** The names of all variables that have an effect. */
 export function settingNames(): string[] {
-  const ofChains = chains.flatMap(({code, assets, family}) =>
-    variables(family === 'evm' ? evm : bitcoin)
-      .filter(name => !name.startsWith('USDC_') || assets.some(({token}) => token === 'USDC'))
-      .map(name => `${code}_${name}`),
+  const ofChains = chains.flatMap(chain =>
+    variables(chain.family === 'evm' ? evm(chain, false) : bitcoin(chain))
+      .filter(name => !name.startsWith('USDC_') || chain.assets.some(({token}) => token === 'USDC'))
+      .map(name => `${chain.code}_${name}`),
   )
   return [...variables(general), ...variables(bitcoinSource), ...ofChains]
 }
@@ -256,9 +344,24 @@ function readValue(environment: Environment, name: string, mayBeInFile: boolean,
     if (content && value) problems.push(`  ${name}, ${name}_FILE: set one of them, not both`)
     return content ?? value
   } catch (error) {
-    problems.push(`  ${name}_FILE: ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+    const {code} = error as NodeJS.ErrnoException
+    const why = `the file cannot be read (${code}); it must hold the value, such as ${name}_FILE=/run/secrets/${name.toLowerCase()}`
+    problems.push(`  ${name}_FILE${shownFile(file)}: ${why}`)
     return value
   }
+}
+
+/** Names a file in an error, in brackets, unless it may be the secret itself, put where the name of its file belongs. */
+export function shownFile(file: string): string {
+  const folder = path.dirname(file)
+  const isName = existsSync(file) || (path.isAbsolute(file) && folder !== '/' && existsSync(folder))
+  return isName ? ` (${file})` : ''
+}
+
+const LONGEST_SHOWN = 100
+
+function shownValue(value: string): string {
+  return ` (it is ${JSON.stringify(value.length > LONGEST_SHOWN ? `${value.slice(0, LONGEST_SHOWN)}…` : value)})`
 }
 
 /** Reads all settings. Throws a PermanentError that lists every variable that is wrong. */
@@ -273,30 +376,30 @@ export function readSettings(environment: Environment = process.env): Settings {
     for (const {path, message} of result.error.issues) {
       const name = String(path[0])
       const file = readFromFiles.includes(name) && environment[`${prefix}${name}_FILE`]
-      const was = file ? `_FILE (${file})` : /URLS?$/.test(name) ? '' : ` (it is ${JSON.stringify(given[name])})`
+      const was = file ? `_FILE${shownFile(file)}` : secret.includes(name) ? '' : shownValue(given[name] ?? '')
       problems.push(`  ${prefix}${name}${was}: ${message}`)
     }
     return given as z.infer<T> // not used: the problems are thrown below
   }
 
   const all = read(general)
+  const mainnet = all.SLUICE_MAINNET !== undefined
   const {BITCOIN_SOURCE: source} = read(bitcoinSource)
-  const byChain = chains.map(chain => {
+  const ofChains = chains.map(chain => {
     const prefix = `${chain.code}_`
-    const given = chain.family === 'evm' ? read(evm, prefix) : read(bitcoin, prefix)
-    for (const [name, text] of Object.entries(given)) {
-      if (!['PAYOUT_LIMIT', 'DAILY_LIMIT', 'COLLECT_ABOVE', 'SWEEP_MIN'].includes(name)) continue
-      for (const [token, amount] of tokenAmounts(text as string | undefined))
-        if (baseUnits(chain, token, amount) === undefined)
-          problems.push(`  ${prefix}${name}: ${token}:${amount} is no amount of a token of ${chain.code}`)
+    if (chain.family === 'evm') {
+      const given = read(evm(chain, mainnet), prefix)
+      return () => evmChain(chain, given)
     }
-    return {chain, given}
+    const given = read(bitcoin(chain), prefix)
+    return () => bitcoinChain(chain, given, source)
   })
   if (problems.length) throw new PermanentError(`settings that cannot be used:\n${problems.join('\n')}`)
 
   return {
     home: all.SLUICE_HOME,
     devnet: all.SLUICE_DEVNET === 'on',
+    mainnet,
     databaseUrl: all.DATABASE_URL,
     databaseReplicaUrl: all.DATABASE_REPLICA_URL,
     host: all.HOST,
@@ -312,83 +415,60 @@ export function readSettings(environment: Environment = process.env): Settings {
     payoutTimeoutMs: all.PAYOUT_TIMEOUT_MS,
     paymentExpiryMs: all.PAYMENT_EXPIRY_MS,
     replaceAfterMs: all.REPLACE_AFTER_MS,
-    chains: new Map(byChain.map(({chain, given}) => [chain.code, chainSettings(chain, given, source)])),
+    chains: new Map(ofChains.map(settings => settings()).map(settings => [settings.chain.code, settings])),
   }
 }
 
-function tokenAmounts(text?: string): [token: string, amount: string][] {
-  if (!text) return []
-  return text.split(',').map(part => part.split(':') as [string, string])
-}
+type Given<Schema extends (...given: never[]) => z.ZodType> = z.infer<ReturnType<Schema>>
 
-/** Whole coins in base units; undefined where the chain has no such token, or it has fewer decimals. */
-function baseUnits(chain: Chain, token: string, amount: string): bigint | undefined {
-  const decimals = chain.assets.find(asset => asset.token === token)?.decimals
-  const [whole = '', fraction = ''] = amount.split('.')
-  if (decimals === undefined || fraction.length > decimals) return
-  return BigInt(whole + fraction.padEnd(decimals, '0'))
-}
-
-type Given = z.infer<typeof evm> | z.infer<typeof bitcoin>
-
-function chainSettings(chain: Chain, given: Given, source: BitcoinSettings['source']): ChainSettings {
-  return chain.family === 'evm'
-    ? evmChain(chain, given as z.infer<typeof evm>)
-    : bitcoinChain(chain, given as z.infer<typeof bitcoin>, source)
-}
-
-function common(chain: Chain, read: Given): CommonSettings {
+function commonSettings(given: Given<typeof evm> | Given<typeof bitcoin>): CommonSettings {
   return {
-    startHeight: read.START_HEIGHT,
-    stallTimeoutMs: read.STALL_TIMEOUT_MS ?? chain.stallTimeoutMs,
-    payoutLimit: inBaseUnits(chain, read.PAYOUT_LIMIT),
-    dailyLimit: inBaseUnits(chain, read.DAILY_LIMIT),
-    collectAbove: inBaseUnits(chain, read.COLLECT_ABOVE),
+    startHeight: given.START_HEIGHT,
+    stallTimeoutMs: given.STALL_TIMEOUT_MS,
+    payoutLimit: given.PAYOUT_LIMIT,
+    dailyLimit: given.DAILY_LIMIT,
+    collectAbove: given.COLLECT_ABOVE,
   }
 }
 
-function evmChain(chain: EvmChain, read: z.infer<typeof evm>): EvmSettings {
+function evmChain(chain: EvmChain, given: Given<typeof evm>): EvmSettings {
   const contracts = chain.assets.flatMap(asset => {
-    const contract = (asset.token === 'USDC' && read.USDC_ADDRESS) || asset.contract
+    const contract = (asset.token === 'USDC' && given.USDC_ADDRESS) || asset.contract
     return contract ? ([[contract.toLowerCase(), asset.token]] as const) : []
   })
   return {
     family: 'evm',
     chain,
-    rpcUrl: read.RPC_URL,
-    chainId: read.CHAIN_ID ?? chain.chainId,
-    finality: read.FINALITY,
-    traces: read.TRACES,
+    rpcUrl: given.RPC_URL,
+    chainId: given.CHAIN_ID,
+    finality: given.FINALITY,
+    traces: given.TRACES,
     tokens: new Map(contracts),
-    usdcDomain: {name: read.USDC_DOMAIN_NAME, version: read.USDC_DOMAIN_VERSION},
-    maxFeePerGas: BigInt(read.MAX_FEE_GWEI) * 10n ** 9n,
-    sweepMin: inBaseUnits(chain, read.SWEEP_MIN ?? (chain.assets.some(({token}) => token === 'USDC') ? 'USDC:1' : '')),
-    ...common(chain, read),
+    usdcDomain: {name: given.USDC_DOMAIN_NAME, version: given.USDC_DOMAIN_VERSION},
+    maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
+    sweepMin: given.SWEEP_MIN,
+    ...commonSettings(given),
   }
 }
 
 function bitcoinChain(
   chain: BitcoinChain,
-  read: z.infer<typeof bitcoin>,
+  given: Given<typeof bitcoin>,
   source: BitcoinSettings['source'],
 ): BitcoinSettings {
   return {
     family: 'bitcoin',
     chain,
-    network: read.NETWORK,
+    network: given.NETWORK,
     source,
-    electrumUrls: read.ELECTRUM_URLS ?? [],
-    electrumCa: read.ELECTRUM_CA,
-    rpcUrl: read.RPC_URL,
-    confirmations: read.FINALITY ?? chain.networks[read.NETWORK].confirmations,
-    minFeeRate: read.MIN_FEE_RATE,
-    maxFeeRate: read.MAX_FEE_RATE,
-    ...common(chain, read),
+    electrumUrls: given.ELECTRUM_URLS ?? [],
+    electrumCa: given.ELECTRUM_CA,
+    rpcUrl: given.RPC_URL,
+    confirmations: given.FINALITY ?? chain.networks[given.NETWORK].confirmations,
+    minFeeRate: given.MIN_FEE_RATE,
+    maxFeeRate: given.MAX_FEE_RATE,
+    ...commonSettings(given),
   }
-}
-
-function inBaseUnits(chain: Chain, text?: string): Map<string, bigint> {
-  return new Map(tokenAmounts(text).map(([token, amount]) => [token, baseUnits(chain, token, amount)!]))
 }
 
 /** The database that a process of the service was started with. Throws PermanentError where there is none. */

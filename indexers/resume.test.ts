@@ -1,0 +1,48 @@
+// The first look at a node, before a block is read from it.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {logger} from '../service/log.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {until} from '../test/support/until.ts'
+import {ChainCursor} from './cursor.ts'
+import {type ChainView, resume} from './resume.ts'
+
+let db: TestDatabase
+
+beforeAll(async () => {
+  db = await testDatabase()
+})
+afterAll(async () => {
+  await db.drop()
+})
+
+test('nothing is read from a node of a main network, whatever the settings of the chain say, unless SLUICE_MAINNET allows it', async () => {
+  const log = logger('test')
+  log.level = 'silent'
+  for (const [chain, network] of [
+    ['ETH', 'eip155:1'],
+    ['POLYGON', 'eip155:137'],
+    ['BTC', 'bip122:000000000019d6689c085ae165831e93'], // of 000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f
+  ] as const) {
+    let asked = 0
+    const block = {height: 7, hash: '0x7', time: new Date(0)}
+    const source: ChainView = {
+      confirmations: 1,
+      network: async () => {
+        asked++
+        return network
+      },
+      finalBlock: async () => block,
+      hashAt: async () => block.hash,
+      blockAt: async () => block,
+      hashesAt: async heights => heights.map(() => block.hash),
+    }
+    const cursor = new ChainCursor(db.pool, chain)
+    const options = {network, networkSettings: 'none', log, retryMs: 1, mainnet: false}
+    const going = resume(source, cursor, options)
+    await until(async () => asked > 3, {timeoutMs: 5000, what: `${chain} to be refused`})
+    expect(await cursor.read()).toBeUndefined()
+    options.mainnet = true
+    await going
+    expect(await cursor.read()).toMatchObject({network, headHeight: 7})
+  }
+})
