@@ -12,6 +12,10 @@ declare module 'fastify' {
     /** The merchant that the key belongs to; empty where a route needs no key. */
     merchantId: string
   }
+  interface FastifyInstance {
+    /** All that this process has for Prometheus. */
+    metrics(): Promise<string>
+  }
   interface FastifyContextConfig {
     /** For everybody: no key is looked at, and no limit counts. A route that does not say so needs a key. */
     open?: boolean
@@ -38,4 +42,6 @@ export interface Context {
   /** Where customers' browsers reach this server, without a slash at its end; known once it listens. */
   publicUrl(): string
   paymentExpiryMs: number
+  /** /metrics is served here, too. */
+  metricsOnApiPort: boolean
 }

@@ -12,7 +12,7 @@ const log = logger('api')
 async function main(): Promise<void> {
   const settings = readSettings()
   const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
-  const {chains, publicUrl, paymentExpiryMs} = settings
+  const {chains, publicUrl, paymentExpiryMs, metricsOnApiPort} = settings
   let url = ''
   const app = await buildServer({
     databaseUrl: databaseUrlOf(settings),
@@ -22,10 +22,10 @@ async function main(): Promise<void> {
     chains,
     publicUrl: () => publicUrl ?? url,
     paymentExpiryMs,
+    metricsOnApiPort,
     log,
   })
-  const text = async () => (await app.inject('/metrics')).body
-  await observe({...settings, log, text})
+  await observe({...settings, log, text: () => app.metrics()})
   endWhenAsked(() => app.close())
   await app.listen({host, port}).catch(error => {
     if (error.code !== 'EADDRINUSE') throw error

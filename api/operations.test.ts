@@ -4,6 +4,7 @@ import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import {createServer, type Server} from 'node:net'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {freePort} from '../devnet/listen.ts'
 import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -18,7 +19,7 @@ const children: ChildProcess[] = []
 
 beforeAll(async () => {
   db = await testDatabase()
-  api = await startApi(db)
+  api = await startApi(db, {metricsOnApiPort: true})
 })
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL')
@@ -95,7 +96,7 @@ test('/readyz waits, once after the start, until every enabled chain was followe
 
 test('without a database: alive, not ready, 503 unavailable with Retry-After, and metrics of its own', async () => {
   const gone = {...db, url: () => 'postgres://nobody:x@127.0.0.1:1/nothing'}
-  const blind = await startApi(gone)
+  const blind = await startApi(gone, {metricsOnApiPort: true})
   try {
     const {secret} = await newClient()
     const client = new Client(blind, secret)
@@ -187,6 +188,17 @@ test('/metrics counts requests by method, route and status, and tells what the d
   const text = [...seen.keys()].join('\n')
   for (const secret of [merchantId, merchantId.replaceAll('-', ''), user.address, endpoint.id, payout.id])
     expect(text).not.toContain(secret)
+})
+
+test('what treasuries hold is told on the port of metrics alone, unless METRICS_ON_API_PORT says otherwise', async () => {
+  const metricsPort = await freePort()
+  const {url} = await startProcess({METRICS_PORT: `${metricsPort}`})
+  const {status, body} = await new Client({...api, url}).get('/metrics')
+  expect([status, body.error]).toEqual([404, 'route_not_found'])
+  const told = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  expect(told).toContain('\nsluice_treasury_balance{')
+  const onBoth = await startProcess({METRICS_ON_API_PORT: '1'})
+  expect(await (await fetch(`${onBoth.url}/metrics`)).text()).toContain('\nsluice_treasury_balance{')
 })
 
 // --- documents ---
@@ -431,6 +443,9 @@ test('a process that cannot start says why and what to do', async () => {
   const bad = await startProcess({RATE_LIMIT_PER_MINUTE: 'many'})
   expect(await exitOf(bad)).toBe(1)
   expect(bad.log()).toContain('RATE_LIMIT_PER_MINUTE')
+  const loud = await startProcess({LOG_LEVEL: 'loud'})
+  expect(await exitOf(loud)).toBe(1)
+  expect(JSON.parse(loud.log()).error).toMatch(/LOG_LEVEL .* must be one of fatal, error/)
   const squatter: Server = createServer()
   await new Promise<void>(resolve => squatter.listen(0, '127.0.0.1', resolve))
   const {port} = squatter.address() as {port: number}

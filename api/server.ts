@@ -73,6 +73,7 @@ export async function buildServer({
   const metrics = new Metrics()
 
   app.decorateRequest('merchantId', '')
+  app.decorate('metrics', () => metrics.text(primary))
   app.addHook('onRequest', admission(keys, limiter))
   app.addHook('onResponse', (request, reply, done) => {
     record(request, reply)
@@ -96,7 +97,7 @@ export async function buildServer({
   for (const routes of [users, deposits, balances, payoutAddress, payouts, paymentRequests, events, webhookEndpoints])
     routes(app, context)
   pay(app, context)
-  health(app, context, metrics)
+  health(app, context, metrics.contentType)
   docs(app)
   refuseOtherMethods()
   await app.ready()

@@ -18,7 +18,7 @@ import {
 import {PermanentError} from './errors.ts'
 import {logLevels} from './log.ts'
 
-/** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does. */
+/** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does, and one below the API. */
 export const metricsPorts = 20
 
 /** No longer than ten years: what is longer is meant to be something else, and no timer or interval could hold it. */
@@ -118,6 +118,7 @@ const general = z.object({
   PORT: whole(0, 65_535, 8080).default(8080),
   PUBLIC_URL: webAddress.optional(),
   METRICS_PORT: whole(1, 65_535 - metricsPorts, 9464).optional(),
+  METRICS_ON_API_PORT: flag.default(false),
   RATE_LIMIT_PER_MINUTE: whole(1, 10_000_000, 600).default(600),
   WEBHOOK_ALLOW_PRIVATE: flag.default(false),
   ADDRESS_POOL_SIZE: whole(1, 1_000_000, 200).default(200),
@@ -290,8 +291,10 @@ export interface Settings {
   port: number
   /** Where customers' browsers reach the API; absent: where it listens. */
   publicUrl?: string
-  /** Where this process serves its metrics; npm start: the first of its processes. Absent: the API alone does, at /metrics of its port. */
+  /** Where this process serves its metrics; npm start: the first of its processes. Absent: nowhere. */
   metricsPort?: number
+  /** The API serves its metrics at /metrics of its own port, too, to whoever reaches it. */
+  metricsOnApiPort: boolean
   rateLimitPerMinute: number
   webhookAllowPrivate: boolean
   addressPoolSize: number
@@ -406,6 +409,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     port: all.PORT,
     publicUrl: all.PUBLIC_URL,
     metricsPort: all.METRICS_PORT,
+    metricsOnApiPort: all.METRICS_ON_API_PORT,
     rateLimitPerMinute: all.RATE_LIMIT_PER_MINUTE,
     webhookAllowPrivate: all.WEBHOOK_ALLOW_PRIVATE,
     addressPoolSize: all.ADDRESS_POOL_SIZE,

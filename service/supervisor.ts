@@ -312,11 +312,12 @@ export class Supervisor {
     })
   }
 
-  /** Each process has a port of its own, always the same; the API serves metrics on the port that it has. */
+  /** Each process has a port of its own, always the same, however many chains there will be. */
   #metricsPort(name: string): string {
     const {metricsPort, chains} = this.#settings
-    const at = ['custody', 'jobs', ...[...chains.keys()].map(indexerName)].indexOf(name)
-    return metricsPort === undefined || at < 0 ? '' : String(metricsPort + at)
+    if (metricsPort === undefined) return ''
+    const fromBelow = ['custody', 'jobs', ...[...chains.keys()].map(indexerName)]
+    return String(metricsPort + (name === 'api' ? metricsPorts - 1 : fromBelow.indexOf(name)))
   }
 
   #logFile(name: string): string {

@@ -1,9 +1,9 @@
-// For operators and their tools: /livez, /readyz, /metrics. No key is needed, and nothing of a merchant is in them.
+// For operators and their tools: /livez, /readyz and, where it is asked for, /metrics. No key is needed, and nothing of a merchant is in them.
+// /metrics tells what the treasuries hold, so it is here, beside the page that everybody reaches, only if METRICS_ON_API_PORT says so.
 import {z} from 'zod'
 import {findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
-import type {Metrics} from '../metrics.ts'
 import {chainCode} from '../schemas.ts'
 
 const DATABASE_TIMEOUT_MS = 2_000
@@ -42,7 +42,7 @@ const Ready = z.object({
   ),
 })
 
-export function health(app: App, {db}: Context, metrics: Metrics): void {
+export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: string): void {
   const tags = ['Operations']
   const config = {open: true}
   /** Set once every enabled chain was seen to be followed; a chain that falls behind later shows in the body alone. */
@@ -81,10 +81,12 @@ export function health(app: App, {db}: Context, metrics: Metrics): void {
     },
   )
 
-  app.get('/metrics', {config, schema: {hide: true}}, async (_request, reply) => {
-    reply.header('content-type', metrics.contentType)
-    return metrics.text(db.primary)
-  })
+  if (metricsOnApiPort) {
+    app.get('/metrics', {config, schema: {hide: true}}, async (_request, reply) => {
+      reply.header('content-type', metricsType)
+      return app.metrics()
+    })
+  }
 
   async function readWithin(timeoutMs: number): Promise<ChainState[]> {
     const {promise: late, reject} = Promise.withResolvers<never>()

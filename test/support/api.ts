@@ -25,6 +25,7 @@ interface Options {
   /** Where it listens, if absent. */
   publicUrl?: string
   paymentExpiryMs?: number
+  metricsOnApiPort?: boolean
   /** Settings of chains, by the names of their variables. */
   chainSettings?: Record<string, string>
 }
@@ -43,6 +44,7 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
     chains,
     publicUrl: () => publicUrl ?? url,
     paymentExpiryMs: options.paymentExpiryMs ?? paymentExpiryMs,
+    metricsOnApiPort: options.metricsOnApiPort ?? false,
     log,
   })
   await app.listen({host: '127.0.0.1', port: 0})
