@@ -123,21 +123,34 @@ test('whatever a setting holds, it is taken, or refused by an error that names i
     ...['tls://[::1:1', '0x', 'by-arrangement ', '\ud800', 'LICENSE', 'x'.repeat(5000)],
   )
   const garbage = fc.oneof(nearly, fc.string({unit: 'binary', maxLength: 50}), fc.string(), fc.webUrl())
-  for (const name of examples.keys()) {
-    const isSecret = /URLS?(_FILE)?$|PASSPHRASE(_FILE)?$/.test(name)
-    fc.assert(
-      fc.property(garbage, garbage, (before, after) => {
-        const value = isSecret ? `${before}hunter2${after}` : before
-        for (const problem of problemsOf({[name]: value})) {
-          expect(problem).toMatch(new RegExp(`^${name}( \\(it is |:)`))
-          expect(problem).toMatch(/such as |must be one of |must be by-arrangement/)
-          expect(problem).not.toContain('hunter2')
-          expect(problem.length).toBeLessThan(1000)
-        }
-      }),
-      {numRuns: 30},
+  const name = fc.constantFrom(...examples.keys())
+  const one = fc.tuple(name, garbage, garbage)
+  const many = fc.uniqueArray(one, {selector: ([name]) => name, minLength: 1, maxLength: examples.size, size: 'max'})
+  const values = fc
+    .oneof(
+      many,
+      one.map(only => [only]),
     )
-  }
+    .map(chosen =>
+      Object.fromEntries(
+        chosen.map(([name, before, after]) => {
+          const isSecret = /URLS?(_FILE)?$|PASSPHRASE(_FILE)?$/.test(name)
+          return [name, isSecret ? `${before}hunter2${after}` : before]
+        }),
+      ),
+    )
+  fc.assert(
+    fc.property(values, given => {
+      for (const problem of problemsOf(given)) {
+        const [name] = /^[A-Z0-9_]+/.exec(problem) ?? ['']
+        expect(Object.keys(given).some(each => each === name || each === `${name}_FILE`)).toBe(true)
+        expect(problem).toMatch(/such as |must be one of |must be by-arrangement|not both/)
+        expect(problem).not.toContain('hunter2')
+        expect(problem.length).toBeLessThan(1000)
+      }
+    }),
+    {numRuns: 400},
+  )
 })
 
 test('a level of logs that is none keeps no process from saying so', () => {

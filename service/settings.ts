@@ -356,7 +356,7 @@ function readValue(environment: Environment, name: string, mayBeInFile: boolean,
 
 /** Names a file in an error, in brackets, unless it may be the secret itself, put where the name of its file belongs. */
 export function shownFile(file: string): string {
-  const folder = path.dirname(file)
+  const folder = path.dirname(path.resolve(file))
   const isName = existsSync(file) || (path.isAbsolute(file) && folder !== '/' && existsSync(folder))
   return isName ? ` (${file})` : ''
 }
