@@ -121,6 +121,27 @@ test('the URL is http or https, without a user name; https alone where private r
       }
     for (const url of ['https://example.com', 'HTTPS://example.com:8443/a@b?c=d@e#f', 'https://münchen.example/'])
       expect((await strictClient.post(base, {url})).body.url).toBe(url)
+    for (const host of [
+      '127.0.0.1',
+      '10.0.0.1',
+      '169.254.169.254',
+      '0x7f.1',
+      '2130706433',
+      '[::1]',
+      '[::ffff:10.0.0.1]',
+      '[fd00::1]',
+    ]) {
+      const url = `https://${host}:8443/hook`
+      const created = await strictClient.post(base, {url})
+      expect([created.status, created.body.details[0]], url).toEqual([
+        400,
+        {path: 'url', code: 'custom', message: 'must lead to an address of the public internet'},
+      ])
+      expect((await strictClient.patch(`${base}/whe_${'0'.repeat(32)}`, {url})).status).toBe(400)
+    }
+    expect((await create({url: 'https://10.0.0.1/'})).url).toBe('https://10.0.0.1/')
+    const literal = await strictClient.post(base, {url: 'https://1.1.1.1/'})
+    expect(literal.status).toBe(201)
     const plain = await strictClient.post(base, {url: 'http://example.com/'})
     expect([plain.status, plain.body.details[0].message]).toEqual([400, 'must be https'])
     expect((await client.post(base, {url: 'http://127.0.0.1:1/'})).status).toBe(201)

@@ -1,5 +1,6 @@
 // Webhook endpoints and what was delivered to them.
 import {z} from 'zod'
+import {isPublicAddress, literalAddress} from '../../service/public-address.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
@@ -107,13 +108,22 @@ const Delivery = z
 const params = z.object({id: id('whe')})
 const deliveryParams = z.object({id: id('whe'), delivery_id: id('dlv')})
 
-/** URLs that events may be posted to: https, or http too where private receivers are allowed; no user name or password in them. */
-export function webhookUrl(allowHttp: boolean) {
+/**
+ * URLs that events may be posted to: https, and to no private address; http and any address, too, where private receivers are allowed; no user
+ * name or password in them. What a name leads to is seen when something is sent to it.
+ */
+function webhookUrl(allowPrivate: boolean) {
   return text(2048)
     .refine(url => /^https?:\/\/[^\s\\]+$/i.test(url) && URL.canParse(url), 'must be an http or https URL')
     .refine(url => !URL.canParse(url) || !/@/.test(url.split(/[/?#]/)[2] ?? ''), 'must hold no user name or password')
-    .refine(url => allowHttp || !/^http:/i.test(url), 'must be https')
+    .refine(url => allowPrivate || !/^http:/i.test(url), 'must be https')
+    .refine(url => allowPrivate || !leadsToPrivate(url), 'must lead to an address of the public internet')
     .meta({format: 'uri', maxLength: 2048})
+}
+
+function leadsToPrivate(url: string): boolean {
+  const address = URL.canParse(url) ? literalAddress(new URL(url)) : undefined
+  return address !== undefined && !isPublicAddress(address)
 }
 
 export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): void {

@@ -2,30 +2,20 @@
 // connection is then made to, so neither a spelling of an address nor a name that changes its answer gets round it; if any address of a
 // name is private, the name is refused. A name that is slow to resolve holds one lookup, however many messages wait for it.
 import {type LookupAddress, lookup} from 'node:dns'
-import {isIP, type LookupFunction} from 'node:net'
-import ipaddr from 'ipaddr.js'
+import type {LookupFunction} from 'node:net'
 import {buildConnector} from 'undici'
+import {isPublicAddress, literalAddress} from '../../service/public-address.ts'
 
 /** The way that undici makes its connections; with `allowPrivate` to any address. */
 export function guardedConnector({timeoutMs, allowPrivate}: {timeoutMs: number; allowPrivate: boolean}) {
   const connect = buildConnector({timeout: timeoutMs, lookup: sharedLookup(allowPrivate)})
   if (allowPrivate) return connect
   return ((options, callback) => {
-    const host = options.hostname.replace(/^\[|\]$/g, '')
-    // An address is never looked up, so it is checked here. The URL parser has brought its spelling into the one form by now.
-    const refusal = isIP(host) ? refusalOf([{address: host}]) : undefined
+    const address = literalAddress(options)
+    const refusal = address === undefined ? undefined : refusalOf([{address}]) // an address is never looked up
     if (refusal) callback(refusal, null)
     else connect(options, callback)
   }) satisfies typeof connect
-}
-
-/** Whether an address is one of the public internet, and not one that leads back into a private network by a translation. */
-export function isPublicAddress(text: string): boolean {
-  if (!ipaddr.isValid(text)) return false
-  const address = ipaddr.process(text) // unwraps ::ffff:a.b.c.d
-  if (address.range() !== 'unicast') return false
-  // Outside of 2000::/3 nothing is assigned to the public internet; ipaddr.js takes ::7f00:1 and the like for unicast.
-  return address.kind() === 'ipv4' || address.match(ipaddr.parse('2000::'), 3)
 }
 
 /** The error for a host with these addresses; undefined where all of them are public. */
