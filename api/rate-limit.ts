@@ -1,14 +1,23 @@
-// The rate limit of a merchant: so many requests in a window of 60 seconds, which begins with the first of them. Counted in this
-// process alone; several API processes allow so many each.
+// The rate limit of a merchant: in no span of 60 seconds, wherever it begins, are more requests allowed than the limit. Each request comes back
+// 60 seconds after it was made, or up to a second later where others followed it closely. Counted in this process alone; several API processes
+// allow so many each.
 
 const WINDOW_MS = 60_000
+/** Requests that are so close together come back together: a merchant takes no more memory than this makes of a window. */
+const GRAIN_MS = 1_000
 
 export interface Allowance {
   allowed: boolean
-  /** Value of the RateLimit header: what is left, and the seconds until the window ends. */
+  /** Value of the RateLimit header: what is left, and the seconds until some of what was used comes back. */
   header: string
-  /** Seconds until the window ends, rounded up. */
+  /** Those seconds, rounded up. */
   resetSeconds: number
+}
+
+interface Batch {
+  firstAt: number
+  lastAt: number
+  count: number
 }
 
 export class RateLimiter {
@@ -16,7 +25,8 @@ export class RateLimiter {
   readonly policy: string
   readonly #limit: number
   readonly #now: () => number
-  readonly #windows = new Map<string, {endsAt: number; left: number}>()
+  /** What each merchant used in the last 60 seconds, the oldest first. */
+  readonly #used = new Map<string, {batches: Batch[]; left: number}>()
 
   constructor(limit: number, now: () => number = () => performance.now()) {
     this.#limit = limit
@@ -24,22 +34,29 @@ export class RateLimiter {
     this.policy = `"default";q=${limit};w=${WINDOW_MS / 1000}`
   }
 
-  /** What a request without a merchant is told: it takes nothing from anybody's window. */
+  /** What a request without a merchant is told: it takes nothing from anybody. */
   get untouched(): string {
     return `"default";r=${this.#limit};t=${WINDOW_MS / 1000}`
   }
 
-  /** Takes one request from the merchant's window. */
+  /** Takes one request of the merchant, if one is left. */
   take(merchantId: string): Allowance {
     const now = Math.floor(this.#now()) // of a fraction the difference may come out longer than the window
-    let window = this.#windows.get(merchantId)
-    if (!window || window.endsAt <= now) {
-      window = {endsAt: now + WINDOW_MS, left: this.#limit}
-      this.#windows.set(merchantId, window)
+    let used = this.#used.get(merchantId)
+    if (!used) {
+      used = {batches: [], left: this.#limit}
+      this.#used.set(merchantId, used)
     }
-    const allowed = window.left > 0
-    if (allowed) window.left--
-    const resetSeconds = Math.ceil((window.endsAt - now) / 1000)
-    return {allowed, header: `"default";r=${window.left};t=${resetSeconds}`, resetSeconds}
+    const {batches} = used
+    while (batches[0] && batches[0].lastAt + WINDOW_MS <= now) used.left += batches.shift()!.count
+    const allowed = used.left > 0
+    if (allowed) {
+      used.left--
+      const newest = batches.at(-1)
+      if (newest && now - newest.firstAt < GRAIN_MS) Object.assign(newest, {lastAt: now, count: newest.count + 1})
+      else batches.push({firstAt: now, lastAt: now, count: 1})
+    }
+    const resetSeconds = Math.ceil((batches[0]!.lastAt + WINDOW_MS - now) / 1000)
+    return {allowed, header: `"default";r=${used.left};t=${resetSeconds}`, resetSeconds}
   }
 }

@@ -289,22 +289,49 @@ test('beyond the limit a merchant gets 429 rate_limited with Retry-After; each r
   }
 })
 
-test('no window of the rate limit is longer than 60 seconds, whatever fraction of a millisecond it begins at', () => {
-  let now = 0
-  const limiter = new RateLimiter(2, () => now)
-  for (let n = 0; n < 1000; n++, now += 60_001.37) expect(limiter.take('m').resetSeconds).toBe(60)
+test('in no span of 60 seconds more is allowed than the limit, and what a reply tells of the rate limit comes true', () => {
+  const told = (header: string) => /^"default";r=(\d+);t=(\d+)$/.exec(header)!.slice(1).map(Number) as [number, number]
+  const waitMs = fc.oneof(fc.double({min: 0, max: 50, noNaN: true}), fc.double({min: 0, max: 61_000, noNaN: true}))
+  fc.assert(
+    fc.property(fc.integer({min: 1, max: 20}), fc.array(waitMs, {minLength: 1, maxLength: 200}), (limit, waits) => {
+      let now = 123.4
+      const limiter = new RateLimiter(limit, () => now)
+      const allowedAt: number[] = []
+      for (const wait of waits) {
+        now += wait
+        const {allowed, header, resetSeconds} = limiter.take('m')
+        const [left, seconds] = told(header)
+        expect(seconds).toBe(resetSeconds)
+        expect(resetSeconds).toBeGreaterThan(0)
+        expect(resetSeconds).toBeLessThanOrEqual(60)
+        if (allowed) allowedAt.push(now)
+        else expect(left).toBe(0)
+        const within = allowedAt.filter(at => at > now - 59_999) // it counts in whole milliseconds
+        expect(within.length).toBeLessThanOrEqual(limit)
+        if (allowed) expect(left).toBeLessThanOrEqual(limit - within.length)
+        if (!allowed) {
+          now += resetSeconds * 1000
+          expect(limiter.take('m').allowed, 'after the seconds of Retry-After').toBe(true)
+          allowedAt.push(now)
+        }
+      }
+      for (let [left] = told(limiter.take('m').header); left > 0; left--) expect(limiter.take('m').allowed).toBe(true)
+    }),
+  )
 })
 
-test('a window of the rate limit ends 60 seconds after its first request', () => {
+test('twice the rate limit cannot be had at the end of a minute and the beginning of the next', () => {
   let now = 1000
-  const limiter = new RateLimiter(2, () => now)
-  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=1;t=60', resetSeconds: 60})
-  now += 30_500
-  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=0;t=30', resetSeconds: 30})
-  now += 29_499
-  expect(limiter.take('m')).toEqual({allowed: false, header: '"default";r=0;t=1', resetSeconds: 1})
-  now += 1
-  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=1;t=60', resetSeconds: 60})
+  const limiter = new RateLimiter(10, () => now)
+  const taken = () => Array.from({length: 20}, () => limiter.take('m')).filter(({allowed}) => allowed).length
+  expect(limiter.take('m')).toEqual({allowed: true, header: '"default";r=9;t=60', resetSeconds: 60})
+  now += 59_500
+  expect(taken()).toBe(9)
+  now += 500 // the first one comes back, and no other
+  expect(taken()).toBe(1)
+  expect(limiter.take('m')).toEqual({allowed: false, header: '"default";r=0;t=60', resetSeconds: 60})
+  now += 60_000
+  expect(taken()).toBe(10)
 })
 
 // --- other merchants ---
