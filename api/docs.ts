@@ -1,7 +1,7 @@
 // The documentation for people, one self-contained page made from the OpenAPI document. Promises: the browser asks nobody else for
 // anything; without JavaScript everything but the search works.
 import type {App} from './app.ts'
-import {colors, escaped, securityPolicy} from './html.ts'
+import {colors, escaped, pageHeaders, securityPolicy} from './html.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from './openapi.ts'
 
 export function docs(app: App): void {
@@ -15,7 +15,7 @@ export function docs(app: App): void {
   })
   app.get('/docs', options, async (_request, reply) => {
     html ??= pageOf(documentOf(app))
-    reply.header('content-type', 'text/html; charset=utf-8').header('content-security-policy', policy)
+    reply.headers({...pageHeaders(policy), 'content-type': 'text/html; charset=utf-8'})
     return html
   })
 }

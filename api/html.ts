@@ -25,4 +25,15 @@ export function securityPolicy({style, script, more = []}: {style: string; scrip
   return rules.join('; ')
 }
 
+/** The headers of a page: browsers and search engines keep nothing of it, and tell no other site of it. */
+export function pageHeaders(contentSecurityPolicy: string) {
+  return {
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-robots-tag': 'noindex',
+    'content-security-policy': contentSecurityPolicy,
+  }
+}
+
 const sourceOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`

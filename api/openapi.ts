@@ -15,6 +15,8 @@ const description = `Deposit addresses for your users, deposits as they become f
 
 **Limits.** Each reply says what is left in \`RateLimit\`; beyond it, 429 with \`Retry-After\`.
 
+**Request ids.** Each reply has an \`X-Request-Id\`: yours, if you send one of 1 to 128 printable ASCII characters, else a new one.
+
 **Errors** are \`{error, message?, details?}\`; programs should look at \`error\` alone.
 
 **Changes.** Unknown fields of a body are ignored. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`

@@ -2,7 +2,7 @@
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
-import {createServer, type Server} from 'node:net'
+import {connect, createServer, type Server} from 'node:net'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {freePort} from '../devnet/listen.ts'
 import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
@@ -308,7 +308,20 @@ test('/docs is one page with every route, which asks nobody else for anything', 
   const response = await fetch(`${api.url}/docs`)
   const html = await response.text()
   expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
-  expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-/)
+  const guards = [
+    'content-security-policy',
+    'cache-control',
+    'referrer-policy',
+    'x-content-type-options',
+    'x-robots-tag',
+  ]
+  expect(guards.map(name => response.headers.get(name))).toEqual([
+    expect.stringMatching(/^default-src 'none'; style-src 'sha256-/),
+    'no-store',
+    'no-referrer',
+    'nosniff',
+    'noindex',
+  ])
   expect(html).not.toMatch(/(src|href)="(https?:)?\/\//)
   expect(html).not.toMatch(/@import|url\(/)
   const document = (await getJson('/openapi.json')) as OpenApi
@@ -434,6 +447,62 @@ test('logs are JSON lines that tell the route and the status, and no secret', as
     expect(started.log()).not.toContain(private_)
   started.child.kill('SIGTERM')
   expect(await exitOf(started)).toBe(0)
+})
+
+const linesOf = (log: string) =>
+  log
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+
+test('each line of the log that a request makes has its id', async () => {
+  const own = await testDatabase()
+  try {
+    const {secret} = await makeKey(own, await makeMerchant(own))
+    await own.rows('alter function app.provision_user rename to provision_nobody')
+    const started = await startProcess({DATABASE_URL: own.url('sluice_api')})
+    const headers = {authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'x-request-id': 'try 7'}
+    const failed = await fetch(`${started.url}/v1/users`, {method: 'POST', headers, body: '{"external_ref":"a"}'})
+    expect([failed.status, failed.headers.get('x-request-id')]).toEqual([500, 'try 7'])
+    await until(async () => linesOf(started.log()).some(({msg}) => msg === 'request'), {
+      what: 'its line',
+      timeoutMs: 5000,
+    })
+    const lines = linesOf(started.log()).filter(({route}) => route)
+    expect(lines).toMatchObject([
+      {level: 50, msg: 'a request failed', request_id: 'try 7', error_id: expect.any(String)},
+      {level: 30, msg: 'request', request_id: 'try 7', status: 500},
+    ])
+  } finally {
+    await own.drop()
+  }
+})
+
+test('a client that goes away in the middle of its body is no error', async () => {
+  const {secret} = await newClient()
+  const started = await startProcess({})
+  const headers = {host: 'x', authorization: `Bearer ${secret}`, 'content-type': 'application/json'}
+  const fields = Object.entries({...headers, 'content-length': 100, expect: '100-continue'})
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const goAway = async (meanwhile: () => Promise<unknown>) => {
+    const socket = connect(Number(new URL(started.url).port), '127.0.0.1')
+    socket.write(`POST /v1/users HTTP/1.1\r\n${head}\r\n{"external_ref":`)
+    await once(socket, 'data') // it is told to go on
+    await meanwhile()
+    socket.destroy()
+  }
+  await goAway(async () => {}) // while its key is looked up
+  await goAway(() => fetch(`${started.url}/v1/users`, {headers})) // while its body is read: what came later is answered
+  const lines = await until(
+    async () => {
+      const lines = linesOf(started.log()).filter(({route}) => route)
+      return lines.length === 2 && lines
+    },
+    {what: 'what is said of both', timeoutMs: 5000},
+  )
+  const msg = 'the client went away before it had sent its body'
+  expect(lines).toMatchObject([1, 2].map(() => ({level: 30, route: '/v1/users', request_id: expect.any(String), msg})))
+  expect(started.log()).not.toContain('stack')
 })
 
 test('a process that cannot start says why and what to do', async () => {

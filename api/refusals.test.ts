@@ -77,6 +77,7 @@ test('a missing or invalid key is 401 invalid_api_key, in either header', async 
     expect(refusal(reply), JSON.stringify(sent)).toEqual([401, 'invalid_api_key'])
     expect(reply.headers.get('ratelimit-policy')).toBeTruthy()
     expect(reply.body.message).toMatch(/Authorization: Bearer.*x-api-key/)
+    expect(reply.headers.get('www-authenticate')).toBe('Bearer')
   }
 })
 
@@ -683,11 +684,77 @@ test('nothing that a client can send is answered with a 500, and what is refused
   )
 })
 
-test('what is not even HTTP gets 400 and an end', async () => {
+// --- HTTP ---
+
+/** What the server sends back to these bytes, until it ends the connection. */
+async function exchange(sent: string) {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
-  socket.write('NONSENSE\r\n\r\n')
+  socket.write(sent)
   let answer = ''
   for await (const chunk of socket) answer += chunk
-  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
-  expect(JSON.parse(answer.split('\r\n\r\n')[1]!).error).toBe('invalid_request')
+  const [head = '', body = ''] = answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '').split('\r\n\r\n')
+  const [line, ...fields] = head.split('\r\n')
+  const headers = new Headers(fields.map(field => field.split(': ', 2) as [string, string]))
+  return {status: Number(line!.split(' ')[1]), headers, body: body && JSON.parse(body)}
+}
+
+test('what is not even HTTP gets 400 and an end', async () => {
+  const {status, headers, body} = await exchange('NONSENSE\r\n\r\n')
+  expect([status, body.error, headers.get('cache-control')]).toEqual([400, 'invalid_request', 'no-store'])
+  expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('a request without Host is 400, one that expects what is unknown 417, with the body of every refusal', async () => {
+  for (const path of ['/v1/users', '/livez', '/nothing', '/docs']) {
+    for (const [header, expected, why] of [
+      ['X-Nothing: 1', 400, 'the header Host is missing'],
+      ['Host: x\r\nExpect: 200-ok', 417, 'nothing can be expected but 100-continue'],
+    ] as const) {
+      const {status, headers, body} = await exchange(`GET ${path} HTTP/1.1\r\n${header}\r\nConnection: close\r\n\r\n`)
+      expect([status, body], path).toEqual([expected, {error: 'invalid_request', message: why}])
+      expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
+      expect(headers.get('x-request-id')).toBeTruthy()
+      expect(headers.has('ratelimit')).toBe(path.startsWith('/v1') || path === '/nothing')
+    }
+  }
+  expect((await exchange('GET /livez HTTP/1.0\r\n\r\n')).status).toBe(200)
+  const waiting =
+    'POST /v1/users HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
+  expect((await exchange(waiting)).status).toBe(401)
+})
+
+test('every reply has the id of its request: the client’s, if it can stand in a line, else a new one', async () => {
+  const idFor = async (sent: string, path = '/livez') =>
+    (
+      await exchange(`GET ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${sent}\r\nConnection: close\r\n\r\n`)
+    ).headers.get('x-request-id')
+  for (const sent of ['a', 'order 7 / "try" 2', '~'.repeat(128)])
+    for (const path of ['/livez', '/v1/users', '/nothing', '/v1/users/%zz', '/pay/none/state'])
+      expect(await idFor(sent, path), path).toBe(sent)
+  const made = new Set<string | null>()
+  for (const sent of ['', '~'.repeat(129), 'caf\u00e9', 'a\tb', '\u007f']) {
+    const id = await idFor(sent)
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/)
+    made.add(id)
+  }
+  expect(made.size).toBe(5)
+  expect((await client.get('/v1/users')).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('no cache keeps what the API says', async () => {
+  const paths = [
+    '/v1/users',
+    '/v1/users?limit=0',
+    '/v1/users/usr_x',
+    '/v1/nothing',
+    '/v1/users/%zz',
+    '/livez',
+    '/readyz',
+  ]
+  for (const path of [...paths, '/openapi.json', '/payments'])
+    for (const each of [client, new Client(api)]) {
+      const {headers} = await each.get(path)
+      expect(headers.get('content-type'), path).toBe('application/json; charset=utf-8')
+      expect(headers.get('cache-control'), path).toBe('no-store')
+    }
 })

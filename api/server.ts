@@ -1,7 +1,8 @@
 // The HTTP server of the API. Promises: a route needs a key unless it says that it is open; every reply but those of open routes tells what
-// the rate limit leaves; every refusal has the shape of the contract; a request is authenticated before a byte of its body is read;
-// nothing secret is logged.
+// the rate limit leaves; every refusal has the shape of the contract, what Node would refuse by itself, too; every reply and each line of the log
+// that a request makes has its id; a request is authenticated before a byte of its body is read; nothing secret is logged.
 import {randomUUID} from 'node:crypto'
+import type {IncomingMessage} from 'node:http'
 import type {Socket} from 'node:net'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type {z} from 'zod'
@@ -56,13 +57,17 @@ export async function buildServer({
     routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be
     requestTimeout: 30_000,
     forceCloseConnections: 'idle',
+    http: {requireHostHeader: false}, // admission() refuses what has none, with a body
+    genReqId: requestId,
     frameworkErrors: (error, request, reply) => {
       // A path that is no valid URL. It was matched with no route, so nobody has asked for a key.
-      reply.headers({'ratelimit-policy': limiter.policy, ratelimit: limiter.untouched})
+      reply.headers({...replyHeaders(request.id), 'ratelimit-policy': limiter.policy, ratelimit: limiter.untouched})
       sendError(error, request, reply)
     },
     clientErrorHandler: refuseMalformed,
   })
+  // What it expects is no reason for Node to answer without a body: admission() does.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const primary = new Database(databaseUrl, {max: POOL_SIZE, log})
   const replica = replicaUrl
     ? new Database(replicaUrl, {max: POOL_SIZE, log, timeoutMs: REPLICA_TIMEOUT_MS})
@@ -109,23 +114,32 @@ export async function buildServer({
     const level = reply.statusCode < 400 ? 'debug' : 'info'
     if (!log.isLevelEnabled(level)) return
     const {method, merchantId} = request
-    const facts = {method, route, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime)}
+    const duration_ms = Math.round(reply.elapsedTime)
+    const facts = {request_id: request.id, method, route, status: reply.statusCode, duration_ms}
     log[level](merchantId ? {...facts, merchant_id: merchantId} : facts, 'request')
   }
 
   function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
-    const known = toApiError(error)
+    const known = isGone(request) ? noteGone(request) : toApiError(error)
     if (known.cause) known.message += `; the operator finds the cause by ${logCause(known.cause, request)}`
     reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
     // Fastify would close the connection under a body that is too large, and the client would see a reset in place of the reply.
     reply.removeHeader('connection').send(known.body)
   }
 
+  /** Nobody reads what such a client is told, and nothing of ours failed. */
+  function noteGone(request: FastifyRequest): ApiError {
+    const {id: request_id, method} = request
+    log.info({request_id, method, route: request.routeOptions.url}, 'the client went away before it had sent its body')
+    return cutOff
+  }
+
   function logCause(cause: unknown, request: FastifyRequest): string {
     const error_id = randomUUID()
     const {message, stack, code} = cause as Error & {code?: string}
     const {url: route} = request.routeOptions
-    log.error({error_id, method: request.method, route, error: message, code, stack}, 'a request failed')
+    const {id: request_id, method} = request
+    log.error({error_id, request_id, method, route, error: message, code, stack}, 'a request failed')
     return error_id
   }
 }
@@ -133,20 +147,27 @@ export async function buildServer({
 // Who is asking, and may they? Answers before the body is read. Not async: a key that is remembered costs no turn of the event loop.
 // Judged by the route that was matched, never by the URL as it was spelled (/%76%31/users is /v1/users).
 function admission(keys: Keys, limiter: RateLimiter) {
-  const missingKey = new ApiError(401, 'invalid_api_key', howToSendKey)
+  const missingKey = new ApiError(401, 'invalid_api_key', howToSendKey, {headers: {'www-authenticate': 'Bearer'}})
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     const {url: route, config} = request.routeOptions
-    reply.header('content-type', 'application/json; charset=utf-8')
+    reply.headers(replyHeaders(request.id))
+    const refusal = unanswerable(request.raw)
     if (config.open) {
-      done(misdirected(route, config.allow))
+      done(refusal ?? misdirected(route, config.allow))
       return
     }
     reply.header('ratelimit-policy', limiter.policy)
+    if (refusal) {
+      reply.header('ratelimit', limiter.untouched)
+      done(refusal)
+      return
+    }
     const merchant = keys.merchantOf(request.headers)
     if (merchant instanceof Promise) merchant.then(found => done(admit(found)), done)
     else done(admit(merchant))
 
     function admit(merchantId: string | undefined): Error | undefined {
+      if (isGone(request)) return cutOff // meanwhile: its body would be waited for without an end
       if (merchantId) {
         request.merchantId = merchantId
         const allowance = limiter.take(merchantId)
@@ -157,6 +178,32 @@ function admission(keys: Keys, limiter: RateLimiter) {
       return misdirected(route, config.allow) ?? (config.withoutKey ? undefined : missingKey)
     }
   }
+}
+
+/** The client's, if it can be written into a line of the log as it is, else a new one. */
+function requestId({headers}: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && /^[ -~]{1,128}$/.test(given) ? given : randomUUID()
+}
+
+/** Of every reply, unless a route says otherwise. */
+function replyHeaders(id: string) {
+  return {'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'x-request-id': id}
+}
+
+/** What HTTP itself wants refused. */
+function unanswerable({httpVersion, headers: {host, expect}}: IncomingMessage): ApiError | undefined {
+  if (httpVersion !== '1.1') return undefined
+  if (host === undefined) return new ApiError(400, 'invalid_request', 'the header Host is missing')
+  if (expect === undefined || /(^|\W)100-continue($|\W)/i.test(expect)) return undefined // as Node reads it
+  return new ApiError(417, 'invalid_request', 'nothing can be expected but 100-continue')
+}
+
+const cutOff = new ApiError(400, 'invalid_request', 'the body has no end')
+
+/** Whether the client went away before it had sent all of its body. */
+function isGone({raw}: FastifyRequest): boolean {
+  return raw.destroyed && !raw.complete
 }
 
 function tooMany({resetSeconds}: Allowance): ApiError {
@@ -215,8 +262,7 @@ function refuseMalformed(error: Error & {code?: string}, socket: Socket): void {
     'invalid_request',
     tooLarge ? 'the headers are too large' : 'this is no HTTP request',
   )
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `Connection: close\r\n\r\n${body}`,
-  )
+  const headers = {...replyHeaders(randomUUID()), 'content-length': Buffer.byteLength(body), connection: 'close'}
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
 }

@@ -5,19 +5,14 @@ import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {ApiError, notFound} from '../errors.ts'
+import {pageHeaders} from '../html.ts'
 import {pageOf, policy, refusalOf} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
 import {qrSvg} from '../qr.ts'
 
 const readPayment = statement('read_payment_page', 'select body from app.payment_page($1)')
 
-const headers = {
-  'cache-control': 'no-store',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-robots-tag': 'noindex',
-  'content-security-policy': policy,
-}
+const headers = pageHeaders(policy)
 
 export function pay(app: App, {db, chains}: Context): void {
   const options = {config: {open: true}, schema: {hide: true, params: z.object({token: z.string()})}}
