@@ -1,6 +1,8 @@
 // The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's part is played by its own
 // functions (test/support/payouts.ts).
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {setMinPayouts} from '../db/min-payout.ts'
+import {readSettings} from '../service/settings.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -203,6 +205,31 @@ test('POST /v1/payouts/:id/cancel fails a pending payout at once, and no other',
   }
   await finish(second.id)
   expect(refusal(await client.post(`/v1/payouts/${second.id}/cancel`))).toEqual([422, 'unprocessable'])
+})
+
+test('a payout that is worth less than the network takes for it is 422, unless the operator set a smaller one', async () => {
+  const merchant = await newMerchant()
+  const {client} = merchant
+  await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
+  await deposit(merchant, 999_999n)
+  await deposit(merchant, 199n, 'ETH')
+  const eth = {chain: 'ETH', token: 'ETH'}
+  const post = async (body: unknown) => {
+    const reply = await client.post('/v1/payouts', body)
+    return [...refusal(reply), reply.body.message]
+  }
+  const set = (more: Record<string, string>) => setMinPayouts(db.ownerUrl, readSettings(more).chains.values())
+  try {
+    await set({})
+    expect(await post(eth)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (0.001 ETH)'])
+    expect(await post(usdc)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (1 USDC)'])
+    await set({ETH_MIN_PAYOUT: 'ETH:0.000000000000000198'})
+    expect(await post(usdc)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (1 USDC)'])
+    expect((await client.post('/v1/payouts', eth)).body.net).toBe('0.000000000000000198')
+    expect(await payoutsOf(client)).toHaveLength(1)
+  } finally {
+    await set({ETH_MIN_PAYOUT: 'ETH:0,USDC:0', POLYGON_MIN_PAYOUT: 'POL:0'})
+  }
 })
 
 test('what cannot be paid out is 422 with the code and the reason, and changes nothing', async () => {

@@ -13,8 +13,10 @@ export interface Asset {
   decimals: number
   /** ERC-20 contract on the public network; absent for the native coin. */
   contract?: string
-  /** The smallest net amount of a payout, in base units; 1 where it is absent. */
+  /** The smallest net amount of a payout that the chain carries, in base units; 1 where it is absent. */
   minPayout?: bigint
+  /** What the setting *_MIN_PAYOUT is unless it is set, in base units: as a rule more than the network fee of a payout. */
+  usualMinPayout: bigint
 }
 
 interface CommonChain {
@@ -70,13 +72,14 @@ export const chains: Chain[] = [
     family: 'evm',
     chainId: 11_155_111, // Sepolia
     assets: [
-      {token: 'ETH', name: 'ETH', displayName: 'Ether', decimals: 18},
+      {token: 'ETH', name: 'ETH', displayName: 'Ether', decimals: 18, usualMinPayout: 10n ** 15n}, // 21,000 gas at 47 gwei
       {
         token: 'USDC',
         name: 'ETH-USDC',
         displayName: 'USD Coin',
         decimals: 6,
         contract: '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
+        usualMinPayout: 1_000_000n, // 65,000 gas at 5 gwei, with ether at 3,000 dollars
       },
     ],
     rollbackHorizonBlocks: 75,
@@ -88,7 +91,9 @@ export const chains: Chain[] = [
     displayName: 'Polygon',
     family: 'evm',
     chainId: 80_002, // Amoy
-    assets: [{token: 'POL', name: 'POL', displayName: 'Polygon Ecosystem Token', decimals: 18}],
+    assets: [
+      {token: 'POL', name: 'POL', displayName: 'Polygon Ecosystem Token', decimals: 18, usualMinPayout: 10n ** 16n},
+    ],
     rollbackHorizonBlocks: 128,
     stallTimeoutMs: 60_000,
     pollIntervalMs: 1000,
@@ -119,7 +124,7 @@ export const chains: Chain[] = [
       },
     },
     // Nodes pass on no output that is smaller (dust), whatever the kind of address.
-    assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8, minPayout: 546n}],
+    assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8, minPayout: 546n, usualMinPayout: 5_000n}],
     stallTimeoutMs: 7_200_000, // blocks an hour apart are nothing special
     pollIntervalMs: 1000,
   },

@@ -235,9 +235,16 @@ test('processes that were started one by one are operated by the owner’s URL a
   const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
   const secret = path.join(empty, 'database_url')
   writeFileSync(secret, `${db.ownerUrl}\n`)
-  const settings = {DATABASE_URL_FILE: secret, POLYGON_RPC_URL: 'http://127.0.0.1:3', PORT: '8081'}
+  const settings = {
+    DATABASE_URL_FILE: secret,
+    POLYGON_RPC_URL: 'http://127.0.0.1:3',
+    PORT: '8081',
+    BTC_MIN_PAYOUT: 'BTC:0.7',
+  }
   const migrated = await commandLine.run(['migrate', '--json'], empty, settings)
   expect(migrated).toEqual({code: 0, stderr: '', stdout: '{"applied":[]}\n'})
+  const smallest = await db.rows(`select min_payout from app.asset where chain = 'BTC'`)
+  expect(smallest).toEqual([{min_payout: '70000000'}])
   const {code, stdout, stderr} = await commandLine.run(['status', '--json'], empty, settings)
   expect({code, stderr}).toEqual({code: 0, stderr: ''})
   expect(JSON.parse(stdout)).toMatchObject({

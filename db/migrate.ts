@@ -267,7 +267,7 @@ async function syncRegistry(client: pg.Client): Promise<void> {
       const {rowCount} = await client.query(
         `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout) values ($1, $2, $3, $4, $5, $6)
          on conflict (chain, token) do update
-         set name = excluded.name, display_name = excluded.display_name, min_payout = excluded.min_payout
+         set name = excluded.name, display_name = excluded.display_name, min_payout = greatest(a.min_payout, excluded.min_payout)
          where a.decimals = excluded.decimals`,
         [chain.code, asset.token, asset.name, asset.displayName, asset.decimals, String(asset.minPayout ?? 1n)],
       )

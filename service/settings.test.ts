@@ -72,6 +72,20 @@ test('amounts are refused, with what may be written, unless each is of a token o
   )
 })
 
+test('the smallest payout is what is set, else the usual one, and never less than the chain carries', () => {
+  const read = (more: Record<string, string>) =>
+    Object.fromEntries(
+      [...readSettings(more).chains].map(([code, {minPayout}]) => [code, Object.fromEntries(minPayout)]),
+    )
+  const usual = {ETH: {ETH: 10n ** 15n, USDC: 1_000_000n}, POLYGON: {POL: 10n ** 16n}, BTC: {BTC: 5_000n}}
+  expect(read({})).toEqual(usual)
+  expect(read({ETH_MIN_PAYOUT: 'USDC:2.5', BTC_MIN_PAYOUT: 'BTC:0.00000545', POLYGON_MIN_PAYOUT: 'POL:0'})).toEqual({
+    ETH: {ETH: 10n ** 15n, USDC: 2_500_000n},
+    POLYGON: {POL: 1n},
+    BTC: {BTC: 546n},
+  })
+})
+
 test('a passphrase is never shown, however short it is, nor what stands where the name of its file belongs', () => {
   expect(problemsOf({CUSTODY_PASSPHRASE: 'hunter2'})).toEqual([
     'CUSTODY_PASSPHRASE: must have at least 8 characters, such as six words that nobody guesses',

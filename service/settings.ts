@@ -6,6 +6,7 @@ import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
 import {
+  type Asset,
   type BitcoinChain,
   type BitcoinNetwork,
   bitcoinNetworks,
@@ -156,6 +157,7 @@ function common(chain: Chain) {
     PAYOUT_LIMIT: amounts(chain).default(() => new Map()),
     DAILY_LIMIT: amounts(chain).default(() => new Map()),
     COLLECT_ABOVE: amounts(chain).default(() => new Map()),
+    MIN_PAYOUT: amounts(chain).default(() => new Map()),
   }
 }
 
@@ -218,6 +220,8 @@ interface CommonSettings {
   dailyLimit: Map<string, bigint>
   /** Addresses that hold at least this are swept without a payout. */
   collectAbove: Map<string, bigint>
+  /** The smallest net amount of a payout of each asset. */
+  minPayout: Map<string, bigint>
 }
 
 export interface EvmSettings extends CommonSettings {
@@ -425,14 +429,21 @@ export function readSettings(environment: Environment = process.env): Settings {
 
 type Given<Schema extends (...given: never[]) => z.ZodType> = z.infer<ReturnType<Schema>>
 
-function commonSettings(given: Given<typeof evm> | Given<typeof bitcoin>): CommonSettings {
+function commonSettings(chain: Chain, given: Given<typeof evm> | Given<typeof bitcoin>): CommonSettings {
   return {
     startHeight: given.START_HEIGHT,
     stallTimeoutMs: given.STALL_TIMEOUT_MS,
     payoutLimit: given.PAYOUT_LIMIT,
     dailyLimit: given.DAILY_LIMIT,
     collectAbove: given.COLLECT_ABOVE,
+    minPayout: new Map(chain.assets.map(asset => [asset.token, minPayoutOf(asset, given.MIN_PAYOUT)])),
   }
+}
+
+/** Never less than the chain carries. */
+function minPayoutOf({token, minPayout = 1n, usualMinPayout}: Asset, given: Map<string, bigint>): bigint {
+  const wanted = given.get(token) ?? usualMinPayout
+  return wanted < minPayout ? minPayout : wanted
 }
 
 function evmChain(chain: EvmChain, given: Given<typeof evm>): EvmSettings {
@@ -451,7 +462,7 @@ function evmChain(chain: EvmChain, given: Given<typeof evm>): EvmSettings {
     usdcDomain: {name: given.USDC_DOMAIN_NAME, version: given.USDC_DOMAIN_VERSION},
     maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
     sweepMin: given.SWEEP_MIN,
-    ...commonSettings(given),
+    ...commonSettings(chain, given),
   }
 }
 
@@ -471,7 +482,7 @@ function bitcoinChain(
     confirmations: given.FINALITY ?? chain.networks[given.NETWORK].confirmations,
     minFeeRate: given.MIN_FEE_RATE,
     maxFeeRate: given.MAX_FEE_RATE,
-    ...commonSettings(given),
+    ...commonSettings(chain, given),
   }
 }
 

@@ -11,6 +11,7 @@ import pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
+import {setMinPayouts} from '../db/min-payout.ts'
 import {Child} from './child.ts'
 import {PermanentError} from './errors.ts'
 import {
@@ -117,6 +118,7 @@ export class Supervisor {
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
     await migrate(this.#ownerUrl)
+    await setMinPayouts(this.#ownerUrl, this.#settings.chains.values())
     await this.#startLocalChains()
     this.#step('the processes')
     await this.#findUsers()

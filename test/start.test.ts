@@ -63,7 +63,10 @@ async function headOf(home: string, chain: string): Promise<number> {
 test('two services run side by side, from any directory, and SIGTERM ends every process of one within 10 seconds', async () => {
   const [home, otherHome] = [inHome(), inHome()]
   const metricsPort = await portsInARow(21)
-  const [one, other] = await Promise.all([start(home, {METRICS_PORT: `${metricsPort}`}), start(otherHome)])
+  const [one, other] = await Promise.all([
+    start(home, {METRICS_PORT: `${metricsPort}`, BTC_MIN_PAYOUT: 'BTC:0.0007'}),
+    start(otherHome),
+  ])
   expect(await isReady(one.service)).toBe(true)
   expect(await isReady(other.service)).toBe(true)
   expect(await sluice(home, 'status')).toMatchObject({
@@ -80,6 +83,12 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     })),
   })
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
+
+  const smallest = `select chain, min_payout from app.asset where chain in ('BTC', 'POLYGON') order by chain`
+  expect(await database(one.service, smallest)).toEqual([
+    {chain: 'BTC', min_payout: '70000'},
+    {chain: 'POLYGON', min_payout: '10000000000000000'},
+  ])
 
   // Where docs/operations/monitoring.md says. (What treasuries hold is not told where everybody pays.)
   for (const [offset, count] of [

@@ -31,6 +31,10 @@ const settings = {
   ETH_SWEEP_MIN: 'USDC:0.01',
   ETH_COLLECT_ABOVE: 'ETH:15,USDC:0.9',
   BTC_COLLECT_ABOVE: 'BTC:3',
+  // The smallest that the chains carry.
+  ETH_MIN_PAYOUT: 'ETH:0,USDC:0',
+  POLYGON_MIN_PAYOUT: 'POL:0',
+  BTC_MIN_PAYOUT: 'BTC:0',
   BTC_FINALITY: String(bitcoinConfirmations),
 }
 
