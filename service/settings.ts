@@ -22,7 +22,7 @@ import {logLevels} from './log.ts'
 /** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does, and one below the API. */
 export const metricsPorts = 20
 
-/** No longer than ten years: what is longer is meant to be something else, and no timer or interval could hold it. */
+/** Ten years: who writes something longer means something else. */
 const LONGEST_MS = 315_360_000_000
 /** Heights are integers of Postgres. */
 const HIGHEST = 2 ** 31 - 1
