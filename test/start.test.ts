@@ -6,8 +6,6 @@ import path from 'node:path'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {journalFile} from '../custody/journal-file.ts'
-import {seedFile} from '../custody/seed.ts'
 import {custodyDoor, isHeld, readProcesses, type Service} from '../service/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
@@ -205,8 +203,8 @@ test.runIf(process.getuid?.() === 0)(
     expect(new Set([0, ...uids]).size).toBe(1 + names.length)
     const {socket, tokenFile} = custodyDoor(home)
     const files = {
-      seed: seedFile(home),
-      journal: journalFile(home),
+      seed: path.join(home, 'custody', 'seed.json'),
+      journal: path.join(home, 'custody', 'journal.jsonl'),
       token: tokenFile,
       database: path.join(home, 'service.json'),
       memory: `/proc/${pidOf(home, 'custody')}/environ`,
