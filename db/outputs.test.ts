@@ -368,6 +368,7 @@ test('a top-up of the treasury that a deep reorganisation took away is no output
   await other.deposit(treasury, 50_000n)
   await other.db.rows(`update chain.cursor set rewind_to = $1 where chain = 'BTC'`, [height])
   await other.chain.rewind(height)
+  await other.block([])
   await other.db.rows(`select app.resolve_incident(id, 'reorged') from app.incident where resolved_at is null`)
   expect(await other.free()).toEqual([])
   await assertBooks(other.db)

@@ -4511,6 +4511,26 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.refuse_to_take_back(incident_id bigint, deposit app.deposit)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare there int;
+begin
+  select t.block_height into there from chain.transfer t
+  where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index
+    and (t.recipient, t.token, t.amount) = (deposit.address, deposit.token, deposit.amount);
+  if found then
+    raise exception 'incident %: its deposit is on the chain, in block %; it can only be kept', incident_id, there using errcode = 'P0003';
+  end if;
+  perform from chain.cursor c where c.chain = deposit.chain and c.head_height < deposit.block_height;
+  if found then
+    raise exception 'incident %: % is being read again and has not come to block % yet; try again when it has', incident_id, deposit.chain,
+      deposit.block_height using errcode = 'P0003';
+  end if;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigint, OUT claimed_amount numeric, OUT final_count bigint)
  RETURNS record
  LANGUAGE sql
@@ -4621,6 +4641,7 @@ begin
     if incident.kind not like 'final_deposit_%' then
       raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
     end if;
+    perform app.refuse_to_take_back(incident_id, deposit);
     perform app.take_back(deposit.id);
     -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
     insert into chain.touched select pg_current_xact_id(), t.chain, t.id from chain.transfer t
@@ -4630,6 +4651,11 @@ begin
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
   else
+    if incident.kind = 'final_deposit_moved' then -- else it would be an incident again each time that its block is read
+      update app.deposit d set block_height = t.block_height, block_hash = t.block_hash
+      from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
+        and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
+    end if;
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
   end if;
 end $function$;
@@ -5568,7 +5594,7 @@ UNION ALL
 --   endpoint_id uuid
 --   wrong text
 
--- every deposit that is not reorged is the one transfer that the chain holds, or that is on its way into a block
+-- every deposit that is not reorged is the one transfer that the chain holds, or that is on its way into a block, or is being read again
 create view audit.deposits_are_on_the_chain as
  SELECT d.id,
     d.chain,
@@ -5581,7 +5607,9 @@ create view audit.deposits_are_on_the_chain as
            FROM app.known_incident k
           WHERE k.subject = d.id::text AND k.kind ~~ 'final\_deposit\_%'::text)) AND NOT (d.status = 'pending'::text AND d.block_height IS NULL AND (EXISTS ( SELECT
            FROM chain.unmined u
-          WHERE u.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND u.recipient = d.address AND u.amount = d.amount)));
+          WHERE u.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND u.recipient = d.address AND u.amount = d.amount))) AND NOT (d.status = 'pending'::text AND (EXISTS ( SELECT
+           FROM chain.awaited w
+          WHERE w.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND w.since > (clock_timestamp() - chain.longest_wait() - '00:05:00'::interval))));
 --   id uuid
 --   chain text
 --   txid text
@@ -6305,6 +6333,17 @@ create view audit.whitelist as
 -- What the indexers saw on the chains. Written by the indexers only; every row is undone when its block leaves the chain.
 create schema chain;
 
+-- Transfers of pending deposits that a rewind took away and that are expected to be read again. Empty unless a chain is being read again.
+create table chain.awaited (
+  id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
+  chain text not null, -- Chain code.
+  block_height integer not null, -- Height of the block that it was in.
+  until_height integer not null, -- Once the head is as high as this, what was not read again is gone.
+  since timestamp with time zone not null, -- When it was taken away.
+  constraint awaited_pkey PRIMARY KEY (id)
+);
+CREATE INDEX awaited_chain ON chain.awaited USING btree (chain);
+
 -- Blocks of each chain from the head down to the final one, and some below it. Finality compares these hashes with the node's.
 create table chain.block (
   id text not null, -- <chain>:<height>.
@@ -6395,6 +6434,7 @@ create unlogged table chain.touched_chain (
   chain text not null, -- Chain code.
   constraint touched_chain_pkey PRIMARY KEY (txn, chain)
 );
+CREATE CONSTRAINT TRIGGER release AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.release();
 CREATE CONSTRAINT TRIGGER settle AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.settle();
 
 -- Value that reached an address of ours, in a block that is on the chain now. A row disappears when its block leaves the chain.
@@ -6454,6 +6494,30 @@ begin
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || height, of_chain, height, hash, '', time_of_block);
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
+end $function$;
+
+CREATE OR REPLACE FUNCTION chain.await_transfers(of_chain text, head_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare moment timestamptz := clock_timestamp();
+begin
+  with pending as materialized (
+    select k.id, d.block_height
+    from (select distinct t.id from chain.touched t where t.txn = pg_current_xact_id() and t.chain = of_chain) k
+    cross join lateral (
+      select * from app.deposit d where d.txid = split_part(k.id, ':', 2) and d.output_index = split_part(k.id, ':', 3)::int and d.chain = of_chain offset 0
+    ) d
+    where d.status = 'pending' and not exists (select from chain.unmined u where u.id = k.id)
+  ), untouched as (
+    delete from chain.touched t using pending p where t.txn = pg_current_xact_id() and t.chain = of_chain and t.id = p.id
+  )
+  insert into chain.awaited (id, chain, block_height, until_height, since)
+  select id, of_chain, block_height, head_height, moment from pending
+  on conflict (id) do update -- it had come back meanwhile
+    set block_height = excluded.block_height, until_height = excluded.until_height, since = excluded.since;
 end $function$;
 
 CREATE OR REPLACE FUNCTION chain.correct_inclusions(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
@@ -6620,6 +6684,13 @@ begin
     'from chain.%2$I r join %1$I.hot_block h on h.height = r.block_height where r.id = any($2)',
     'squid_' || lower(of_chain), of_table) using of_table, ids;
 end $function$;
+
+-- For how long a transfer is awaited at most.
+CREATE OR REPLACE FUNCTION chain.longest_wait()
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN '00:15:00'::interval;
 
 -- Takes in everything unmined that a source shows now: new deposits are pending, and what was missed for long enough is gone.
 CREATE OR REPLACE FUNCTION chain.look_unmined(of_chain text, seen jsonb)
@@ -6804,6 +6875,58 @@ begin
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $function$;
 
+CREATE OR REPLACE FUNCTION chain.release()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  at chain.cursor;
+  head_height int;
+  due text[];
+begin
+  select * into at from chain.cursor c where c.chain = new.chain for update;
+  perform from chain.awaited w where w.chain = new.chain limit 1;
+  if not found then return null; end if;
+  select max(b.height) into head_height from chain.block b where b.chain = new.chain;
+  with gone as (
+    delete from chain.awaited w
+    where w.chain = new.chain
+      and (w.until_height <= head_height or w.block_height <= at.final_height or w.since <= clock_timestamp() - chain.longest_wait())
+    returning w.id, w.since
+  ), lost as ( -- belongs to the reorganisation in which they were taken away
+    select g.since, count(*) as deposits from gone g
+    cross join lateral (
+      select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = new.chain offset 0
+    ) d
+    where d.status = 'pending' and d.credited
+      and not exists (select from chain.transfer t where t.id = g.id and t.recipient = d.address and t.token = d.token)
+      and not exists (select from chain.unmined u where u.id = g.id)
+    group by g.since
+  ), counted as (
+    update chain.reorganisation r set deposits_reorged = r.deposits_reorged + l.deposits
+    from lost l
+    where r.id = (select min(x.id) from chain.reorganisation x where x.chain = new.chain and x.happened_at >= l.since)
+  )
+  select array_agg(g.id) into due from gone g;
+  perform chain.touch(new.chain, due);
+  return null;
+end $function$;
+
+-- Settles what was awaited for too long, on chains that stand still as well.
+CREATE OR REPLACE FUNCTION chain.release_overdue()
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into chain.touched_chain
+  select distinct pg_current_xact_id(), w.chain from chain.awaited w where w.since <= clock_timestamp() - chain.longest_wait()
+  on conflict do nothing
+$function$;
+
 -- Forgets the blocks above a height, so that they are read again. Below the final height only where an operator asked for it.
 CREATE OR REPLACE FUNCTION chain.rewind(of_chain text, to_height integer, to_hash text)
  RETURNS void
@@ -6818,6 +6941,7 @@ begin
     raise exception '%: % is below the final height %, and no operator asked for it (sluice chain rewind)', of_chain, to_height, at.final_height;
   end if;
   delete from chain.transfer t where t.chain = of_chain and t.block_height > to_height;
+  perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
   select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', s.txid, 'kind', s.kind, 'block_height', i.block_height)
   from chain.inclusion i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
@@ -6972,8 +7096,8 @@ begin
   ), healed as (
     update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
     from net n
-    where n.status = 'final' and n.alive and not n.changed and not n.moved
-      and i.subject = n.deposit_id::text and i.resolved_at is null and i.kind = 'final_deposit_vanished'
+    where n.status = 'final' and n.alive and i.subject = n.deposit_id::text and i.resolved_at is null
+      and (i.kind = 'final_deposit_vanished' or (i.kind = 'final_deposit_moved' and not n.moved) or (i.kind = 'final_deposit_changed' and not n.changed))
   ), alarmed as (
     insert into app.incident (chain, kind, subject, details)
     select of_chain, 'final_deposit_' || case when not alive then 'vanished' when changed then 'changed' else 'moved' end, deposit_id::text,
@@ -7690,6 +7814,7 @@ grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;
 grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.why_halted(text) to sluice_jobs;
+grant execute on function chain.release_overdue() to sluice_jobs;
 grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
 grant select on app.adjustment to sluice_jobs;

@@ -34,6 +34,21 @@ interface Row {
 /** What the database must hold, derived from the blocks alone. */
 class Model {
   readonly deposits = new Map<string, Row>()
+  /** What a rewind took away and was not read again yet, by its transaction: the block that it was in, and the height at which it is given up. */
+  private readonly awaited = new Map<string, {height: number; until: number}>()
+
+  /** The blocks above a height are to be read again. */
+  rewind(to: number, head: number): void {
+    for (const {txid, status, height} of this.deposits.values()) {
+      const isGone = status === 'pending' && height > to && !this.awaited.has(txid)
+      if (isGone) this.awaited.set(txid, {height, until: head})
+    }
+  }
+
+  /** Nothing is awaited any longer. */
+  giveUp(): void {
+    this.awaited.clear()
+  }
 
   /** The chain is these blocks now, and everything up to this height is final. */
   moveTo(blocks: ChainWriter['blocks'], finalHeight: number): void {
@@ -41,12 +56,15 @@ class Model {
     for (const {height, hash, transfers} of blocks) {
       for (const {txid, amount, recipient} of transfers) {
         live.set(`${txid} ${recipient}`, {txid, address: recipient, amount: amount.toString(), height, hash})
+        this.awaited.delete(txid)
       }
     }
+    for (const [txid, {height, until}] of this.awaited)
+      if (until <= blocks.at(-1)!.height || height <= finalHeight) this.awaited.delete(txid)
     for (const key of new Set([...live.keys(), ...this.deposits.keys()])) {
       const here = live.get(key)
       const row = this.deposits.get(key) ?? {...here!, status: 'reorged', events: []}
-      if (row.status === 'final') continue
+      if (row.status === 'final' || this.awaited.has(row.txid)) continue
       if (here && row.status === 'reorged') row.events.push('deposit.pending')
       else if (here && here.amount !== row.amount) row.events.push('deposit.reorged', 'deposit.pending')
       else if (!here && row.status === 'pending') row.events.push('deposit.reorged')
@@ -87,6 +105,10 @@ test('after every commit deposits, events and balances are what the chain implie
     ),
     again: fc.nat(3),
     final: fc.nat(3),
+    // Now and then the chain is read again from some blocks below, without being told which will come: the same, or others.
+    rewind: fc.oneof({weight: 3, arbitrary: fc.constant(0)}, {weight: 1, arbitrary: fc.nat(6)}),
+    same: fc.boolean(),
+    overdue: fc.oneof({weight: 9, arbitrary: fc.constant(false)}, {weight: 1, arbitrary: fc.constant(true)}),
   })
   const model = new Model()
   let finalHeight = 0
@@ -94,7 +116,25 @@ test('after every commit deposits, events and balances are what the chain implie
   await fc.assert(
     fc.asyncProperty(fc.array(step, {minLength: 1, maxLength: 12}), async steps => {
       generation += 1
-      for (const {drop, add, again, final} of steps) {
+      for (const {drop, add, again, final, rewind: depth, same, overdue} of steps) {
+        if (depth > 0) {
+          const {height: head} = writer.head
+          const to = Math.max(finalHeight, head - depth)
+          const before = writer.blocks.slice(to + 1)
+          await writer.rewind(to)
+          model.rewind(to, head)
+          for (const {transfers} of same ? before : []) {
+            await writer.write({add: [transfers]})
+            model.moveTo(writer.blocks, finalHeight)
+          }
+          expect(await stored()).toEqual(model.rows())
+        }
+        if (overdue) {
+          await db.rows(`update chain.awaited set since = since - chain.longest_wait()`)
+          await db.rows('select chain.release_overdue()')
+          model.giveUp()
+          model.moveTo(writer.blocks, finalHeight)
+        }
         const used = new Set<string>()
         const transfersOf = (txs: (typeof add)[number]) =>
           txs.flatMap(({tx, amount, mine}) => {
@@ -116,6 +156,9 @@ test('after every commit deposits, events and balances are what the chain implie
         expect(await stored()).toEqual(model.rows())
       }
       expect(await db.rows('select * from app.balance_audit')).toEqual([])
+      expect(
+        await db.rows('select id from audit.deposits_are_on_the_chain union all select id from audit.finality'),
+      ).toEqual([])
       await db.rows('select app.fold_balances()')
       expect(await db.rows('select * from app.balance_audit')).toEqual([])
       expect(await db.rows('select * from app.incident')).toEqual([])
@@ -124,6 +167,99 @@ test('after every commit deposits, events and balances are what the chain implie
     {numRuns: 25, endOnFailure: true},
   )
 }, 120_000)
+
+const historyOf = async (txid: string) => {
+  const [row] = await db.rows<{status: string; height: number; events: string[]}>(
+    `select status, block_height as height, array(select substr(type, 9) from app.event e where e.subject_id = d.id order by position) as events
+     from app.deposit d where txid = $1`,
+    [txid],
+  )
+  return row
+}
+const awaited = () => db.rows('select split_part(id, $1, 2) as txid from chain.awaited order by id', [':'])
+const lastReorganisation = async () => {
+  const [row] = await db.rows('select depth, deposits_reorged from chain.reorganisation order by id desc limit 1')
+  return row
+}
+
+test('what a rewind takes away is told of only when the chain is as high as it was, and what was read again by then, not at all', async () => {
+  const [stays, moves, goes] = ['stays', 'moves', 'goes'].map(txid => ({txid, amount: 3n, recipient: user.address}))
+  await writer.write({add: [[], [stays!, goes!], [moves!], []]})
+  const {height} = writer.head
+  await writer.rewind(height - 3)
+  expect(await awaited()).toEqual([{txid: 'goes'}, {txid: 'moves'}, {txid: 'stays'}])
+  for (const txid of ['stays', 'moves', 'goes']) expect(await historyOf(txid)).toMatchObject({events: ['pending']})
+  await writer.write({add: [[stays!, moves!]]})
+  await writer.write({add: [[]]})
+  expect(await historyOf('goes')).toMatchObject({status: 'pending', events: ['pending']})
+  await writer.write({add: [[]]}) // as high as before
+  expect(await historyOf('goes')).toMatchObject({status: 'reorged', events: ['pending', 'reorged']})
+  expect(await historyOf('stays')).toEqual({status: 'pending', height: height - 2, events: ['pending']})
+  expect(await historyOf('moves')).toEqual({status: 'pending', height: height - 2, events: ['pending']})
+  expect(await awaited()).toEqual([])
+  expect(await lastReorganisation()).toEqual({depth: 3, deposits_reorged: 1})
+})
+
+test('what a rewind took away is told of after a while, though the chain stands still, and is never final without a block', async () => {
+  await writer.write({add: [[], [{txid: 'waits', amount: 3n, recipient: user.address}], []]})
+  await writer.rewind(writer.head.height - 2)
+  await db.rows('select chain.release_overdue()')
+  expect(await historyOf('waits')).toMatchObject({status: 'pending'})
+  await db.rows('update chain.awaited set since = since - chain.longest_wait()')
+  await db.rows('select chain.release_overdue()')
+  expect(await historyOf('waits')).toMatchObject({status: 'reorged', events: ['pending', 'reorged']})
+
+  await writer.write({add: [[], [{txid: 'passed', amount: 3n, recipient: user.address}], [], []]})
+  await writer.rewind(writer.head.height - 3)
+  await writer.write({add: [[]]})
+  expect(await historyOf('passed')).toMatchObject({status: 'pending'})
+  await writer.finalize(writer.head.height)
+  expect(await historyOf('passed')).toMatchObject({status: 'reorged', events: ['pending', 'reorged']})
+  expect(await awaited()).toEqual([])
+})
+
+test('a final deposit that only moved is one incident, which takes back nothing, and which is decided once', async () => {
+  const [moves, flips, goes] = ['deep-moves', 'deep-flips', 'deep-goes'].map(txid => {
+    return {txid, amount: 2n, recipient: user.address}
+  })
+  await writer.write({add: [[], [moves!, flips!], [goes!]]})
+  const {height} = writer.head
+  await writer.finalize(height)
+  const open = () =>
+    db.rows<{id: string; kind: string; txid: string}>(
+      `select i.id, kind, txid from app.incident i join app.deposit d on d.id::text = subject
+       where resolved_at is null order by txid, kind`,
+    )
+  const resolve = (id: string, as: string) => db.rows('select app.resolve_incident($1, $2)', [id, as])
+  await rewind(height - 2)
+  const [lost] = await open()
+  expect(lost).toMatchObject({kind: 'final_deposit_vanished', txid: 'deep-flips'})
+  await expect(resolve(lost!.id, 'reorged')).rejects.toThrow('is being read again')
+
+  await writer.write({add: [[moves!], [flips!]]})
+  const [flipped, gone, moved] = await open()
+  expect(await open()).toMatchObject([
+    {kind: 'final_deposit_moved', txid: 'deep-flips'},
+    {kind: 'final_deposit_vanished', txid: 'deep-goes'},
+    {kind: 'final_deposit_moved', txid: 'deep-moves'},
+  ])
+  for (const {id} of [flipped!, moved!])
+    await expect(resolve(id, 'reorged')).rejects.toThrow('is on the chain, in block')
+  await resolve(gone!.id, 'reorged')
+  await resolve(moved!.id, 'kept')
+  expect(await historyOf('deep-moves')).toEqual({status: 'final', height: height - 1, events: ['pending', 'confirmed']})
+  await writer.readAgain(2)
+  expect(await open()).toMatchObject([{kind: 'final_deposit_moved', txid: 'deep-flips'}])
+
+  const hash = async () =>
+    (await db.rows<{hash: string}>(`select block_hash as hash from app.deposit where txid = 'deep-flips'`))[0]!.hash
+  await writer.query(`update chain.transfer set block_height = $1, block_hash = $2 where txid = 'deep-flips'`, [
+    height - 1,
+    await hash(),
+  ])
+  expect(await open()).toEqual([])
+  expect(await db.rows('select * from app.balance_audit')).toEqual([])
+})
 
 test('an operator who takes a vanished final deposit back makes it reorged, with one event and a balance without it', async () => {
   await writer.write({add: [[{txid: 'lost', amount: 5n, recipient: user.address}], []]})

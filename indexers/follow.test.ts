@@ -33,12 +33,21 @@ interface Deposit {
 class Expected {
   readonly deposits = new Map<string, Deposit>()
   inclusions = new Map<string, string>()
+  /** What a rewind took away and was not read again yet: the block that it was in, and the height at which it is given up. */
+  private readonly awaited = new Map<string, {height: number; until: number}>()
   private readonly world: FakeChain
   private readonly ours: ReadonlySet<string>
 
   constructor(world: FakeChain, ours: ReadonlySet<string>) {
     this.world = world
     this.ours = ours
+  }
+
+  /** The blocks above a height are to be read again. */
+  rewind(to: number, head: number): void {
+    for (const [key, {status, height}] of this.deposits)
+      if (status === 'pending' && height > to && !this.awaited.has(output(key)))
+        this.awaited.set(output(key), {height, until: head})
   }
 
   moveTo(headHash: string, finalHeight: number): void {
@@ -53,6 +62,9 @@ class Expected {
             here.set(`${txid}:${outputIndex}:${recipientKey}:${token}`, {amount: `${amount}`, height, hash})
       }
     }
+    for (const key of here.keys()) this.awaited.delete(output(key))
+    for (const [at, {height, until}] of this.awaited)
+      if (until <= this.world.byHash.get(headHash)!.height || height <= finalHeight) this.awaited.delete(at)
     for (const key of new Set([...here.keys(), ...this.deposits.keys()])) this.settle(key, here.get(key), finalHeight)
   }
 
@@ -66,6 +78,7 @@ class Expected {
       expect(found, `final deposit ${key} is on the chain`).toBeDefined()
       return
     }
+    if (this.awaited.has(output(key))) return
     if (found && known.status === 'reorged') known.events.push('deposit.pending')
     else if (found && known.amount !== found.amount) known.events.push('deposit.reorged', 'deposit.pending')
     else if (!found && known.status === 'pending') known.events.push('deposit.reorged')
@@ -77,6 +90,9 @@ class Expected {
     this.deposits.set(key, known)
   }
 }
+
+/** Of a deposit's key, what a transfer is known by. */
+const output = (key: string) => key.split(':').slice(0, 2).join(':')
 
 async function check(db: TestDatabase, expected: Expected, {events = true} = {}): Promise<void> {
   const stored = await db.rows<Deposit & {key: string; version: number}>(
@@ -175,6 +191,12 @@ async function run(seed: number): Promise<void> {
     expect(at.halted).toBe(false)
     finalBefore = at.finalHeight
     expected.moveTo(at.headHash, at.finalHeight)
+  }
+  const rewind = cursor.rewind.bind(cursor)
+  cursor.rewind = async to => {
+    const {headHeight} = (await cursor.read())!
+    await rewind(to)
+    expected.rewind(to.height, headHeight)
   }
   const restart = async () => {
     await follower.forget()

@@ -134,6 +134,11 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
         intervalMs: second,
         run: () => workOff(pool, 'app.expire_payment_requests', expiryBatch),
       },
+      {
+        name: 'tell of deposits that were not read again',
+        intervalMs: 10 * second,
+        run: () => pool.query('select chain.release_overdue()'),
+      },
       {name: 'fail undeliverable webhooks', intervalMs: minute, run: () => failAll(pool)},
       {name: 'keep deliveries', intervalMs: hour, run: () => maintainPartitions(pool, deliveryRetentionDays, log)},
       {name: 'refresh analytics', intervalMs: minute / 2, run: analytics.run},

@@ -364,8 +364,14 @@ function adversities(chain: ChainUnderTest): void {
     expect(open).toEqual([
       {kind: 'final_deposit_moved', txid: moves.txid},
       {kind: 'final_deposit_vanished', txid: vanishes.txid},
-      {kind: 'final_deposit_vanished', txid: moves.txid},
     ])
+    const takeBack = (kind: string) =>
+      db.rows(`select app.resolve_incident(id, 'reorged') from app.incident where kind = $1 and resolved_at is null`, [
+        kind,
+      ])
+    await expect(takeBack('final_deposit_moved')).rejects.toThrow('is on the chain')
+    await takeBack('final_deposit_vanished')
+    expect(await world.deposit(vanishes)).toMatchObject({status: 'reorged', events: 'pending confirmed reorged'})
     expect(await db.rows('select * from app.balance_audit')).toEqual([])
   })
 
