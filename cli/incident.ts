@@ -1,7 +1,7 @@
 // sluice incident: what must never happen and did, for an operator to decide.
 import {type Command, InvalidArgumentError} from 'commander'
 import {PermanentError} from '../service/errors.ts'
-import {action, leaf, wholeNumber} from './command.ts'
+import {action, leaf, type Sluice, wholeNumber} from './command.ts'
 import {moment, table} from './output.ts'
 
 interface Incident {
@@ -52,37 +52,70 @@ export function addIncidentCommands(program: Command): void {
     incident,
     'resolve',
     [
-      'Resolves an incident, so that payouts of its chain go on.',
+      'Resolves incidents, so that payouts of their chains go on: all that are named, or none.',
       '',
       'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that',
-      'collected it fails; from paying on, the merchant owes it instead. kept leaves everything as it is. A halted chain',
+      'collected it fails; from paying on, the merchant owes it instead. It is refused while the deposit is on the chain, and until a chain that is',
+      'being read again has come as far. kept leaves everything as it is. A halted chain',
       '(fork_below_final) is resolved by sluice chain rewind or resume. What an audit found closes when it is right again; kept silences it for',
       'as long as exactly that is found.',
     ].join('\n'),
-    'sluice incident resolve 7 --as reorged',
+    'sluice incident resolve 7 8 9 --as kept',
   )
-    .argument('<id>', 'number of the incident', wholeNumber)
+    .argument('<id...>', 'numbers of the incidents', (text: string, before: number[] = []) => [
+      ...before,
+      wholeNumber(text),
+    ])
     .requiredOption('--as <decision>', 'reorged or kept', decision)
     .action(
-      action<{as: string}>(async ({db}, options, id) => {
-        const {rows} = await db.query<{kind: string; chain: string}>(
-          'select kind, chain from app.incident where id = $1',
-          [id],
-        )
-        if (!rows[0]) throw new PermanentError(`there is no incident ${id}; sluice incident list --all shows them`)
-        if (rows[0].kind === 'fork_below_final')
-          throw new PermanentError(
-            `incident ${id} is about the whole chain: sluice chain rewind --chain ${rows[0].chain} reads it again from where` +
-              ' it forked; sluice chain resume goes on without',
-          )
-        if (rows[0].kind === 'journal_ahead')
-          throw new PermanentError(
-            `incident ${id}: the database is an older copy, and custody signed more since; sluice custody reconcile enters it`,
-          )
-        await db.query('select app.resolve_incident($1, $2)', [id, options.as])
-        return {json: {id: Number(id), resolution: options.as}, text: `Incident ${id} is resolved: ${options.as}.`}
+      action<{as: string}>(async ({db}, options, numbers) => {
+        const ids = [...new Set(numbers.split(',').map(Number))] // several arguments arrive with commas between them
+        await resolve(db, ids, options.as)
+        const which = ids.length === 1 ? `Incident ${ids} is` : `Incidents ${ids.join(', ')} are`
+        return {json: {ids, resolution: options.as}, text: `${which} resolved: ${options.as}.`}
       }),
     )
+}
+
+/** All of them, or none. */
+async function resolve(db: Sluice['db'], ids: number[], as: string): Promise<void> {
+  const {rows} = await db.query<Pick<Incident, 'id' | 'kind' | 'chain' | 'resolution'>>(
+    'select id::int, kind, chain, resolution from app.incident where id = any($1) order by chain, id',
+    [ids],
+  )
+  const nothing = ids.length > 1 ? '. Nothing was resolved' : ''
+  const missing = ids.find(id => !rows.some(row => row.id === id))
+  if (missing !== undefined)
+    throw new PermanentError(`there is no incident ${missing}; sluice incident list --all shows them${nothing}`)
+  for (const row of rows) {
+    const why = whyNot(row)
+    if (why) throw new PermanentError(`incident ${row.id} ${why}${nothing}`)
+  }
+  await db.query('begin')
+  try {
+    // A deposit that is taken back takes all its incidents with it.
+    for (const {id} of rows)
+      await db.query('select app.resolve_incident(id, $2) from app.incident where id = $1 and resolved_at is null', [
+        id,
+        as,
+      ])
+    await db.query('commit')
+  } catch (error) {
+    await db.query('rollback')
+    throw nothing ? new PermanentError(`${(error as Error).message}${nothing}`, {cause: error}) : error
+  }
+}
+
+/** Why this command cannot resolve it; undefined if it can. */
+function whyNot({kind, chain, resolution}: Pick<Incident, 'kind' | 'chain' | 'resolution'>): string | undefined {
+  if (resolution) return `is resolved already (${resolution})`
+  if (kind === 'fork_below_final')
+    return (
+      `is about the whole chain: sluice chain rewind --chain ${chain} reads it again from where it forked;` +
+      ' sluice chain resume goes on without'
+    )
+  if (kind === 'journal_ahead')
+    return 'says that the database is an older copy, and custody signed more since; sluice custody reconcile enters it'
 }
 
 function seen({details}: Incident): string {

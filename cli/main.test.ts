@@ -153,6 +153,29 @@ test('a halted chain is rewound to where it forked, or resumed, as the operator 
   expect(await failure('incident', 'resolve', '999', '--as', 'kept')).toMatch(/no incident 999/)
 })
 
+test('incidents are resolved all together, or none of them', async () => {
+  const {rows} = await db.pool.query<{id: number}>(
+    `insert into app.incident (chain, kind, subject, details)
+     select 'ETH', 'unknown_transaction', 'ETH:' || n, '{}' from generate_series(1, 3) n returning id::int`,
+  )
+  const [one, two, three] = rows.map(({id}) => `${id}`)
+  const resolve = (...ids: string[]) => failure('incident', 'resolve', ...ids, '--as', 'kept')
+  const open = async () => (await db.rows('select from app.incident where resolved_at is null')).length
+  expect(await resolve(one!, two!, '999')).toMatch(/no incident 999.*Nothing was resolved/)
+  expect(await failure('incident', 'resolve', one!, two!, '--as', 'reorged')).toMatch(
+    /is about no deposit.*Nothing was resolved/,
+  )
+  expect(await open()).toBe(3)
+  expect(await json('incident', 'resolve', one!, two!, one!, '--as', 'kept')).toEqual({
+    ids: [Number(one), Number(two)],
+    resolution: 'kept',
+  })
+  expect(await open()).toBe(1)
+  expect(await resolve(three!, two!)).toMatch(/is resolved already \(kept\)/)
+  const {stdout} = await sluice('incident', 'resolve', three!, '--as', 'kept')
+  expect(stdout).toBe(`Incident ${three} is resolved: kept.\n`)
+})
+
 test('status says how everything is', async () => {
   const process_ = {name: 'api', pid: 1, state: 'running' as const, started_at: '2026-01-31T12:00:00.000Z', restarts: 2}
   writeProcesses(commandLine.home, [{...process_, command: 'node api/main.ts'}])
