@@ -46,6 +46,15 @@ test('far behind the final block, only what is buried below it becomes final', a
   expect(await finalHeight()).toBe(6)
 })
 
+test('a final block that is nowhere but in what a node says makes nothing final', async () => {
+  const high = source(5000, 1)
+  const hashAt = async (at: number) => writer.blocks[at]?.hash
+  const before = await finalHeight()
+  await writer.write({add: [[]]})
+  await advanceFinality({...high, hashAt}, cursor)
+  expect(await finalHeight()).toBe(before)
+})
+
 test('a hash that is not ours makes nothing final', async () => {
   const other: FinalitySource = {...source(7, 1), finalBlock: async () => ({height: 7, hash: '0xother'})}
   await advanceFinality(other, cursor)

@@ -13,7 +13,7 @@ export interface FinalitySource {
   hashAt(height: number): Promise<string | undefined>
 }
 
-/** While catching up, a block this far below the node's final one is final too, if the node repeats its hash when asked. */
+/** While catching up, a block this far below the node's final one is final too, if the node has both when asked for them. */
 const burialBlocks = 128
 
 /** How often in a row a fork below our final block must be seen. */
@@ -33,6 +33,7 @@ export async function advanceFinality(source: FinalitySource, cursor: ChainCurso
   const deep = final.height <= at.headHeight ? confirmed : Math.min(confirmed, final.height - burialBlocks)
   const buried = await cursor.newestBlock(deep)
   if (!buried || buried.height <= at.finalHeight) return
+  if ((await source.hashAt(final.height)) !== final.hash) return // a height that is far too high would bury everything
   if ((await source.hashAt(buried.height)) === buried.hash) await cursor.finalize(buried.height, buried.hash)
 }
 

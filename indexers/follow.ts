@@ -53,7 +53,7 @@ export interface FollowOptions {
   retryMs?: number
   /** Blocks per transaction, at most 199. */
   batch?: number
-  /** The store can undo this many blocks below the source's head, or all that are not final where those are fewer. */
+  /** The store can undo this many blocks below the source's head, if that is there, or all that are not final where those are fewer. */
   horizon?: number
 }
 
@@ -118,9 +118,16 @@ export class Follower {
     const next = [...this.kept.slice(0, base + 1), ...blocks.map(ref)]
     if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false // invariant 3
     this.assertFollows(next, at)
-    await this.write(base, next, Math.max(at.finalHeight, head.height - (this.options.horizon ?? 100)), blocks)
+    const settled = (await this.believed(head, next.at(-1)!)) - (this.options.horizon ?? 100)
+    await this.write(base, next, Math.max(at.finalHeight, settled), blocks)
     this.revised = Number.POSITIVE_INFINITY
     return true
+  }
+
+  /** How high the chain is: as its head says, if there is a block; else as high as what is written. */
+  private async believed(head: BlockRef, top: BlockRef): Promise<number> {
+    if (head.height <= top.height) return top.height
+    return (await this.options.source.hashAt(head.height)) === head.hash ? head.height : top.height
   }
 
   private async connect(): Promise<void> {

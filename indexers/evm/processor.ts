@@ -2,7 +2,6 @@
 // transactions, receipts, logs and, where they are on, call traces; an answer that contradicts itself (no transactions or logs where
 // the header commits to some, a transaction without a trace) is refused and read again.
 
-import {setTimeout as sleep} from 'node:timers/promises'
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
 import type {RpcClient} from '@subsquid/rpc-client'
@@ -15,6 +14,7 @@ import {nodeErrors} from '../metrics.ts'
 import type {ChainDatabase} from '../store.ts'
 import {logsBloom} from './bloom.ts'
 import {type FetchedBlock, fetchRange} from './catch-up.ts'
+import {followBelievedHeads, type HeadSource} from './heads.ts'
 import {sentIn, transfersOf} from './transfers.ts'
 
 /** Root of the trie of no transactions. */
@@ -58,9 +58,15 @@ const fields = {
 export function runProcessor(settings: EvmSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
   const {chain, traces} = settings
   const processor = processorOf(settings, rpcUrl, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
-  withRisingFinality(processor)
+  const {getHotDataSource, getChainRpcClient} = processor as unknown as Internals
+  followBelievedHeads(getHotDataSource.call(processor), {
+    chain: chain.code,
+    client: getChainRpcClient.call(processor),
+    horizonBlocks: chain.rollbackHorizonBlocks,
+    intervalMs: chain.pollIntervalMs,
+    log,
+  })
   if (traces === 'off') withLeanCatchUp(processor)
-  withPresentHead(processor, chain.pollIntervalMs, log)
 
   processor.run(database, async ({store, blocks}) => {
     const read = (blocks as unknown as FetchedBlock[]).map(block => readBlock(block, settings))
@@ -144,56 +150,11 @@ function withoutMetricsServer(processor: object): void {
 
 // The seam between evm-processor's runner and where it gets its blocks from; private in 1.27.3.
 interface Internals {
-  getHotDataSource(): {
-    getFinalizedHeight(): Promise<number>
+  getHotDataSource(): HeadSource & {
     getFinalizedBlocks(requests: object[], stopOnHead?: boolean): AsyncIterable<{blocks: FetchedBlock[]}>
-    subscribeNewHeads(): Heads
   }
   getChainRpcClient(): RpcClient
   getBatchRequests(): object[]
-}
-
-interface Heads {
-  isClosed(): boolean
-  peek(): unknown
-  forcePut(head: {height: number; hash: string}): void
-}
-
-// A subscription tells of the next head only, and not of what passes while it is set up again, or after it died. So the present head is
-// asked for as well. (The processor's own newHeadTimeout, for the last of these, ends the process in 1.27.3.)
-function withPresentHead(processor: object, intervalMs: number, log: Logger): void {
-  const {getHotDataSource, getChainRpcClient} = processor as Internals
-  const source = getHotDataSource.call(processor)
-  const subscribe = source.subscribeNewHeads
-  const ask = async (heads: Heads) => {
-    for (; !heads.isClosed(); await sleep(intervalMs)) {
-      try {
-        const block = await getChainRpcClient.call(processor).call('eth_getBlockByNumber', ['latest', false])
-        if (block && !heads.isClosed() && !heads.peek())
-          heads.forcePut({height: Number(block.number), hash: block.hash})
-      } catch (error) {
-        log.warn({error: (error as Error).message}, 'could not ask the node for its head')
-      }
-    }
-  }
-  const subscribeNewHeads = () => {
-    const heads = subscribe.call(source)
-    void ask(heads)
-    return heads
-  }
-  Object.assign(source, {subscribeNewHeads})
-}
-
-// Behind a balancer the head may go back. The processor would take that for the end of catching up and undo blocks that it had read.
-function withRisingFinality(processor: object): void {
-  const source = (processor as Internals).getHotDataSource()
-  const ask = source.getFinalizedHeight.bind(source)
-  let highest = 0
-  const getFinalizedHeight = async () => {
-    highest = Math.max(highest, await ask())
-    return highest
-  }
-  Object.assign(source, {getFinalizedHeight})
 }
 
 // Replaces the stage that fetches blocks below the rollback horizon (see catch-up.ts).

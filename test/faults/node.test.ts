@@ -113,10 +113,10 @@ const misbehaviours: Record<string, Misbehaviour> = {
   'shows a head that goes back': {
     behave: () => {
       let back = 0
-      return async ({method, params}, pass) => {
-        const lower = async () => `0x${Math.max(Number(await pass()) - (back++ % 5), 0).toString(16)}`
-        if (method === 'eth_blockNumber') return lower()
-        return params?.[0] === 'latest' ? null : pass()
+      return async ({params}, pass) => {
+        const answer = (await pass()) as Block
+        if (params?.[0] !== 'latest') return answer
+        return pass([`0x${Math.max(Number(answer.number) - (back++ % 5), 0).toString(16)}`, false])
       }
     },
   },
@@ -215,6 +215,56 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     node.behave = undefined // and heads are still not told: they are asked for
     await indexer.reaches(head)
   })
+
+  // A balancer that has one wrong node behind it.
+  test.for([
+    ['ws', 'while it is followed', 'debug'],
+    ['http', 'while it is followed', 'off'],
+    ['ws', 'while the indexer catches up', 'debug'],
+    ['http', 'while the indexer catches up', 'off'],
+  ] as const)(
+    'over %s that names a head far too high %s is followed again at once, and what can be undone is not lost',
+    async ([transport, when, traces], {expect, ...test}) => {
+      const settings = {TRACES: traces, STALL_TIMEOUT_MS: '60000'}
+      const world = await World.create(test, {transport, slotsInAnEpoch: 64, settings})
+      const {anvil, user, indexer, node} = world
+      await anvil.mine(60)
+      const higher = (block: Block) => ({...block, number: `0x${(Number(block.number) + 5000).toString(16)}`})
+      const lie: Behaviour = async ({method, params}, pass) => {
+        const answer = await pass()
+        if (method === 'eth_blockNumber') return `0x${(Number(answer) + 5000).toString(16)}`
+        return params?.[0] === 'latest' ? higher(answer as Block) : answer
+      }
+      if (when === 'while it is followed') {
+        indexer.start()
+        await indexer.reaches(await anvil.block())
+      }
+      node.behave = lie
+      node.tellHead = higher
+      const sent: string[] = []
+      for (let i = 0; i < 20; i++) {
+        sent.push(await anvil.send({by: 1 + (i % 5), to: user.address, value: 3n}))
+        if (i % 4 === 3) await anvil.mine()
+      }
+      if (!indexer.alive) indexer.start()
+      await until(async () => indexer.said('it is not believed'), {timeoutMs: 60_000, what: 'the lie to be met'})
+      await node.asked(4, 'eth_getBlockByNumber', 'latest') // one a second
+      node.behave = undefined
+      node.tellHead = head => head
+      await indexer.reaches(await anvil.mine(), 15_000)
+      for (const txid of sent) expect(await world.history(txid)).toMatchObject([{events: 'pending'}])
+
+      const raws = await Promise.all(sent.map(txid => anvil.raw(txid)))
+      const head = await anvil.reorg(30, {7: raws})
+      await indexer.reaches(head, 15_000)
+      for (const txid of sent)
+        expect(await world.history(txid)).toMatchObject([
+          {status: 'pending', height: head.height - 22, events: 'pending'},
+        ])
+      expect(indexer.ends).toEqual([])
+      expect(indexer.said('rewinding')).toBe(false)
+    },
+  )
 
   test('that cannot be reached is said so, again and again, and used once it is there', async ({expect, ...test}) => {
     const world = await World.create(test)

@@ -297,8 +297,8 @@ export class FaultySource extends HonestSource {
     return this.answer(
       'head',
       () => super.head(),
-      () => this.chain.blocks[this.chain.final]!,
-    ) // fell back
+      head => (this.random() < 0.5 ? this.chain.blocks[this.chain.final]! : {...head, height: head.height + 5000}), // fell back, or is nowhere
+    )
   }
 
   override finalBlock(): Promise<BlockRef | undefined> {

@@ -78,6 +78,8 @@ export class RpcProxy {
   behave: Behaviour | undefined
   /** False: heads are not told any more, as by a subscription that died. */
   tellsHeads = true
+  /** What it makes of the heads that it tells. */
+  tellHead = (head: Block): Block => head
 
   private constructor(node: Upstream) {
     this.#node = node
@@ -105,7 +107,7 @@ export class RpcProxy {
       heads.onmessage = ({data}) => {
         const {id, params} = JSON.parse(data)
         if (id) resolve(id)
-        else this.#onHead(params.result)
+        else this.#onHead(this.tellHead(params.result))
       }
     })
     await once(heads, 'open')

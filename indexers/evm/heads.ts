@@ -1,0 +1,194 @@
+// Which heads evm-processor follows. By itself it takes any height that a node says for the head: it waits until the chain is that high, and
+// gives up what it would need to undo the blocks that it has. Promises: how much can be undone is counted from blocks that were read, and that
+// link; a head that is too high is let go of as soon as the node says another; a head that goes back, as behind a balancer, undoes nothing.
+import {setTimeout as sleep} from 'node:timers/promises'
+import type {RpcClient} from '@subsquid/rpc-client'
+import {z} from 'zod'
+import type {Logger} from '../../service/log.ts'
+import {nodeErrors} from '../metrics.ts'
+
+interface Head {
+  height: number
+  hash: string
+}
+
+/** Reads what leads to a head, and writes it. Rejects with a consistency error where the node contradicts itself: it is then asked again. */
+type Navigate = (head: Head) => Promise<void>
+
+interface Place {
+  height: number
+  top: {height: number}[]
+}
+
+/** What evm-processor gets its blocks from; private in 1.27.3. */
+export interface HeadSource {
+  /** N blocks below the head, from where on blocks can be undone. */
+  getFinalizedHeight(): Promise<number>
+  processHotBlocks(requests: object[], from: Place, write: (update: Update) => Promise<void>): Promise<void>
+  subscribeNewHeads(): {take(): Promise<Head | Error | undefined>}
+}
+
+interface Update {
+  blocks: {header: {height: number}}[]
+  baseHead: {height: number}
+}
+
+export interface HeadOptions {
+  chain: string
+  client: RpcClient
+  /** How many of the newest blocks can be undone. */
+  horizonBlocks: number
+  intervalMs: number
+  log: Logger
+}
+
+const quantity = z
+  .string()
+  .regex(/^0x[0-9a-f]+$/i)
+  .transform(Number)
+const Header = z.object({number: quantity, hash: z.string(), parentHash: z.string()}).nullable()
+
+/** Blocks above the newest one that are read in one go; the processor reads as many at once. */
+const stepBlocks = 10
+
+/** Replaces how the processor learns of heads, while it catches up and afterwards. */
+export function followBelievedHeads(source: HeadSource, options: HeadOptions): void {
+  const getFinalizedHeight = finalizedHeights(options)
+  const read = source.processHotBlocks.bind(source)
+  const processHotBlocks: HeadSource['processHotBlocks'] = (requests, from, write) => {
+    let newest = from.top.at(-1)?.height ?? from.height
+    const follow = (navigate: Navigate) => followHeads(source, navigate, () => newest, options)
+    Object.assign(source, {
+      subscription: follow, // the processor's own two loops; private, too
+      polling: follow,
+      getFinalizedHeight: async () => newest - options.horizonBlocks, // asked for by nobody but a metric that is served to nobody
+    })
+    return read(requests, from, async update => {
+      await write(update)
+      newest = (update.blocks.at(-1)?.header ?? update.baseHead).height
+    })
+  }
+  Object.assign(source, {getFinalizedHeight, processHotBlocks})
+}
+
+/** While the processor catches up: N below the highest head that had N linked blocks below it. */
+function finalizedHeights(options: HeadOptions): () => Promise<number> {
+  const {client, horizonBlocks, intervalMs} = options
+  let highest = -1
+  return async () => {
+    for (;;) {
+      const head = await quietly(newestHead(client), options)
+      if (head && (await quietly(isLinked(client, head, horizonBlocks), options)))
+        highest = Math.max(highest, head.height - horizonBlocks, 0)
+      else if (head) doubt(head, options)
+      if (highest >= 0) return highest
+      await sleep(intervalMs)
+    }
+  }
+}
+
+/** Once it has caught up. */
+async function followHeads(
+  source: HeadSource,
+  navigate: Navigate,
+  newest: () => number,
+  options: HeadOptions,
+): Promise<void> {
+  let highest = -1
+  const goTo = async (head: Head) => {
+    while (head.height >= highest) {
+      const next = await quietly(stepTo(options.client, head, newest()), options)
+      if (!next) return doubt(head, options)
+      await navigate(next)
+      highest = next.height
+      if (next === head) return
+    }
+  }
+  for await (const head of namedHeads(source, options)) {
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      try {
+        await goTo(head)
+        break
+      } catch (error) {
+        if (!isInconsistent(error)) throw error
+        complain({error: error.message}, 'the node contradicts itself; it is asked again', options)
+        await sleep(100)
+      }
+    }
+  }
+}
+
+/** A subscription tells only of the next head, and may die unseen, so the head is asked for now and then as well. */
+async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGenerator<Head> {
+  const {client, intervalMs} = options
+  const told = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
+  let next = told?.take()
+  for (let head: Head | undefined; ; ) {
+    head ??= await quietly(newestHead(client), options)
+    if (head) yield head
+    const heard = await Promise.race([sleep(intervalMs, 'nothing' as const), ...(next ? [next] : [])])
+    head = undefined
+    if (heard === 'nothing') continue
+    if (!heard || heard instanceof Error) throw heard ?? new Error('the node tells of no more heads')
+    head = heard
+    next = told?.take()
+  }
+}
+
+async function newestHead(client: RpcClient): Promise<Head | undefined> {
+  return (await headers(client, ['latest']))[0]
+}
+
+/** The head, or on the way to one that is far away, a block that the node has; undefined where it has none. */
+async function stepTo(client: RpcClient, head: Head, newest: number): Promise<Head | undefined> {
+  if (head.height <= newest + stepBlocks) return head
+  const [block] = await headers(client, [newest + stepBlocks])
+  return block?.height === newest + stepBlocks ? block : undefined
+}
+
+/** Whether the node has the head, and N blocks below it that link. */
+async function isLinked(client: RpcClient, head: Head, horizonBlocks: number): Promise<boolean> {
+  const from = Math.max(head.height - horizonBlocks, 0)
+  const chain = await headers(
+    client,
+    Array.from({length: head.height - from + 1}, (_, i) => from + i),
+  )
+  return (
+    chain.at(-1)?.hash === head.hash &&
+    chain.every((block, i) => block?.height === from + i && (i === 0 || block.parentHash === chain[i - 1]?.hash))
+  )
+}
+
+async function headers(client: RpcClient, heights: (number | 'latest')[]) {
+  const calls = heights.map(at => {
+    return {method: 'eth_getBlockByNumber', params: [at === 'latest' ? at : `0x${at.toString(16)}`, false]}
+  })
+  const answers = await client.batchCall(calls)
+  return answers.map(answer => {
+    const {number: height, hash = '', parentHash = ''} = Header.parse(answer) ?? {}
+    return height === undefined ? undefined : {height, hash, parentHash}
+  })
+}
+
+/** What is asked again soon anyway. */
+async function quietly<T>(asked: Promise<T>, options: HeadOptions): Promise<T | undefined> {
+  try {
+    return await asked
+  } catch (error) {
+    complain({error: (error as Error).message}, 'could not ask the node for its head', options)
+    return undefined
+  }
+}
+
+function doubt({height}: Head, options: HeadOptions): void {
+  complain({head: height}, 'the node names a head and has not the blocks that lead to it; it is not believed', options)
+}
+
+function complain(details: object, message: string, {chain, log}: HeadOptions): void {
+  nodeErrors.inc({chain})
+  log.warn(details, message)
+}
+
+function isInconsistent(error: unknown): error is Error {
+  return error instanceof Error && '__sqd_data_consistency_error' in error
+}
