@@ -1,5 +1,6 @@
 // One process of the service under supervision. Promises: while it is wanted it runs; when it dies it is started again after a wait
-// that doubles from 0.25 s to 30 s and begins anew after a minute of health; when it is not wanted it is gone within the grace given.
+// that doubles from 0.25 s to 30 s, or to 1 s where somebody killed it, and begins anew once it has run for 10 s; when it is not wanted it is
+// gone within the grace given.
 import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
@@ -12,7 +13,11 @@ import type {User} from './users.ts'
 const READY_TIMEOUT_MS = 120_000
 const FIRST_WAIT_MS = 250
 const LONGEST_WAIT_MS = 30_000
-const HEALTHY_AFTER_MS = 60_000
+const LONGEST_WAIT_AFTER_KILL_MS = 1000
+const HEALTHY_AFTER_MS = 10_000
+
+/** How a process ends that somebody else ended: nothing is wrong with it. (One that is asked to end does so with exit code 0.) */
+const killed = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0'])
 
 const up = new Gauge({
   name: 'sluice_process_up',
@@ -52,6 +57,12 @@ export interface ChildOptions {
   onChange(): void
 }
 
+/** How long to wait before a process is started again, after the last time and by how it ended now. */
+export function waitAfter(lastWaitMs: number, how: string, ranMs: number): number {
+  const waitMs = ranMs >= HEALTHY_AFTER_MS ? FIRST_WAIT_MS : Math.max(lastWaitMs * 2, FIRST_WAIT_MS)
+  return Math.min(waitMs, killed.has(how) ? LONGEST_WAIT_AFTER_KILL_MS : LONGEST_WAIT_MS)
+}
+
 export class Child {
   readonly name: string
   /** Its command line, as the operating system shows it. */
@@ -64,7 +75,9 @@ export class Child {
   readonly #options: ChildOptions
   #process: ChildProcess | undefined
   #timer: NodeJS.Timeout | undefined
-  #waitMs = FIRST_WAIT_MS
+  #waitMs = 0
+  /** When it began to do its work, by performance.now(). */
+  #runningSince: number | undefined
   #wanted = false
 
   constructor(options: ChildOptions) {
@@ -108,6 +121,7 @@ export class Child {
     if (output !== 2) closeSync(output)
     this.#process = child
     this.startedAt = new Date()
+    this.#runningSince = undefined
     this.#change('starting', child.pid)
     child.on('message', message => {
       if (this.#process !== child) return
@@ -115,6 +129,7 @@ export class Child {
       if (failed.success) return first?.failed(failed.data.failed)
       const {data} = Ready.safeParse(message)
       if (!data) return
+      this.#runningSince = performance.now()
       this.#change('running', child.pid)
       first?.ready(data)
     })
@@ -136,9 +151,9 @@ export class Child {
       this.#change('stopped', undefined)
       return
     }
-    if (Date.now() - this.startedAt.getTime() >= HEALTHY_AFTER_MS) this.#waitMs = FIRST_WAIT_MS
-    const waitMs = this.#waitMs
-    this.#waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+    const now = performance.now()
+    const waitMs = waitAfter(this.#waitMs, how, now - (this.#runningSince ?? now))
+    this.#waitMs = waitMs
     this.#options.log.warn({name: this.name, how, restart_in_ms: waitMs}, 'a process ended; it is started again')
     this.#change('waiting', undefined)
     this.#timer = setTimeout(() => {

@@ -1,0 +1,70 @@
+// A process under supervision: how soon it is there again when it died.
+import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import pino from 'pino'
+import {expect, test} from 'vitest'
+import {until} from '../test/support/until.ts'
+import {Child, waitAfter} from './child.ts'
+
+/** The waits after so many ends in a row. */
+function waits(how: string, ranMs: number, times: number): number[] {
+  const after: number[] = []
+  while (after.length < times) after.push(waitAfter(after.at(-1) ?? 0, how, ranMs))
+  return after
+}
+
+test('who fails again and again is started again less and less often, and at once when it ran well before', () => {
+  expect(waits('exit code 1', 0, 9)).toEqual([250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+  expect(waitAfter(30_000, 'exit code 1', 9_999)).toBe(30_000)
+  expect(waitAfter(30_000, 'exit code 1', 10_000)).toBe(250)
+})
+
+test('who is killed from outside waits for a second at most, however often', () => {
+  for (const how of ['SIGKILL', 'SIGTERM', 'exit code 0'])
+    expect(waits(how, 0, 5)).toEqual([250, 500, 1000, 1000, 1000])
+  expect(waitAfter(30_000, 'SIGKILL', 0)).toBe(1000)
+  expect(waitAfter(4000, 'SIGABRT', 0)).toBe(8000) // its own doing: out of memory
+})
+
+test('a process that is killed again and again is there again each time, one that cannot run as well, later', async ({
+  onTestFinished,
+}) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-child-'))
+  const waited: Record<string, number[]> = {}
+  const log = pino(
+    {},
+    {
+      write: line => {
+        const {name, restart_in_ms} = JSON.parse(line)
+        waited[name] = [...(waited[name] ?? []), restart_in_ms]
+      },
+    },
+  )
+  const start = (name: string, program: string) => {
+    const module = path.join(folder, `${name}.mjs`)
+    writeFileSync(module, program)
+    const child = new Child({name, module, environment: () => process.env, log, onChange() {}})
+    child.start().catch(() => {})
+    return child
+  }
+  const well = start('well', "process.send({ready: true}); process.on('disconnect', () => process.exit())")
+  const badly = start('badly', 'process.exit(1)')
+  onTestFinished(async () => {
+    await Promise.all([well, badly].map(child => child.stop(1000)))
+    rmSync(folder, {recursive: true})
+  })
+  for (let kills = 0; kills < 5; kills++) {
+    await until(async () => well.state === 'running' && well.restarts === kills, {
+      timeoutMs: 20_000,
+      what: `start ${kills}`,
+    })
+    process.kill(well.pid!, 'SIGKILL')
+  }
+  await until(async () => well.state === 'running' && badly.restarts >= 4, {
+    timeoutMs: 20_000,
+    what: 'both to be started again',
+  })
+  expect(waited.well).toEqual([250, 500, 1000, 1000, 1000])
+  expect(waited.badly?.slice(0, 4)).toEqual([250, 500, 1000, 2000])
+})
