@@ -1,8 +1,13 @@
 // A chain that is replayed from memory, over HTTP: node bench/replay-server.ts <blocks> <transactions per block>. It answers as a node
 // would, from text that is ready before the first question, so that what is measured is the one who asks. Every 50th transaction pays
-// an address that the bench provisioned; half of the transactions are USDC transfers.
+// an address that the bench provisioned; half of the transactions are USDC transfers; large blocks have sixteen withdrawals, as those of
+// Ethereum. The roots of receipts and withdrawals and the filters over logs are true; what nobody looks at is made up.
 import {createHash} from 'node:crypto'
 import http from 'node:http'
+import {readWithdrawals} from '../indexers/evm/block.ts'
+import {logsBloom} from '../indexers/evm/bloom.ts'
+import {orderedTrieRoot} from '../indexers/evm/trie.ts'
+import {encodedReceipts, encodedWithdrawals} from '../indexers/evm/whole.ts'
 
 export const usdc = `0x${'c0ffee'.padEnd(40, '0')}`
 /** The n-th provisioned address, in lower case. */
@@ -12,7 +17,6 @@ const addresses = 1_000_000
 const hash = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`
 const hex = (n: number | bigint) => `0x${n.toString(16)}`
 const word = (value: string) => `0x${value.replace('0x', '').padStart(64, '0')}`
-const bloom = `0x${'0'.repeat(511)}1`
 const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
 interface Stored {
@@ -55,11 +59,12 @@ function makeBlock(height: number, perBlock: number): Stored {
       from,
       gasPrice: '0x77359400',
     })
+    const logs = token ? [{address: usdc, topics: [transferTopic, word(from), word(to)], data: amount}] : []
     receipts.push({
       type: '0x2',
       status: '0x1',
       cumulativeGasUsed: hex(50_000 * (i + 1)),
-      logsBloom: bloom,
+      logsBloom: logsBloom(logs),
       ...position,
       ...at,
       gasUsed: '0xc350',
@@ -67,22 +72,25 @@ function makeBlock(height: number, perBlock: number): Stored {
       from,
       to: token ? usdc : to,
       contractAddress: null,
-      logs: token
-        ? [
-            {
-              address: usdc,
-              topics: [transferTopic, word(from), word(to)],
-              data: amount,
-              ...at,
-              blockTimestamp: hex(1.7e9 + height),
-              ...position,
-              logIndex: hex(i >> 1),
-              removed: false,
-            },
-          ]
-        : [],
+      logs: logs.map(log => {
+        const more = {blockTimestamp: hex(1.7e9 + height), logIndex: hex(i >> 1), removed: false}
+        return {...log, ...at, ...position, ...more}
+      }),
     })
   }
+  const logs = receipts.flatMap((receipt, transactionIndex) => receipt.logs.map(log => ({...log, transactionIndex})))
+  const proven = receipts.map(({type, status, cumulativeGasUsed}, transactionIndex) => {
+    return {transactionIndex, type: Number(type), status: Number(status), cumulativeGasUsed: BigInt(cumulativeGasUsed)}
+  })
+  const withdrawals = Array.from({length: perBlock < 100 ? 0 : 16}, (_, i) => {
+    const n = height * 16 + i
+    return {
+      index: hex(n),
+      validatorIndex: hex(n % 1e6),
+      address: hash(`validator ${n % 1000}`).slice(0, 42),
+      amount: hex(15_000_000),
+    }
+  })
   const header = {
     hash: blockHash,
     parentHash: hash(`block ${height - 1}`),
@@ -90,8 +98,8 @@ function makeBlock(height: number, perBlock: number): Stored {
     miner: usdc,
     stateRoot: hash(`state ${height}`),
     transactionsRoot: hash(`transactions ${height}`),
-    receiptsRoot: hash(`receipts ${height}`),
-    logsBloom: bloom,
+    receiptsRoot: `0x${orderedTrieRoot(encodedReceipts({transactions: proven, logs}) ?? [])}`,
+    logsBloom: logsBloom(logs),
     difficulty: '0x0',
     number: hex(height),
     gasLimit: '0x1c9c380',
@@ -103,6 +111,10 @@ function makeBlock(height: number, perBlock: number): Stored {
     baseFeePerGas: '0x7',
     size: '0x400',
     uncles: [],
+    ...(withdrawals.length && {
+      withdrawals,
+      withdrawalsRoot: `0x${orderedTrieRoot(encodedWithdrawals(readWithdrawals({withdrawals})))}`,
+    }),
   }
   return {
     block: JSON.stringify({...header, transactions}),

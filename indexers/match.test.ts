@@ -2,7 +2,6 @@
 // transaction of ours succeeded only if it did what it was signed for.
 
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
-import {RetryableError} from '../service/errors.ts'
 import {hashOf} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
@@ -32,7 +31,6 @@ const blockAt = (height: number, candidates: Candidate[] = [], parent = `${heigh
     time: new Date(0),
     candidates,
     sent: [],
-    assertComplete() {},
   }
 }
 
@@ -154,20 +152,6 @@ describe('a transaction of an address of ours', () => {
       fee: '21',
     })
     expect(others).toEqual([])
-  })
-
-  test('that ran without its effect, in a block of which the node left something out, is read again', async () => {
-    await signed('0xpartly')
-    const [{height}] = (await db.rows<{height: number}>('select max(height) as height from chain.block')) as [
-      {height: number},
-    ]
-    const assertComplete = () => {
-      throw new RetryableError('the node left out some logs')
-    }
-    await expect(write([{...blockAt(height + 1), sent: [sent('0xpartly')], assertComplete}], display)).rejects.toThrow(
-      'the node left out some logs',
-    )
-    expect(await success('0xpartly')).toBeUndefined()
   })
 
   test('that was not signed here succeeded if it was not reverted', async () => {

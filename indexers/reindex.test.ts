@@ -108,7 +108,6 @@ class Source implements HistorySource {
       sent: inclusions.map(({txid, sender, nonce, fee = 0n}) => {
         return {txid, senderKey: sender.toLowerCase(), nonce, executed: true, fee}
       }),
-      assertComplete() {},
     }
   }
 }
@@ -346,19 +345,6 @@ describe('a source that', () => {
         Object.assign(s, {
           again: async (height: number) => ({...new Source().read(writer.blocks[height]!), candidates: []}),
           read: (block: TestBlock) => new Source().read({...block, transfers: block.transfers.slice(1)}),
-        }),
-    ],
-    [
-      'leaves out what its header commits to',
-      'left out some logs',
-      s =>
-        Object.assign(s, {
-          read: (block: TestBlock) => {
-            const assertComplete = () => {
-              throw new RetryableError('the node left out some logs')
-            }
-            return {...new Source().read({...block, transfers: []}), assertComplete}
-          },
         }),
     ],
     [

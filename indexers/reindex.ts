@@ -291,11 +291,9 @@ class Reindex {
     }
   }
 
-  /** Throws unless the node tells all of the block, and the same once more. */
+  /** Throws unless the node tells the same of the block once more. */
   private async confirm(block: ReadBlock): Promise<void> {
-    block.assertComplete()
     const again = await this.options.source.again(block.height)
-    again.assertComplete()
     if (contentsOf(again) !== contentsOf(block))
       throw new RetryableError(`the node tells of block ${block.height} now one thing and now another`)
   }

@@ -30,7 +30,6 @@ export function readBlock(
     candidates: known.flatMap(one => candidatesOf(one, format)),
     sent: [],
     spends: known.map(spendingOf),
-    assertComplete() {},
   }
 }
 

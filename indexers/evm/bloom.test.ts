@@ -2,7 +2,7 @@ import {expect, test} from 'vitest'
 import {Anvil} from '../../test/support/anvil.ts'
 import {logsBloom} from './bloom.ts'
 
-test('the filter over the logs of a block is the one that its header has, and another one if a log is left out', async () => {
+test('the filter over the logs of a block is the one that its header has', async () => {
   const anvil = await Anvil.start({})
   try {
     for (let i = 0n; i < 5n; i++) await anvil.sendUsdc(`0x${'77'.repeat(20)}`, 1n + i)
@@ -13,8 +13,30 @@ test('the filter over the logs of a block is the one that its header has, and an
     ])
     expect(logs).toHaveLength(5)
     expect(logsBloom(logs)).toBe(inHeader)
-    expect(logsBloom([{address: logs[0]!.address, topics: logs[0]!.topics.slice(0, 1)}])).not.toBe(inHeader)
   } finally {
     await anvil.stop()
   }
+})
+
+// Why the filter of a block is not what its logs are held against: other logs cover the bits of one that is missing. Of a transfer of a token that
+// others transfer, too, they are those of two topics, 6 of 2048: with n logs all of them are covered with a probability of (1 - (2047/2048)^6n)^6,
+// which is one in 3,700 with 100 logs, one in 130 with 200, 4 % with 300, 21 % with 500 and 72 % with 1,000.
+test.each([100, 300, 500, 1000])('of %i logs, the filter misses one that is left out as often as it must', count => {
+  const seed = 7
+  let state = seed
+  const random = () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state.toString(16).padStart(8, '0')
+  }
+  const topic = () => `0x${'0'.repeat(24)}${Array.from({length: 5}, random).join('')}`
+  const blocks = 200
+  let missed = 0
+  for (let block = 0; block < blocks; block++) {
+    const address = `0x${'ab'.repeat(20)}`
+    const logs = Array.from({length: count}, () => ({address, topics: [`0x${'dd'.repeat(32)}`, topic(), topic()]}))
+    if (logsBloom(logs.slice(1)) === logsBloom(logs)) missed++
+  }
+  const rate = (1 - (2047 / 2048) ** (6 * count)) ** 6
+  const deviation = Math.sqrt(blocks * rate * (1 - rate))
+  expect(Math.abs(missed - blocks * rate), `seed ${seed}: ${missed}`).toBeLessThan(1 + 4 * deviation)
 })

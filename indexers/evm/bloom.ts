@@ -1,19 +1,18 @@
-// The bloom filter over the logs of a block (Yellow Paper 4.3.1), which its header commits to: whether a node told of all of them.
-import type {Hex} from 'viem'
-import {keccak256} from 'viem/utils'
+// The bloom filter over logs (Yellow Paper 4.3.1). It is a part of each receipt, and evm-processor does not hand it on.
 import type {EvmLog} from './transfers.ts'
+import {keccak256} from './trie.ts'
 
-/** The filter of these logs, as headers have it: 256 bytes in hex. */
+/** The filter of these logs, as receipts and headers have it: 256 bytes in hex. */
 export function logsBloom(logs: Pick<EvmLog, 'address' | 'topics'>[]): string {
   const filter = Buffer.alloc(256)
-  for (const {address, topics} of logs) for (const item of [address, ...topics]) add(filter, item as Hex)
+  for (const {address, topics} of logs) for (const item of [address, ...topics]) add(filter, item)
   return `0x${filter.toString('hex')}`
 }
 
-function add(filter: Buffer, item: Hex): void {
-  const hash = keccak256(item, 'bytes')
-  for (const i of [0, 2, 4]) {
-    const bit = ((hash[i]! << 8) | hash[i + 1]!) & 2047
+function add(filter: Buffer, item: string): void {
+  const hash = keccak256(item.slice(2))
+  for (const at of [0, 4, 8]) {
+    const bit = Number.parseInt(hash.slice(at, at + 4), 16) & 2047
     filter[255 - (bit >> 3)]! |= 1 << (bit & 7)
   }
 }

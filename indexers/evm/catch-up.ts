@@ -1,25 +1,15 @@
 // The fetch stage under evm-processor while an EVM chain catches up: bare batches of blocks and receipts, checked and handed on in the
 // few fields that we read, and as many blocks per transaction as were fetched while the last one committed. Promises: the blocks are
-// those of the heights asked for, in order; each carries all its receipts, and a receipt of another block is refused and asked for
-// again. (evm-processor's own stage validates and maps every field of every transaction, ten blocks to a transaction: bench/RESULTS.md
-// has its rate beside ours.) The blocks near the head, and call traces, are left to evm-processor.
+// those of the heights asked for, in order; each is whole (whole.ts), and is else asked for again. (evm-processor's own stage validates
+// and maps every field of every transaction, ten blocks to a transaction: bench/RESULTS.md has its rate beside ours.) The blocks near the
+// head, and call traces, are left to evm-processor.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../service/errors.ts'
-import type {EvmBlock, EvmLog} from './transfers.ts'
-
-export interface FetchedBlock extends EvmBlock {
-  header: {
-    height: number
-    hash: string
-    parentHash: string
-    /** Milliseconds. */
-    timestamp: number
-    transactionsRoot: string
-    logsBloom: string
-  }
-}
+import {type FetchedBlock, type RpcWithdrawals, readWithdrawals} from './block.ts'
+import type {EvmLog} from './transfers.ts'
+import {assertWhole} from './whole.ts'
 
 const blocksPerCall = 25
 const callsInFlight = 5
@@ -74,22 +64,26 @@ async function fetchBlocks(client: RpcClient, from: number, to: number): Promise
   }
 }
 
-interface RpcBlock {
+interface RpcBlock extends RpcWithdrawals {
   number: string
   hash: string
   parentHash: string
   timestamp: string
-  transactionsRoot: string
-  logsBloom: string
+  receiptsRoot: string
+  miner: string
+  baseFeePerGas?: string
   transactions: {hash: string; from: string; to: string | null; value: string; nonce: string}[]
 }
 
 interface RpcReceipt {
   blockHash: string
   transactionHash: string
+  type?: string
   status: string
   gasUsed: string
+  cumulativeGasUsed: string
   effectiveGasPrice: string
+  logsBloom?: string
   logs: {address: string; topics: string[]; data: string}[]
 }
 
@@ -109,7 +103,7 @@ function assemble(height: number, block: RpcBlock | null, receipts: RpcReceipt[]
     }
     for (const {address, topics, data} of receipt.logs) logs.push({transactionIndex, address, topics, data})
     const {hash, from, to, value, nonce} = transaction
-    const {status, gasUsed, effectiveGasPrice} = receipt
+    const {type = 0, status, gasUsed, cumulativeGasUsed, effectiveGasPrice, logsBloom} = receipt
     return {
       transactionIndex,
       hash,
@@ -117,12 +111,24 @@ function assemble(height: number, block: RpcBlock | null, receipts: RpcReceipt[]
       to,
       value: BigInt(value),
       nonce: Number(nonce),
+      type: Number(type),
       status: Number(status),
       gasUsed: BigInt(gasUsed),
+      cumulativeGasUsed: BigInt(cumulativeGasUsed),
       effectiveGasPrice: BigInt(effectiveGasPrice),
+      logsBloom,
     }
   })
-  const {hash, parentHash, timestamp, transactionsRoot, logsBloom} = block
-  const header = {height, hash, parentHash, timestamp: Number(timestamp) * 1000, transactionsRoot, logsBloom}
-  return {header, transactions, logs, traces: []}
+  const {hash, parentHash, timestamp, receiptsRoot, miner, baseFeePerGas = -1} = block
+  const {withdrawals, withdrawalsRoot} = readWithdrawals(block)
+  const header = {height, hash, parentHash, timestamp: Number(timestamp) * 1000, receiptsRoot, withdrawalsRoot, miner}
+  const fetched = {
+    header: {...header, baseFeePerGas: BigInt(baseFeePerGas)},
+    transactions,
+    logs,
+    traces: [],
+    withdrawals,
+  }
+  assertWhole(fetched, false)
+  return fetched
 }

@@ -1,6 +1,6 @@
 // Streams the blocks of an EVM chain into the store, driven by Subsquid's evm-processor. Promises: every block is read, with all its
-// transactions, receipts, logs and, where they are on, call traces; an answer that contradicts itself (no transactions or logs where
-// the header commits to some, a transaction without a trace) is refused and read again.
+// transactions, receipts, logs, withdrawals and, where they are on, call traces; one of which the node did not tell the whole (whole.ts) is
+// refused and read again.
 
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
@@ -12,27 +12,24 @@ import type {EvmSettings} from '../../service/settings.ts'
 import {type ReadBlock, writeBlocks} from '../match.ts'
 import {nodeErrors} from '../metrics.ts'
 import type {ChainDatabase} from '../store.ts'
-import {logsBloom} from './bloom.ts'
-import {type FetchedBlock, fetchRange} from './catch-up.ts'
+import {type FetchedBlock, type RpcWithdrawals, readWithdrawals, type StreamedBlock} from './block.ts'
+import {fetchRange} from './catch-up.ts'
 import {followBelievedHeads, type HeadSource} from './heads.ts'
 import {sentIn, transfersOf} from './transfers.ts'
-
-/** Root of the trie of no transactions. */
-const noTransactionsRoot = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
-const noLogsBloom = `0x${'0'.repeat(512)}`
-/** Sender of the transactions by which Polygon takes over state from Ethereum; they are not traced. */
-const nobody = `0x${'0'.repeat(40)}`
+import {assertWhole} from './whole.ts'
 
 const fields = {
-  block: {timestamp: true, transactionsRoot: true, logsBloom: true},
+  block: {timestamp: true, receiptsRoot: true, miner: true, baseFeePerGas: true},
   transaction: {
     hash: true,
     from: true,
     to: true,
     value: true,
     nonce: true,
+    type: true,
     status: true,
     gasUsed: true,
+    cumulativeGasUsed: true,
     effectiveGasPrice: true,
   },
   log: {address: true, topics: true, data: true},
@@ -69,7 +66,8 @@ export function runProcessor(settings: EvmSettings, rpcUrl: string, database: Ch
   if (traces === 'off') withLeanCatchUp(processor)
 
   processor.run(database, async ({store, blocks}) => {
-    const read = (blocks as unknown as FetchedBlock[]).map(block => readBlock(block, settings))
+    const fetched = await completed(getChainRpcClient.call(processor), blocks as unknown as StreamedBlock[], settings)
+    const read = fetched.map(block => readBlock(block, settings))
     await writeBlocks(store, read, {chain: chain.code, display: getAddress})
   })
 }
@@ -90,7 +88,10 @@ export async function* readTraced(
   const {getHotDataSource, getChainRpcClient, getBatchRequests} = processor as unknown as Internals
   try {
     const batches = getHotDataSource.call(processor).getFinalizedBlocks(getBatchRequests.call(processor), true)
-    for await (const {blocks} of batches) yield blocks.map(block => readBlock(block, settings))
+    for await (const {blocks} of batches) {
+      const fetched = await completed(getChainRpcClient.call(processor), blocks, settings)
+      yield fetched.map(block => readBlock(block, settings))
+    }
   } finally {
     getChainRpcClient.call(processor).close()
   }
@@ -113,33 +114,34 @@ function processorOf({chain, traces}: EvmSettings, url: string, log: Logger, mor
   return processor
 }
 
-/** Throws RetryableError where it contradicts itself. */
-export function readBlock(block: FetchedBlock, {chain, tokens, traces}: EvmSettings): ReadBlock {
-  assertWhole(block, traces !== 'off')
+export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): ReadBlock {
   const {height, hash, parentHash, timestamp} = block.header
-  const candidates = transfersOf(block, chain.assets[0].token, tokens)
-  const assertComplete = () => assertAllLogs(block)
-  return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), assertComplete}
+  const native = chain.assets[0].token
+  const candidates = transfersOf(block, native, tokens)
+  return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block)}
 }
 
-// What a node that lags, or has forgotten, leaves out of its answers must not look like a block without it.
-function assertWhole({header, transactions, logs, traces}: FetchedBlock, isTraced: boolean): void {
-  const refuse = (what: string) => leftOut(what, header)
-  if (transactions.length === 0 && header.transactionsRoot !== noTransactionsRoot) refuse('the transactions')
-  if (logs.length === 0 && header.logsBloom !== noLogsBloom) refuse('the logs')
-  if (!isTraced) return
-  const traced = new Set(traces.map(frame => frame.transactionIndex))
-  const untraced = transactions.some(({transactionIndex, from}) => !traced.has(transactionIndex) && from !== nobody)
-  if (untraced) refuse('call traces')
-}
-
-function assertAllLogs({header, logs}: FetchedBlock): void {
-  if (logsBloom(logs) !== header.logsBloom.toLowerCase()) leftOut('some logs', header)
-}
-
-function leftOut(what: string, {height, hash}: FetchedBlock['header']): never {
-  const error = new RetryableError(`the node left out ${what} of block ${height} (${hash})`)
-  throw Object.assign(error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
+/** Adds the withdrawals of those that evm-processor itself fetched, and refuses one that is not whole. The lean stage has done both. */
+async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: EvmSettings): Promise<FetchedBlock[]> {
+  const streamed = blocks.filter(block => !('withdrawals' in block))
+  try {
+    const answers: (RpcWithdrawals | null)[] = await client.batchCall(
+      streamed.map(({header: {hash}}) => ({method: 'eth_getBlockByHash', params: [hash, false]})),
+    )
+    const added = new Map(
+      streamed.map((block, i) => {
+        const answer = answers[i]
+        if (!answer) throw new RetryableError(`the node has no block ${block.header.hash} any more`)
+        const {withdrawals, withdrawalsRoot} = readWithdrawals(answer)
+        const fetched = {...block, withdrawals, header: {...block.header, withdrawalsRoot}}
+        assertWhole(fetched, traces !== 'off')
+        return [block, fetched]
+      }),
+    )
+    return blocks.map(block => added.get(block) ?? (block as FetchedBlock))
+  } catch (error) {
+    throw Object.assign(error as Error, {__sqd_data_consistency_error: true}) // near the head, the processor then reads the block again
+  }
 }
 
 // run() would serve metrics of its own on a random port of every interface; ours come from the database.
@@ -151,7 +153,7 @@ function withoutMetricsServer(processor: object): void {
 // The seam between evm-processor's runner and where it gets its blocks from; private in 1.27.3.
 interface Internals {
   getHotDataSource(): HeadSource & {
-    getFinalizedBlocks(requests: object[], stopOnHead?: boolean): AsyncIterable<{blocks: FetchedBlock[]}>
+    getFinalizedBlocks(requests: object[], stopOnHead?: boolean): AsyncIterable<{blocks: StreamedBlock[]}>
   }
   getChainRpcClient(): RpcClient
   getBatchRequests(): object[]

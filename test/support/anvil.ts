@@ -47,13 +47,18 @@ export class Anvil {
   }
 
   /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. So many accounts are rich. */
-  static async start({slotsInAnEpoch = 4, chainId = localChainId, rich = 10} = {}): Promise<Anvil> {
+  static async start({
+    slotsInAnEpoch = 4,
+    chainId = localChainId,
+    rich = 10,
+    hardfork = 'cancun',
+  } = {}): Promise<Anvil> {
     const options = {
       port: 0,
       'chain-id': chainId,
       'slots-in-an-epoch': slotsInAnEpoch,
       accounts: rich,
-      hardfork: 'cancun',
+      hardfork,
       order: 'fifo',
     }
     const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
@@ -110,7 +115,7 @@ export class Anvil {
   }
 
   /** Mines so many blocks; the first takes what waits. */
-  async mine(blocks = 1): Promise<Head> {
+  async mine(blocks = 1): Promise<Head & {transactions: string[]}> {
     await this.call('anvil_mine', [numberToHex(blocks)])
     return await this.block()
   }
