@@ -1,4 +1,5 @@
-// sluice unattributed: what arrived for nobody, because its chain or token was not asked for, and what becomes of it.
+// sluice unattributed: what arrived for nobody, because its chain or token was not asked for or the chain's own rules paid it, and what becomes of
+// it.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
@@ -38,7 +39,7 @@ interface Unattributed {
 const listed = `
   select app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, p.external_id as payment_request, d.chain, d.token,
     app.decimal(d.amount, a.decimals) as amount, d.amount::text as amount_base_units,
-    app.unattributed_reason(a.token is not null, w.is_provisioned, d.token, p.token) as reason,
+    app.unattributed_reason(d.output_index, a.token is not null, w.is_provisioned, d.token, p.token) as reason,
     d.status, d.address, d.txid, app.iso(d.created_at) as created_at, r.decision, r.destination,
     case when r.decision = 'return' then case
       when t.status <> 'final' then 'leaving the treasury'
@@ -70,7 +71,7 @@ const listed = `
 export function addUnattributedCommands(program: Command): void {
   const unattributed = program
     .command('unattributed')
-    .description('what arrived for nobody: on a chain, or in a token, that was not asked for')
+    .description('what arrived for nobody: on a chain, or in a token, that was not asked for, or by no transaction')
 
   leaf(
     unattributed,
@@ -80,7 +81,7 @@ export function addUnattributedCommands(program: Command): void {
       '',
       'reason: chain_not_requested (the address was not asked for on this chain), wrong_token (the payment request is for another token),',
       'enabled_later (the chain was asked for afterwards, which credits nothing by itself), unsupported_token (Sluice can neither credit nor',
-      'move it).',
+      'move it), protocol (no transaction brought it: fees of a block, or a withdrawal of a validator, that name the address).',
     ].join('\n'),
     'sluice unattributed list --chain POLYGON',
   )

@@ -781,7 +781,7 @@ create view analytics.treasury with (security_barrier=true) as
 --   merchants numeric: What was swept from merchants' addresses and is not paid out yet.
 --   advanced numeric: What was paid to merchants before their addresses were swept.
 
--- Value that reached an address of ours and counts for nobody: a token that is not supported or that a payment request did not ask for, or a chain that the merchant did not ask an address for. Not part of a balance, unless an operator credits it; then a user's leaves this view and is in analytics.deposits, and a payment request's stays here.
+-- Value that reached an address of ours and counts for nobody: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain's rules paid without a transaction. Not part of a balance, unless an operator credits it; then a user's leaves this view and is in analytics.deposits, and a payment request's stays here.
 create view analytics.unattributed with (security_barrier=true) as
  SELECT app.public_id('dep'::text, d.id) AS deposit_id,
     app.public_id('mer'::text, d.merchant_id) AS merchant_id,
@@ -789,7 +789,7 @@ create view analytics.unattributed with (security_barrier=true) as
     m.prefix AS merchant_prefix,
     app.public_id('usr'::text, d.user_id) AS user_id,
     u.external_ref AS user_external_ref,
-    app.unattributed_reason(a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
+    app.unattributed_reason(d.output_index, a.token IS NOT NULL, w.is_provisioned, d.token, r.token) AS reason,
     d.chain,
     d.token,
     analytics.coins(d.amount, a.decimals) AS amount,
@@ -860,7 +860,7 @@ create view analytics.unattributed with (security_barrier=true) as
 --   merchant_prefix text: The merchant's account prefix.
 --   user_id text: Id of the end user whose address it is; null for a payment request's.
 --   user_external_ref text: The merchant's own id of that user.
---   reason text: unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are fine now, but were not when it arrived, and nothing is credited afterwards.
+--   reason text: unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are fine now, but were not when it arrived, and nothing is credited afterwards; protocol: fees of a block or a withdrawal of a validator, which the chain's rules paid to the address.
 --   chain text: Chain code.
 --   token text: Token code; the contract address where the token is not supported.
 --   amount numeric: Amount in whole coins; null where the token is not supported, because its decimals are not known.
@@ -868,7 +868,7 @@ create view analytics.unattributed with (security_barrier=true) as
 --   status text: pending, final or reorged, as of a deposit.
 --   sender text: Address that the value came from.
 --   address text: The address that it arrived at.
---   txid text: Transaction id on the chain.
+--   txid text: Transaction id; for the reason protocol the hash of the block.
 --   output_index integer: Position inside the transaction.
 --   block_height integer: Height of the block that holds it, or last held it.
 --   created_at timestamp with time zone: When Sluice first saw it.
@@ -1090,7 +1090,7 @@ create table app.delivery_attempt (
   constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, id)
 ) partition by RANGE (delivery_id);
 
--- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for.
+-- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for, or what a chain's rules paid.
 create table app.deposit (
   id uuid not null, -- Id; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
@@ -1140,6 +1140,7 @@ CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE F
 CREATE TRIGGER note_arrival BEFORE INSERT OR UPDATE OF block_hash ON app.deposit FOR EACH ROW WHEN ((new.payment_request_id IS NOT NULL)) EXECUTE FUNCTION app.note_arrival();
 CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND ((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)))) EXECUTE FUNCTION app.note_receipt();
+CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_protocol_income(new.output_index))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
 -- What happened, once for each change of state. Never changed, never deleted.
@@ -2078,7 +2079,7 @@ create view app.receipt as
     d.address
    FROM app.payment_request r
      JOIN app.deposit d ON d.payment_request_id = r.id AND d.chain = r.chain AND d.token = r.token
-  WHERE d.credited AND d.status <> 'reorged'::text;
+  WHERE d.credited AND d.status <> 'reorged'::text AND NOT app.is_protocol_income(d.output_index);
 --   payment_request_id uuid: The payment request.
 --   deposit_id uuid: The deposit.
 --   seq bigint: Order in which deposits were first seen.
@@ -3760,6 +3761,13 @@ AS $function$
     and not exists (select from app.spend s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
 $function$;
 
+-- Whether a transfer at this output index was made by the rules of its chain, without a transaction.
+CREATE OR REPLACE FUNCTION app.is_protocol_income(output_index integer)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (output_index >= 2000000);
+
 -- ISO 8601 in UTC with milliseconds.
 CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  RETURNS text
@@ -5267,6 +5275,13 @@ CREATE OR REPLACE FUNCTION app.unattributed_reason(is_known boolean, is_asked_fo
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
+-- Why what arrived counts for nobody: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later.
+CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_known boolean, is_asked_for boolean, token text, asked_token text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text ELSE app.unattributed_reason(is_known, is_asked_for, token, asked_token) END;
+
 -- Changes name and fee of a merchant; null leaves one as it is. A payout keeps the fee with which it was made.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
  RETURNS void
@@ -5451,6 +5466,16 @@ AS $function$
     (select 'incident ' || min(i.id) || ' (' || (array_agg(i.kind order by i.id))[1] || ') waits for the operator'
       from app.incident i where i.chain = of_chain and i.resolved_at is null having count(*) > 0))
 $function$;
+
+CREATE OR REPLACE FUNCTION app.withhold_protocol_income()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  new.credited := false;
+  return new;
+end $function$;
 
 CREATE OR REPLACE FUNCTION app.withhold_returned()
  RETURNS trigger
@@ -6038,7 +6063,7 @@ UNION ALL
    FROM app.deposit d
      JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
-  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token) AND u.deposit_id IS NULL;
+  WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_protocol_income(d.output_index)) AND u.deposit_id IS NULL;
 --   payment_request_id uuid
 --   address text
 --   wrong text
@@ -6441,8 +6466,8 @@ CREATE CONSTRAINT TRIGGER settle AFTER INSERT ON chain.touched_chain DEFERRABLE 
 create table chain.transfer (
   id text not null, -- <chain>:<txid>:<output_index>.
   chain text not null, -- Chain code, such as ETH.
-  txid text not null, -- Transaction id.
-  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call. Bitcoin: the output (vout).
+  txid text not null, -- Transaction id; of what a chain's rules pay without a transaction, the hash of the block.
+  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 the fees of the block, 3000000 + n its n-th withdrawal. Bitcoin: the vout.
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
@@ -7635,8 +7660,10 @@ alter role sluice_analyst set temp_file_limit = '10GB';
 alter role sluice_analyst connection limit 20;
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
+grant execute on function app.is_protocol_income(integer) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
 grant execute on function app.unattributed_reason(boolean,boolean,text,text) to sluice_analyst;
+grant execute on function app.unattributed_reason(integer,boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
 grant select on analytics.chain_lag to sluice_analyst;
@@ -7674,6 +7701,7 @@ grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluic
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.find_payment_request(uuid,text) to sluice_api;
+grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;

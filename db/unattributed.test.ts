@@ -330,7 +330,7 @@ describe('a return', () => {
   })
 })
 
-describe('what arrives for a payment request in another token, or on another chain', () => {
+describe('what arrives for a payment request in another token, on another chain, or by no transaction', () => {
   let requests: PaymentRequests
   beforeAll(async () => {
     requests = await PaymentRequests.open(money.db)
@@ -351,6 +351,59 @@ describe('what arrives for a payment request in another token, or on another cha
     )
     return row
   }
+
+  test('by the rules of the chain is credited to nobody until an operator does, and then to the merchant, and pays no request', async () => {
+    const {merchantId} = await money.merchant()
+    const user = await money.user(merchantId, ['ETH'])
+    const request = await requests.create(money.db.pool, await makeMerchant(money.db), {currency: 'ETH', amount: '3'})
+    const before = await treasury('ETH')
+    const income = (txid: string, recipient: string, outputIndex: number) => {
+      return {txid, outputIndex, token: 'ETH', amount: 1000n, recipient, sender: `0x${'0'.repeat(40)}`}
+    }
+    const treasuryAddress = (
+      await money.db.rows<{address: string}>(`select app.treasury_address('ETH') as address`)
+    )[0]!.address
+    await money.eth.write({
+      add: [
+        [income('block-fee', user.address, 2_000_000)],
+        [income('block-withdrawal', request.address, 3_000_005)],
+        [income('block-own', treasuryAddress, 2_000_000)],
+      ],
+    })
+    await money.eth.finalize(money.eth.head.height)
+
+    const found = await money.db.rows<{id: string; txid: string}>(
+      `select id, txid, status, credited, exists (select from app.event e where e.subject_id = d.id) as told
+       from app.deposit d where txid like 'block-%' order by txid`,
+    )
+    expect(found).toMatchObject([
+      {txid: 'block-fee', status: 'final', credited: false, told: false},
+      {txid: 'block-own', status: 'final'},
+      {txid: 'block-withdrawal', status: 'final', credited: false, told: false},
+    ])
+    const shown = await money.db.rows(
+      `select txid, reason from analytics.unattributed where txid like 'block-%' order by txid`,
+    )
+    expect(shown).toEqual([
+      {txid: 'block-fee', reason: 'protocol'},
+      {txid: 'block-withdrawal', reason: 'protocol'},
+    ])
+    expect(await treasury('ETH')).toEqual({...before, balance: before.balance + 1000}) // the operator's own
+    const status = 'select status, received from app.payment_request where external_id = $1'
+    expect(await money.db.rows(status, [request.external_id])).toMatchObject([{status: 'awaiting', received: '0'}])
+    const [held] = await money.db.rows(
+      `select amount from app.audit_holdings('ETH') where address = $1 and token = 'ETH'`,
+      [user.address],
+    )
+    expect(held).toEqual({amount: '1000'})
+
+    await money.eth.readAgain(3)
+    expect(await money.balance(user, 'ETH')).toBe(0)
+    for (const {id, txid} of found) if (txid !== 'block-own') await credit(id)
+    expect(await money.balance(user, 'ETH')).toBe(1000)
+    expect(await eventsOf(found[0]!.id)).toMatchObject([{type: 'deposit.confirmed'}])
+    expect(await money.db.rows(status, [request.external_id])).toMatchObject([{status: 'awaiting', received: '0'}])
+  })
 
   test.each([
     ['ETH-USDC', 'ETH', 'wrong_token'],

@@ -15,6 +15,7 @@ import type {ChainDatabase} from '../store.ts'
 import {type FetchedBlock, type RpcWithdrawals, readWithdrawals, type StreamedBlock} from './block.ts'
 import {fetchRange} from './catch-up.ts'
 import {followBelievedHeads, type HeadSource} from './heads.ts'
+import {protocolIncome} from './protocol-income.ts'
 import {sentIn, transfersOf} from './transfers.ts'
 import {assertWhole} from './whole.ts'
 
@@ -117,7 +118,7 @@ function processorOf({chain, traces}: EvmSettings, url: string, log: Logger, mor
 export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): ReadBlock {
   const {height, hash, parentHash, timestamp} = block.header
   const native = chain.assets[0].token
-  const candidates = transfersOf(block, native, tokens)
+  const candidates = [...transfersOf(block, native, tokens), ...protocolIncome(block, native)]
   return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block)}
 }
 

@@ -102,7 +102,7 @@ const rules: Record<string, string> = {
     cross join lateral (
       select coalesce(sum(d.amount) filter (where d.status = 'final'), 0) as final, coalesce(sum(d.amount) filter (where d.status = 'pending'), 0) as pending
       from app.deposit d join app.address a on a.chain = d.chain and a.address = d.address
-      where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token)
+      where a.payment_request_id = r.id and (d.chain, d.token) = (r.chain, r.token) and not app.is_protocol_income(d.output_index)
     ) came
     where (r.received, r.pending) <> (came.final, came.pending) or (r.status = 'paid') <> (came.final >= r.amount)
       or (r.status = 'awaiting' and came.final + came.pending > 0) or (r.status = 'underpaid' and came.final = 0)

@@ -1,0 +1,53 @@
+// What the protocol itself pays in a block, without a transaction: the fees of its transactions, to one recipient, and withdrawals of
+// validators. Promises: what is to an address of ours is a transfer with the block's hash for a txid, so that a block that leaves the chain takes
+// its own away; output indexes from 2000000 up are of these alone. Such value is never credited by itself (app.withhold_protocol_income).
+//
+// The recipient gets what the senders paid above the base fee, which is burnt. A block without a base fee is of a chain, or a time, in which
+// recipients were paid by rules of their own: nothing is read from it. On Polygon (Bor) the header does not name who is paid; each transaction that
+// pays has a log that does, by a contract whose address is no other chain's.
+import type {Candidate} from '../match.ts'
+import type {FetchedBlock} from './block.ts'
+
+const firstFee = 2_000_000
+const firstWithdrawal = 3_000_000
+const nobody = `0x${'0'.repeat(40)}`
+const weiPerGwei = 10n ** 9n
+
+/** LogFeeTransfer(address indexed token, address indexed from, address indexed to, uint256 amount, …), of Bor's native token. */
+const feeLog = {
+  address: '0x0000000000000000000000000000000000001010',
+  topic: '0x4dfe1bbbcf077ddc3e01291eea2d5c70c2b422b415d95645b9adcfd678cb1d63',
+}
+
+export function protocolIncome(block: FetchedBlock, native: string): Candidate[] {
+  const fees = [...feesOf(block)].map(([to, amount], i) => ({to, amount, outputIndex: firstFee + i}))
+  const withdrawals = block.withdrawals.map(({address, gwei}, i) => {
+    return {to: address, amount: gwei * weiPerGwei, outputIndex: firstWithdrawal + i}
+  })
+  return [...fees, ...withdrawals]
+    .filter(({to, amount}) => amount > 0n && to !== nobody)
+    .map(({to, amount, outputIndex}) => {
+      return {
+        txid: block.header.hash,
+        outputIndex,
+        token: native,
+        amount,
+        sender: nobody,
+        recipientKey: to.toLowerCase(),
+      }
+    })
+}
+
+/** What each recipient got; there is one. */
+function feesOf({header: {miner, baseFeePerGas}, transactions, logs}: FetchedBlock): Map<string, bigint> {
+  const fees = new Map<string, bigint>()
+  const add = (to: string, amount: bigint) => fees.set(to, (fees.get(to) ?? 0n) + amount)
+  for (const {address, topics, data} of logs) {
+    const [topic, , , to] = topics
+    if (topic === feeLog.topic && to && address.toLowerCase() === feeLog.address)
+      add(`0x${to.slice(26)}`, BigInt(data.slice(0, 66)))
+  }
+  if (!fees.size && baseFeePerGas >= 0n)
+    for (const {effectiveGasPrice, gasUsed} of transactions) add(miner, (effectiveGasPrice - baseFeePerGas) * gasUsed)
+  return fees
+}
