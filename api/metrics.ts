@@ -1,5 +1,5 @@
 // What Prometheus reads: requests served by this process, and the state of chains, jobs and webhooks from the database, asked when it
-// is scraped. No label names a merchant, a user or an address.
+// is scraped. No label names a merchant, a user or an address, nor a transaction but one about which servers contradict themselves.
 import {Counter, Gauge, Histogram, Registry} from 'prom-client'
 import {registry as process_} from '../service/observe.ts'
 import {type Database, statement} from './database.ts'
@@ -15,6 +15,11 @@ const known: Record<string, [help: string, ...labels: string[]]> = {
   sluice_chain_final_moved_age_seconds: ['Time since the final height moved.', 'chain'],
   sluice_chain_last_reorg_depth_blocks: ['Blocks that left the chain in the last reorganisation.', 'chain'],
   sluice_chain_last_reorg_age_seconds: ['Time since the last reorganisation.', 'chain'],
+  sluice_chain_contradicted_seconds: [
+    'For how long nothing new of the chain could be written, because its servers contradict themselves.',
+    'chain',
+    'txid',
+  ],
   sluice_chain_halted: ['1 while the chain stands still for an operator.', 'chain'],
   sluice_deposits_pending: ['Deposits, and payments of payment requests, that are seen and not final.', 'chain'],
   sluice_unattributed_deposits: ['Final value that arrived for nobody, and that no operator decided about.', 'chain'],

@@ -11,6 +11,14 @@ interface Reindex {
   next: number
 }
 
+/** Why nothing new of a chain can be written, although its servers answer. */
+interface Contradiction {
+  since: Date
+  /** Null where it is about no single transaction. */
+  txid: string | null
+  message: string
+}
+
 export interface ChainStatus {
   chain: string
   /** Where the node is local; null where the service has no node for the chain any more. */
@@ -27,6 +35,7 @@ export interface ChainStatus {
   last_reorg_at: Date | null
   last_reorg_depth: number | null
   halted: boolean
+  contradiction: Contradiction | null
   reindexing: Reindex[]
 }
 
@@ -110,7 +119,9 @@ async function chainStatus(
   nodes: Sluice['service']['chains'],
   nodeHeads: Map<string, number | null>,
 ): Promise<ChainStatus[]> {
-  const {rows} = await db.query<Omit<ChainStatus, 'local' | 'node_head' | 'lag_blocks' | 'reindexing'>>(
+  const {rows} = await db.query<
+    Omit<ChainStatus, 'local' | 'node_head' | 'lag_blocks' | 'contradiction' | 'reindexing'>
+  >(
     `select chain, head_height as head, final_height as final,
        greatest(0, round(extract(epoch from clock_timestamp() - head_time)))::int as lag_seconds,
        last_reorg_at, last_reorg_depth, halted_at is not null as halted
@@ -125,6 +136,7 @@ async function chainStatus(
     halted: false,
   }
   const reindexing = await runningReindexes(db)
+  const contradictions = await standingContradictions(db)
   return [...new Set([...Object.keys(nodes), ...rows.map(row => row.chain)])].sort().map(chain => {
     const row = rows.find(each => each.chain === chain) ?? unknown
     const nodeHead = nodeHeads.get(chain) ?? null
@@ -134,6 +146,7 @@ async function chainStatus(
       local: nodes[chain]?.local ?? null,
       node_head: nodeHead,
       lag_blocks: nodeHead === null || row.head === null ? null : Math.max(0, nodeHead - row.head),
+      contradiction: contradictions.get(chain) ?? null,
       reindexing: reindexing.filter(each => each.chain === chain).map(({chain: _, ...range}) => range),
     }
   })
@@ -144,6 +157,13 @@ async function runningReindexes(db: pg.Client): Promise<(Reindex & {chain: strin
     `select chain, from_height as "from", to_height as "to", next_height as next from app.reindex where finished_at is null order by id`,
   )
   return rows
+}
+
+async function standingContradictions(db: pg.Client): Promise<Map<string, Contradiction>> {
+  const {rows} = await db.query<Contradiction & {chain: string}>(
+    'select chain, since, txid, message from chain.standing_contradiction',
+  )
+  return new Map(rows.map(({chain, ...contradiction}) => [chain, contradiction]))
 }
 
 async function treasuriesWithGas(db: pg.Client) {

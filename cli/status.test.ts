@@ -148,6 +148,32 @@ test('it tells where chains, payouts, treasuries, jobs, webhooks and audits stan
   expect(stdout).toMatch(/^ETH +ETH .* \d+ days$/m)
 })
 
+test('a chain whose servers contradict themselves is shown as that, with the transaction, until a block is written', async () => {
+  const txid = 'cb'.repeat(32)
+  const message = `a history names ${txid}, and there is no such transaction`
+  const note = () => db.rows(`select chain.note_contradiction('ETH', $1, $2)`, [txid, message])
+  await note()
+  await note()
+  const seen = await commandLine.json<{chains: {contradiction: {since: string; txid: string} | null}[]}>('status')
+  expect(seen.chains).toMatchObject([{contradiction: {txid, message}}, {contradiction: null}])
+  const {stdout} = await commandLine.sluice('status')
+  expect(stdout).toMatch(new RegExp(`^ETH .* STANDS STILL since 20.+: ${message}$`, 'm'))
+  const metric = () =>
+    db.rows<{labels: object; value: number}>(
+      `select labels, value from app.metrics() where metric = 'sluice_chain_contradicted_seconds'`,
+    )
+  expect(await metric()).toEqual([{labels: {chain: 'ETH', txid}, value: expect.any(Number)}])
+  await db.rows(
+    `update chain.contradiction set since = since - interval '1 hour', seen_at = seen_at - interval '3 minutes'`,
+  )
+  expect(await metric()).toEqual([]) // nobody met it any more
+  await note()
+  expect((await metric())[0]!.value).toBeLessThan(60) // it began anew
+  await eth.write({add: [[]]})
+  expect(await metric()).toEqual([])
+  expect(await commandLine.json('status')).toMatchObject({chains: [{contradiction: null}, {}]})
+})
+
 test('a chain that is halted, or of which blocks are read again, is shown as that', async () => {
   await db.rows(`insert into app.reindex (chain, from_height, to_height, next_height) values ('ETH', 1, 4, 3)`)
   expect(await commandLine.json('status')).toMatchObject({chains: [{reindexing: [{from: 1, to: 4, next: 3}]}, {}]})

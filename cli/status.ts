@@ -117,8 +117,10 @@ function lagText({lag_blocks, lag_seconds}: ChainStatus): string {
     : `${lag_blocks} ${lag_blocks === 1 ? 'block' : 'blocks'}, ${lag_seconds} s`
 }
 
-function stateOf({head, halted, local, reindexing}: ChainStatus): string {
+function stateOf({head, halted, local, contradiction, reindexing}: ChainStatus): string {
   if (halted) return 'HALTED (sluice incident list)'
+  if (contradiction)
+    return `STANDS STILL since ${moment(contradiction.since)}, its servers contradict themselves: ${contradiction.message}`
   const again = reindexing.map(({from, to, next}) => `reads ${from} to ${to} again (at ${next})`)
   const state = local === null ? 'has no node' : head === null ? 'not followed yet' : 'followed'
   return [state, ...again].join(', ')

@@ -3058,6 +3058,17 @@ AS $function$
   select case when of_height is null then 0 else greatest(0, c.head_height - of_height + 1) end from chain.cursor c where c.chain = of_chain
 $function$;
 
+CREATE OR REPLACE FUNCTION app.contradiction_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select 'sluice_chain_contradicted_seconds', json_build_object('chain', s.chain, 'txid', coalesce(s.txid, 'none')),
+    extract(epoch from clock_timestamp() - s.since)
+  from chain.standing_contradiction s
+$function$;
+
 -- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included); returns the id of the key.
 CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea)
  RETURNS uuid
@@ -3893,6 +3904,8 @@ AS $function$
 begin
   return query
     select * from app.chain_metrics()
+    union all
+    select * from app.contradiction_metrics()
     union all
     select * from app.upkeep_metrics()
     union all
@@ -6383,6 +6396,16 @@ create table chain.block (
 );
 CREATE TRIGGER note_delete AFTER DELETE ON chain.block REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_blocks();
 
+-- The last time that servers of a chain contradicted themselves. While blocks come in nevertheless, another server told the truth.
+create table chain.contradiction (
+  chain text not null, -- Chain code.
+  since timestamp with time zone not null, -- When that began; nothing new of the chain was written from then until seen_at.
+  seen_at timestamp with time zone not null, -- When it was seen last.
+  txid text, -- The transaction that they contradict themselves about; null where it is about something else.
+  message text not null, -- What is wrong with what they answer.
+  constraint contradiction_pkey PRIMARY KEY (chain)
+);
+
 -- Where each chain stands: the newest indexed block and the newest final one.
 create table chain.cursor (
   chain text not null, -- Chain code.
@@ -6504,6 +6527,21 @@ create table chain.unmined (
   constraint unmined_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
 );
 CREATE INDEX unmined_inputs ON chain.unmined USING gin (inputs);
+
+-- Chains of which nothing new can be written now, because all servers that are asked contradict themselves.
+create view chain.standing_contradiction as
+ SELECT chain,
+    since,
+    txid,
+    message
+   FROM chain.contradiction k
+  WHERE seen_at > (clock_timestamp() - '00:02:00'::interval) AND NOT (EXISTS ( SELECT
+           FROM chain.cursor c
+          WHERE c.chain = k.chain AND c.head_moved_at > k.since));
+--   chain text: Chain code.
+--   since timestamp with time zone: Since when.
+--   txid text: The transaction that they contradict themselves about; null where it is about something else.
+--   message text: What is wrong with what they answer.
 
 -- Starts following a chain above a block that its node called final. Does nothing for a chain that is followed already.
 CREATE OR REPLACE FUNCTION chain.anchor(of_chain text, network text, height integer, hash text, time_of_block timestamp with time zone)
@@ -6764,6 +6802,20 @@ begin
   insert into chain.dropped_block select pg_current_xact_id(), chain, height, hash from changed;
   return null;
 end $function$;
+
+-- Servers of a chain, given its code, contradicted themselves about a transaction (or null), in these words.
+CREATE OR REPLACE FUNCTION chain.note_contradiction(at_chain text, at_txid text, what text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into chain.contradiction as c (chain, since, seen_at, txid, message)
+  values (at_chain, clock_timestamp(), clock_timestamp(), at_txid, what)
+  on conflict (chain) do update set
+    since = case when exists (select from chain.standing_contradiction s where s.chain = c.chain) then c.since else excluded.since end,
+    seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
+$function$;
 
 CREATE OR REPLACE FUNCTION chain.note_inclusions()
  RETURNS trigger
@@ -7783,6 +7835,7 @@ grant execute on function chain.anchor(text,text,integer,text,timestamp with tim
 grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
 grant execute on function chain.halt(text,jsonb) to sluice_indexer;
 grant execute on function chain.look_unmined(text,jsonb) to sluice_indexer;
+grant execute on function chain.note_contradiction(text,text,text) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;

@@ -84,6 +84,11 @@ export class ChainCursor {
     await this.db.query('select chain.halt($1, $2)', [this.chain, details])
   }
 
+  /** What the chain's servers answer cannot be true. While nothing else can be written because of that, status and an alarm tell of it. */
+  async noteContradiction({txid, message}: {txid?: string; message: string}): Promise<void> {
+    await this.db.query('select chain.note_contradiction($1, $2, $3)', [this.chain, txid ?? null, message])
+  }
+
   /** Our blocks at or above a height, the newest first. */
   async blocksFrom(height: number): Promise<BlockRef[]> {
     const {rows} = await this.db.query<BlockRef>(

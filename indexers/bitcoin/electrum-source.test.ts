@@ -1,14 +1,16 @@
 // What an Electrum server can do wrong, and late, against the source and the loop, on a real chain and a real database.
+import {createHash} from 'node:crypto'
 import type pg from 'pg'
 import pino from 'pino'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {chain} from '../../chains/registry.ts'
 import {openPool} from '../../db/pool.ts'
 import {Electrum} from '../../service/bitcoin/electrum.ts'
-import {addressOfScript} from '../../service/bitcoin/script.ts'
+import {addressOfScript, scripthashOf, scriptOfAddress} from '../../service/bitcoin/script.ts'
 import {startBitcoin, type TestBitcoin} from '../../test/support/bitcoin.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
-import {LyingElectrum} from '../../test/support/lying-electrum.ts'
+import {lie as lieLike} from '../../test/support/electrum-lies.ts'
+import {faults, LyingElectrum} from '../../test/support/lying-electrum.ts'
 import {makeMerchant, watchAddress} from '../../test/support/people.ts'
 import {until} from '../../test/support/until.ts'
 import {ChainCursor} from '../cursor.ts'
@@ -189,6 +191,83 @@ test('a transaction that is mined again at the same height, of which the server 
   const after = await rowOf(txid)
   expect(after).toMatchObject({status: 'final', events: 'pending confirmed'}) // the new branch is one block longer
   expect(after!.hash).not.toBe(before!.hash)
+})
+
+test('a history that was forged while its status came and went is asked for again', async () => {
+  const address = newAddress()
+  await watch(address)
+  const {txid} = await node.client.pay([{to: address, amount: 5000n}])
+  await node.client.mine()
+  await settle()
+  await node.client.reorg(1, {transactions: 'same-height'}) // the history is asked for, and its status is what it was
+  const {generation} = electrum
+  await lieLike(lying, 'forges histories')
+  const forge = lying.behave!
+  lying.behave = (call, pass) => (electrum.generation === generation ? forge(call, pass) : pass()) // the next one is honest
+  await until(
+    async () => {
+      await follower.round().catch(() => follower.forget())
+      return electrum.generation !== generation
+    },
+    {timeoutMs: 20_000, what: 'the forger to be dropped'},
+  )
+  await settle()
+  expect(await rowOf(txid)).toMatchObject({status: 'final', events: 'pending confirmed'})
+})
+
+/** The history of an address has an entry more, and the status of that one, too. */
+function addToHistory(address: string, entry: {tx_hash: string; height: number}): void {
+  const scripthash = scripthashOf(scriptOfAddress(address, format))
+  lying.behave = async ({method, params}, right) => {
+    if (params[0] !== scripthash || !method.startsWith('blockchain.scripthash.')) return right()
+    await right()
+    const history = await lying.honestly(ask => ask('blockchain.scripthash.get_history', scripthash))
+    const all = [...(history as (typeof entry)[]), entry]
+    if (method.endsWith('get_history')) return all
+    const text = all.map(({tx_hash, height}) => `${tx_hash}:${height}:`).join('')
+    return createHash('sha256').update(text).digest('hex')
+  }
+}
+
+test('what is in no block, and the server does not have, is absent, and the server is not dropped for it', async () => {
+  const address = newAddress()
+  await watch(address)
+  addToHistory(address, {tx_hash: '33'.repeat(32), height: 0})
+  await settle()
+  const {generation} = electrum
+  const {txid} = await node.client.pay([{to: address, amount: 5000n}])
+  const shown = async () => {
+    await follower.round()
+    return (await source.unmined())?.transactions.map(({transaction}) => transaction.txid)
+  }
+  await until(async () => (await shown())?.includes(txid), {timeoutMs: 20_000, what: 'what is there to be shown'})
+  expect(await shown()).toEqual([txid])
+  const honest = lying.behave!
+  lying.behave = (call, right) =>
+    call.method === 'blockchain.transaction.get' ? faults.error('excessive resource usage') : honest(call, right)
+  expect(await shown()).toBeUndefined() // that says nothing of what there is
+  expect(electrum.generation).toBe(generation)
+})
+
+test('a chain that stands still because its servers contradict themselves says so, with the transaction, and goes on with one that does not', async () => {
+  const told = () => db.rows<{txid: string}>('select chain, txid, message from chain.standing_contradiction')
+  const address = newAddress()
+  await watch(address)
+  const {height} = await node.client.mine()
+  const invented = '44'.repeat(32)
+  addToHistory(address, {tx_hash: invented, height})
+  await until(
+    async () => {
+      await follower.round().catch(() => follower.forget())
+      return (await told()).length > 0
+    },
+    {timeoutMs: 20_000, what: 'it to be told'},
+  )
+  const message = `a history names ${invented}, and there is no such transaction`
+  expect(await told()).toEqual([{chain: 'BTC', txid: invented, message}])
+  lying.behave = undefined
+  await settle()
+  expect(await told()).toEqual([])
 })
 
 test('headers without work, or that do not link, are not believed', async () => {

@@ -1,8 +1,9 @@
 // Bitcoin as Electrum servers show it, for what the loop follows and for what is unmined. Promises: a transaction counts as mined only by a
 // merkle proof that leads to a header of our own chain of headers, and is read from bytes that have its id; a server that contradicts itself,
-// or offers a false proof, is dropped, and nothing is written; new addresses are subscribed before anything else is asked; the history of an
-// address is taken only where it has the status that the server named for it; every status is asked again now and then, because an event is
-// never a fact. What a server keeps quiet about, and only that, it can keep from us.
+// or offers a false proof, is dropped, and nothing is written (status tells of it, as long as the chain stands still for it); what is in no
+// block, and the server does not have, is absent, whatever a history says; new addresses are subscribed before anything else is asked; the
+// history of an address is taken only where it has the status that the server named for it; every status is asked again now and then, because
+// an event is never a fact. What a server keeps quiet about, and only that, it can keep from us.
 import {createHash} from 'node:crypto'
 import type pg from 'pg'
 import {z} from 'zod'
@@ -39,6 +40,16 @@ const Merkle = z.object({merkle: z.array(Txid), pos: z.int().min(0)})
 
 type History = z.infer<typeof History>
 
+/** What a server answers about a transaction contradicts what it, or the header of the block, says. */
+class Contradiction extends MalformedError {
+  readonly txid: string
+
+  constructor(txid: string, message: string) {
+    super(message)
+    this.txid = txid
+  }
+}
+
 /** A block of our own chain of headers. */
 interface Place {
   height: number
@@ -56,6 +67,8 @@ const transactionsPerCall = 2000
 const positionsPerCall = 500
 /** Transactions that are kept after they were proven or fetched. */
 const cacheSize = 20_000
+/** How servers say that there is no such transaction; they refuse for other reasons, too, which say nothing about it. */
+const saysNone = /no such (mempool|transaction)|missing transaction|not found/i
 
 export interface ElectrumSourceOptions {
   electrum: Electrum
@@ -181,13 +194,16 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   async unmined(): Promise<Unmined | undefined> {
     if (this.lookedAt?.generation !== this.options.electrum.generation) return
     const {hash: head} = this.tip
-    const claims = new Map<string, string>()
+    const claims: {txid: string; height: number; scripthash: string}[] = []
     for (const [scripthash, history] of this.histories)
-      for (const {tx_hash, height} of history)
-        if (height <= 0 || height > this.tip.height) claims.set(tx_hash, scripthash) // histories may be newer than the head
-    const known = await this.fetch([...claims.keys()])
-    for (const [txid, scripthash] of claims) if (!known.has(txid)) this.outdated.add(scripthash)
-    if (known.size === claims.size) return {head, transactions: [...known.values()]}
+      for (const {tx_hash: txid, height} of history)
+        if (height <= 0 || height > this.tip.height) claims.push({txid, height, scripthash}) // histories may be newer than the head
+    const {known, none} = await this.fetch(claims.map(({txid}) => txid))
+    const missing = claims.filter(({txid}) => !known.has(txid))
+    for (const {scripthash} of missing) this.outdated.add(scripthash)
+    // One in no block that the server has not is nowhere. One in a block that was not written yet is there all the same.
+    if (missing.every(({txid, height}) => none.has(txid) && height <= 0))
+      return {head, transactions: [...known.values()]}
   }
 
   /** Takes in everything that the server shows now: first what is new of us, then its chain, then what happened to us in it. */
@@ -423,7 +439,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
         isEnd = end >= 0
         txids.push(...((isEnd ? answers.slice(0, end) : answers) as string[]))
       }
-      const [first] = await this.askTransactions(txids.slice(0, 1))
+      const [first] = (await this.askTransactions(txids.slice(0, 1))).found
       if (!first) throw new MalformedError(`it does not tell what is in block ${height}`)
       assertContents(txids, first.transaction, header)
       return new Set(txids)
@@ -433,7 +449,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   /** The transactions of these blocks, each with a proof. */
   private async prove(blocks: Place[], txids: Map<number, Set<string>>): Promise<Map<string, KnownTransaction>> {
     const claims = blocks.flatMap(place => [...txids.get(place.height)!].map(txid => ({...place, txid})))
-    const known = await this.fetch(claims.map(({txid}) => txid))
+    const {known} = await this.fetch(claims.map(({txid}) => txid))
     const unproven = claims.filter(({header, txid}) => !this.proven.get(`${header.hash}:${txid}`))
     const calls = unproven.map(({txid, height}) => ({
       method: 'blockchain.transaction.get_merkle',
@@ -441,7 +457,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     }))
     await this.trusting(async () => {
       const hidden = claims.find(one => !known.has(one.txid) && !unproven.includes(one))
-      if (hidden) throw new MalformedError(`it has no ${hidden.txid}, which is in block ${hidden.height}`)
+      if (hidden) throw new Contradiction(hidden.txid, `it has no ${hidden.txid}, which is in block ${hidden.height}`)
       const answers = await this.options.electrum.batch(calls, Merkle)
       for (const [i, {height, header, txid}] of unproven.entries()) {
         try {
@@ -457,8 +473,8 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     return known
   }
 
-  /** Those of these transactions that the server has. */
-  private async fetch(txids: string[]): Promise<Map<string, KnownTransaction>> {
+  /** Those of these transactions that the server has, and which there are none of, as it says. */
+  private async fetch(txids: string[]): Promise<{known: Map<string, KnownTransaction>; none: Set<string>}> {
     const known = new Map<string, KnownTransaction>()
     const missing: string[] = []
     for (const txid of new Set(txids)) {
@@ -466,41 +482,48 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       if (cached) known.set(txid, cached)
       else missing.push(txid)
     }
-    if (!missing.length) return known
-    const fetched = await this.askTransactions(missing)
-    const parents = await this.askTransactions([...new Set(fetched.flatMap(({transaction}) => parentOf(transaction)))])
-    const parentById = new Map(parents.map(({transaction}) => [transaction.txid, transaction]))
-    for (const one of fetched) {
+    if (!missing.length) return {known, none: new Set()}
+    const {found, none} = await this.askTransactions(missing)
+    const parents = await this.askTransactions([...new Set(found.flatMap(({transaction}) => parentOf(transaction)))])
+    const parentById = new Map(parents.found.map(({transaction}) => [transaction.txid, transaction]))
+    for (const one of found) {
       const sender = senderOf(one.transaction, parentById, this.options.format)
       known.set(one.transaction.txid, {...one, sender})
       this.transactions.set(one.transaction.txid, {...one, sender})
     }
-    return known
+    return {known, none}
   }
 
-  /** Those that the server has. */
-  private askTransactions(txids: string[]): Promise<{transaction: Transaction; raw: string}[]> {
+  /** Those that the server has, and which there are none of, as it says. */
+  private askTransactions(
+    txids: string[],
+  ): Promise<{found: {transaction: Transaction; raw: string}[]; none: Set<string>}> {
     const calls = txids.map(txid => ({method: 'blockchain.transaction.get', params: [txid]}))
     return this.trusting(async () => {
       const answers = await this.options.electrum.batch(calls, Hex)
-      return answers.flatMap((raw, i) => {
+      const none = txids.filter((_, i) => answers[i] instanceof ElectrumError && saysNone.test(answers[i].message))
+      const found = answers.flatMap((raw, i) => {
         if (raw instanceof ElectrumError) return []
+        const txid = txids[i]!
         const transaction = parseTransaction(Buffer.from(raw, 'hex'))
-        if (transaction.txid !== txids[i]) throw new MalformedError(`another transaction than ${txids[i]}`)
+        if (transaction.txid !== txid) throw new Contradiction(txid, `it has another transaction for ${txid}`)
         return [{transaction, raw}]
       })
+      return {found, none: new Set(none)}
     })
   }
 
-  /** Drops the server if what it answers cannot be true. */
+  /** Drops the server if what it answers cannot be true, so that another one is asked; and says so, because all of them may be like that. */
   private async trusting<T>(ask: () => Promise<T>): Promise<T> {
-    const {electrum} = this.options
+    const {electrum, cursor, readsAgainAbove} = this.options
     const {generation} = electrum
     try {
       return await ask()
     } catch (error) {
       if (!(error instanceof MalformedError)) throw error
       electrum.drop(error.message, generation)
+      const txid = error instanceof Contradiction ? error.txid : undefined
+      if (!readsAgainAbove) await cursor.noteContradiction({txid, message: error.message})
       throw new RetryableError(`the Electrum server was dropped: ${error.message}`)
     }
   }
@@ -520,10 +543,15 @@ function assertProven(
   proof: z.infer<typeof Merkle> | ElectrumError,
   {merkleRoot}: BlockHeader,
 ): void {
-  if (!transaction) throw new MalformedError(`a history names ${txid}, and there is no such transaction`)
+  if (!transaction) throw new Contradiction(txid, `a history names ${txid}, and there is no such transaction`)
   if (proof instanceof ElectrumError)
-    throw new MalformedError(`a history names ${txid} without proof: ${proof.message}`)
-  assertInBlock(transaction, {siblings: proof.merkle, position: proof.pos}, merkleRoot)
+    throw new Contradiction(txid, `a history names ${txid} without proof: ${proof.message}`)
+  try {
+    assertInBlock(transaction, {siblings: proof.merkle, position: proof.pos}, merkleRoot)
+  } catch (error) {
+    if (!(error instanceof MalformedError)) throw error
+    throw new Contradiction(txid, error.message)
+  }
 }
 
 /** The transaction whose output it spends first. */

@@ -59,8 +59,6 @@ export class Electrum {
   /** Asked and not sent, in order. */
   readonly #queue = new Set<Question>()
   readonly #statuses = new Map<string, string | null>()
-  /** The statuses that takeChanged has reported; null is not kept. */
-  readonly #taken = new Map<string, string | null>()
   readonly #changed = new Set<string>()
 
   /** Connects at once, and stays connected until close(). `genesis` is the hash of block 0, `ca` the path of a PEM file. */
@@ -122,11 +120,13 @@ export class Electrum {
     return this.#statuses
   }
 
-  /** Those whose status is not the one that it was when they were last taken (null at first), each once. */
+  /**
+   * Those whose status became another one (it is null at first) since they were last taken, each once. Also those whose status is what it was
+   * before: who asked for something meanwhile may hold what belongs to the status between.
+   */
   takeChanged(): string[] {
     const changed = [...this.#changed]
     this.#changed.clear()
-    for (const scripthash of changed) this.#taken.set(scripthash, this.#statuses.get(scripthash)!)
     return changed
   }
 
@@ -211,8 +211,9 @@ export class Electrum {
   }
 
   #note(scripthash: string, status: string | null): void {
+    const before = this.#statuses.get(scripthash) ?? null
     this.#statuses.set(scripthash, status)
-    if (status === (this.#taken.get(scripthash) ?? null)) return void this.#changed.delete(scripthash)
+    if (status === before) return
     this.#changed.add(scripthash)
     this.#events.emit('change')
   }
