@@ -20,6 +20,8 @@ export interface ReadBlock {
   sent: SentTransaction[]
   /** Where transactions spend outputs: each that may concern us. */
   spends?: SpendingTransaction[]
+  /** Who sent these transactions of it, where the source has to ask for that; its candidates' senders hold for what is left out. Asked only of what is ours, because it takes time. */
+  sendersOf?(txids: string[]): Promise<Map<string, string>>
 }
 
 export interface Candidate {
@@ -84,15 +86,19 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], options: Wr
 }
 
 /** What moved to addresses of ours. */
-export function transfersIn(blocks: ReadBlock[], {addresses}: Found, {chain, display}: WriteOptions): Transfer[] {
+export function transfersIn(
+  blocks: ReadBlock[],
+  {addresses, askedSenders}: Found,
+  {chain, display}: WriteOptions,
+): Transfer[] {
   return blocks.flatMap(block =>
-    block.candidates.flatMap(({txid, outputIndex, token, amount, sender, recipientKey}) => {
+    block.candidates.flatMap(candidate => {
+      const {txid, outputIndex, token, amount, recipientKey} = candidate
       const recipient = addresses[recipientKey]
       if (!recipient) return []
       const id = `${chain}:${txid}:${outputIndex}`
-      return [
-        new Transfer({id, chain, txid, outputIndex, ...at(block), token, amount, sender: display(sender), recipient}),
-      ]
+      const sender = display(askedSenders.get(txid) ?? candidate.sender)
+      return [new Transfer({id, chain, txid, outputIndex, ...at(block), token, amount, sender, recipient})]
     }),
   )
 }
@@ -196,6 +202,8 @@ export interface Found {
   parentHash: string | null
   addresses: Record<string, string>
   senders: Record<string, string>
+  /** Who sent what is to us, by txid, where that had to be asked for. */
+  askedSenders: Map<string, string>
 }
 
 // Each key is looked up by index (lateral with offset 0, which the planner cannot turn into a scan of all addresses: measured, with 20,000 keys
@@ -203,7 +211,7 @@ export interface Found {
 export async function lookUp(query: Query, chain: string, blocks: ReadBlock[]): Promise<Found> {
   const recipientKeys = new Set(blocks.flatMap(block => block.candidates.map(candidate => candidate.recipientKey)))
   const senderKeys = new Set(blocks.flatMap(block => block.sent.map(transaction => transaction.senderKey)))
-  const [row] = await query<Found>(
+  const [row] = await query<Omit<Found, 'askedSenders'>>(
     `select (select hash from chain.block where id = $1) as "parentHash",
        coalesce((select json_object_agg(match_key, address) from unnest($3::text[]) key cross join lateral (
          select match_key, address from app.address where chain = $2 and match_key = key offset 0) a), '{}') as addresses,
@@ -211,7 +219,17 @@ export async function lookUp(query: Query, chain: string, blocks: ReadBlock[]): 
          select match_key, address from custody.address where match_key = key offset 0) a), '{}') as senders`,
     [`${chain}:${blocks[0]!.height - 1}`, chain, [...recipientKeys], [...senderKeys]],
   )
-  return row!
+  return {...row!, askedSenders: await askSenders(blocks, row!.addresses)}
+}
+
+async function askSenders(blocks: ReadBlock[], addresses: Found['addresses']): Promise<Map<string, string>> {
+  const asked = await Promise.all(
+    blocks.map(async block => {
+      const ours = block.sendersOf && block.candidates.filter(({recipientKey}) => addresses[recipientKey])
+      return ours?.length ? [...(await block.sendersOf!([...new Set(ours.map(({txid}) => txid))]))] : []
+    }),
+  )
+  return new Map(asked.flat())
 }
 
 /** What a transaction of ours was signed for. */

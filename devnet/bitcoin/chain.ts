@@ -8,7 +8,7 @@ import {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
 import {scripthashOf} from '../../service/bitcoin/script.ts'
 import {EngineGone, RpcError} from '../engine.ts'
-import {hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
+import {displayed, hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
 import {faucet, isOurs, type Payee, pay} from './faucet.ts'
 import type {BitcoinJournal, Head, Waiting} from './journal.ts'
 import {Ledger, type Output, outpointsSpent} from './ledger.ts'
@@ -34,6 +34,12 @@ export interface Reorg {
   /** Only these are mined again; the others meet `rest`. */
   only?: string[]
   rest?: 'dropped' | 'unmined'
+}
+
+export interface MineOptions {
+  only?: string[]
+  include?: string[]
+  script?: Uint8Array
 }
 
 export interface Change {
@@ -126,6 +132,21 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     const found = this.journal.find(key)
     if (!found) throw new RangeError(`the chain has no block ${key}`)
     return {height: found.height, hash: found.hash, txids: this.ledger.block(found.height)!.txids}
+  }
+
+  /** What bitcoind's getblock says with verbosity 3 of who paid, on every node: bcoin has no such thing. */
+  withPrevouts(hash: string): object {
+    if (!this.journal.find(hash)) throw new RpcError({code: -5, message: 'Block not found'})
+    const {txids} = this.block(hash)
+    const tx = txids.map(txid => ({
+      txid,
+      vin: decode(this.journal.rawTransaction(txid)!).ins.map(({hash, index}) => {
+        const spent = this.journal.rawTransaction(displayed(hash)) // none for the coinbase
+        const script = spent && decode(spent).outs[index]!.script
+        return script ? {prevout: {scriptPubKey: {hex: Buffer.from(script).toString('hex')}}} : {}
+      }),
+    }))
+    return {hash, tx}
   }
 
   // --- transactions ---
@@ -229,18 +250,18 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   // --- blocks ---
 
-  /** Mines so many blocks; the first takes what waits, or `only` this of it, after `include`. */
-  async mine(count: number, options: {only?: string[]; include?: string[]} = {}): Promise<Head> {
+  /** Mines so many blocks; the first takes what waits, or `only` this of it, after `include`. Their coinbases pay the faucet, or `script`. */
+  async mine(count: number, options: MineOptions = {}): Promise<Head> {
     if (count > MAX_MINED) throw new RangeError(`cannot mine ${count} blocks at once, only ${MAX_MINED}`)
     return await this.#change(() => this.#mine(count, options))
   }
 
-  async #mine(count: number, {only, include = []}: {only?: string[]; include?: string[]}): Promise<Head> {
+  async #mine(count: number, {only, include = [], script}: MineOptions): Promise<Head> {
     const target = this.head.height + count
     let transactions = [...include.map(decode), ...(await this.#toMine(only, include))]
     while (this.head.height < target) {
       const blocks: Buffer[] = []
-      const branch = this.#branch(this.head.height)
+      const branch = this.#branch(this.head.height, script)
       while (branch.height < target && blocks.length < COMMIT_BLOCKS) {
         blocks.push(branch.extend(transactions, target - branch.height - 1))
         transactions = []
@@ -325,7 +346,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   /** Makes blocks, each on the one before, the first on the chain's block at `height`. */
-  #branch(height: number) {
+  #branch(height: number, script = faucet.script) {
     const fork = height < this.head.height ? this.#countFork() : Number(this.journal.meta('forks') ?? 0)
     let parent = {height, hash: this.journal.find(height)!.hash}
     const times = Array.from({length: Math.min(height + 1, MEDIAN_BLOCKS)}, (_, i) => {
@@ -340,7 +361,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
         const recent = times.slice(-MEDIAN_BLOCKS).sort((a, b) => a - b)
         const median = recent[Math.floor(recent.length / 2)]!
         const timestamp = Math.max(median + 1, Math.floor(Date.now() / 1000) - after)
-        const block = makeBlock({parent, timestamp, script: faucet.script, fork, transactions})
+        const block = makeBlock({parent, timestamp, script, fork, transactions})
         times.push(timestamp)
         parent = {height: parent.height + 1, hash: hashOf(block)}
         return block

@@ -143,9 +143,9 @@ export class BitcoinClient {
 
   /**
    * Mines so many blocks at once, at most 10,000. The first takes what waits, or `only` these of it, after the raw transactions to
-   * `include`, which push out of the mempool what conflicts with them.
+   * `include`, which push out of the mempool what conflicts with them. Their coinbases pay the faucet, or the address `to`.
    */
-  async mine(blocks = 1, options: {only?: string[]; include?: string[]} = {}): Promise<Head> {
+  async mine(blocks = 1, options: {only?: string[]; include?: string[]; to?: string} = {}): Promise<Head> {
     return Head.parse(await this.rpc('devnet_mine', [blocks, options]))
   }
 

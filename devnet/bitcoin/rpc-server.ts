@@ -29,7 +29,13 @@ const FeeRate = z
   .min(0)
   .nullish()
   .transform(rate => rate ?? undefined)
-const Mine = z.object({only: z.array(Txid).optional(), include: z.array(Hex).optional()}).default({})
+const Mine = z
+  .object({
+    only: z.array(Txid).optional(),
+    include: z.array(Hex).optional(),
+    to: z.string().transform(scriptOf).optional(),
+  })
+  .default({})
 const Reorg = z
   .object({
     transactions: z.enum(['dropped', 'unmined', 'same-height', 'later']).optional(),
@@ -123,6 +129,7 @@ export class BitcoinRpcServer {
       method.startsWith('devnet_') ||
       method === 'sendrawtransaction' ||
       method === 'submitpackage' ||
+      (method === 'getblock' && this.#chain.kind === 'bcoin') ||
       NOT_SERVED.has(method)
     )
   }
@@ -176,8 +183,13 @@ export class BitcoinRpcServer {
         return await chain.conflict(Txid.parse(first), Outputs.nullish().parse(second) ?? undefined)
       case 'devnet_forget':
         return await chain.forget(z.array(Txid).parse(first))
-      case 'devnet_mine':
-        return await chain.mine(z.int().min(1).parse(first), Mine.parse(second))
+      case 'devnet_mine': {
+        const {to: script, ...options} = Mine.parse(second)
+        return await chain.mine(z.int().min(1).parse(first), {...options, script})
+      }
+      case 'getblock':
+        if (second !== 3 || chain.kind === 'bitcoind') return await chain.query(method, params)
+        return await chain.settled(() => chain.withPrevouts(Txid.parse(first)))
       case 'devnet_reorg':
         return await chain.reorg(z.int().parse(first), Reorg.parse(second))
       case 'devnet_invalidate':

@@ -1,10 +1,11 @@
 // Bitcoin as a bitcoind of the operator's shows it: whole blocks, and the mempool. Promises: the hash and the merkle root of every block are
-// computed from its bytes; which of its outputs are to us is decided in SQL, so any number of addresses can be watched.
+// computed from its bytes; which of its outputs are to us is decided in SQL, so any number of addresses can be watched; who sent them is asked
+// for only then, once a block, because the outputs that a block spends are not in it, and a node tells of them only in slow JSON.
 import type pg from 'pg'
 import {z} from 'zod'
-import {type Block, parseBlock, parseHeader, parseTransaction} from '../../service/bitcoin/block.ts'
+import {type Block, parseBlock, parseHeader, parseTransaction, type Transaction} from '../../service/bitcoin/block.ts'
 import {type Bitcoind, RpcError} from '../../service/bitcoin/rpc.ts'
-import type {AddressFormat} from '../../service/bitcoin/script.ts'
+import {type AddressFormat, addressOfScript} from '../../service/bitcoin/script.ts'
 import {RetryableError} from '../../service/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
@@ -15,7 +16,17 @@ import type {Unmined, UnminedSource} from './unmined.ts'
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/)
 const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
+const Script = z.object({hex: Hex})
+/** Of `getblock` with verbosity 3. A node that has lost what a block spent (pruned), or is older than 23.0, names no prevout. */
+const WithPrevouts = z.object({
+  hash: Hash,
+  tx: z.array(z.object({txid: Hash, vin: z.array(z.object({prevout: z.object({scriptPubKey: Script}).optional()}))})),
+})
+const Unspent = z.object({scriptPubKey: Script}).nullable()
 const Info = z.object({blocks: z.int().min(0), bestblockhash: Hash})
+
+/** What a node answers that does not have the block, or not any more; it may be asked again. */
+const notFound = -5
 
 /** Blocks are handed over until they hold so many outputs, and fetched ahead until so many blocks wait. */
 const outputsPerCall = 20_000
@@ -92,14 +103,44 @@ export class NodeSource implements ChainSource, UnminedSource {
       const hash = hashes[read.length]!
       const {header, transactions} = await this.ahead.get(hash)!
       this.ahead.delete(hash)
-      const known = transactions.map(transaction => {
-        outputs += transaction.outputs.length
-        return {transaction, sender: senderInWitness(transaction, this.options.format) ?? unknownSender}
+      const known = transactions.map(transaction => this.known(transaction))
+      for (const transaction of transactions) outputs += transaction.outputs.length
+      const untold = new Set(known.flatMap(one => (one.sender === unknownSender ? one.transaction.txid : [])))
+      read.push({
+        ...readBlock(height + 1 + read.length, header, known, this.options.format),
+        sendersOf: txids =>
+          this.sendersIn(
+            hash,
+            txids.filter(txid => untold.has(txid)),
+          ),
       })
-      read.push(readBlock(height + 1 + read.length, header, known, this.options.format))
     }
     this.fetchAhead(hashes.slice(read.length))
     return read
+  }
+
+  private known(transaction: Transaction, raw?: string): KnownTransaction {
+    return {transaction, raw, sender: senderInWitness(transaction, this.options.format) ?? unknownSender}
+  }
+
+  /** Who sent these transactions of a block, as far as the node can tell. */
+  private async sendersIn(hash: string, txids: string[]): Promise<Map<string, string>> {
+    if (!txids.length) return new Map()
+    const block = await unlessRefused(this.options.node.call('getblock', [hash, 3], WithPrevouts))
+    if (!block) return new Map()
+    if (block.hash !== hash) throw new RetryableError(`the node answered with another block than ${hash}`)
+    const scripts = new Map(block.tx.map(({txid, vin}) => [txid, vin[0]?.prevout?.scriptPubKey.hex]))
+    return new Map(
+      txids.map(txid => {
+        if (!scripts.has(txid)) throw new RetryableError(`the node left ${txid} out of block ${hash}`)
+        return [txid, this.addressOf(scripts.get(txid))]
+      }),
+    )
+  }
+
+  private addressOf(script: Uint8Array | string | undefined): string {
+    const bytes = typeof script === 'string' ? Buffer.from(script, 'hex') : script
+    return (bytes && addressOfScript(bytes, this.options.format)) ?? unknownSender
   }
 
   private fetchAhead(hashes: string[]): void {
@@ -140,7 +181,7 @@ export class NodeSource implements ChainSource, UnminedSource {
       const transaction = parseTransaction(Buffer.from(raw, 'hex'))
       if (transaction.txid !== txids[i])
         throw new RetryableError(`the node answered with another transaction than ${txids[i]}`)
-      return [{transaction, raw, sender: senderInWitness(transaction, this.options.format) ?? unknownSender}]
+      return [this.known(transaction, raw)]
     })
   }
 
@@ -149,10 +190,27 @@ export class NodeSource implements ChainSource, UnminedSource {
     const ours = await this.addressesOfOurs(
       transactions.flatMap(({transaction}) => this.mempool.get(transaction.txid)!.recipients),
     )
-    for (const one of transactions) {
-      const entry = this.mempool.get(one.transaction.txid)!
-      if (entry.recipients.some(address => ours.has(address))) entry.ours = one
-    }
+    const found = transactions.filter(({transaction}) =>
+      this.mempool.get(transaction.txid)!.recipients.some(address => ours.has(address)),
+    )
+    for (const one of await this.withSenders(found)) this.mempool.get(one.transaction.txid)!.ours = one
+  }
+
+  /** Unmined ones with their senders, as far as the node can tell: for it, what they spend is an unspent output of the chain, or of the mempool. */
+  private async withSenders(transactions: KnownTransaction[]): Promise<KnownTransaction[]> {
+    const {node} = this.options
+    return await Promise.all(
+      transactions.map(async one => {
+        if (one.sender !== unknownSender) return one
+        const [txid, vout] = one.transaction.inputs[0]!.outpoint.split(':') as [string, string]
+        if (this.mempool.has(txid)) {
+          const [parent] = await this.fetchUnmined([txid])
+          return {...one, sender: this.addressOf(parent?.transaction.outputs[Number(vout)]?.script)}
+        }
+        const unspent = await unlessRefused(node.call('gettxout', [txid, Number(vout), false], Unspent))
+        return {...one, sender: this.addressOf(unspent?.scriptPubKey.hex)}
+      }),
+    )
   }
 
   /** An address may have been handed out after a payment to it was seen. */
@@ -171,5 +229,15 @@ export class NodeSource implements ChainSource, UnminedSource {
       ['BTC', addresses],
     )
     return new Set(rows.map(({address}) => address))
+  }
+}
+
+/** Undefined where the node says that it cannot tell. */
+async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof RpcError && error.code !== notFound) return undefined
+    throw error
   }
 }
