@@ -30,6 +30,7 @@ const outside = new Set([
   'custody_unreachable',
   'no_node',
   'insufficient_treasury_funds',
+  'treasury_immature',
 ])
 
 const Payload = z.object({payout_id: z.uuid()})

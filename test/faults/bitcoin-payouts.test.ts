@@ -535,6 +535,43 @@ describe('with a treasury that has enough', () => {
   )
 })
 
+describe('with a treasury that has nothing but new coins', () => {
+  const timeoutMs = 1000
+  beforeAll(() => open([], {PAYOUT_TIMEOUT_MS: `${timeoutMs}`}))
+  afterAll(close)
+  afterEach(() => assertBooks(world.db))
+
+  test('a payout that only new coins of the treasury can pay says so, and from which block on, and waits for that as long as it takes', async () => {
+    const shop = await world.openShop([3000n])
+    world.isMining = false
+    const {height} = await world.client.mine(1, {to: world.treasury})
+    await world.client.mine(2)
+    const id = await world.request(shop, 'BTC')
+    const hasWaited = async () => {
+      const {waiting_reason, waiting_since} = await world.payout(id)
+      return waiting_reason === 'treasury_immature' && Date.now() - waiting_since!.getTime() > 2 * timeoutMs
+    }
+    await until(hasWaited, {timeoutMs: 20_000, what: 'it to have waited for longer than payouts may'})
+    expect(await world.payout(id)).toMatchObject({
+      status: 'sweeping',
+      waiting_detail: expect.stringContaining(`can be spent when block ${height + 100} is there`),
+    })
+    await world.client.mine(height + 99 - (await world.client.head()).height)
+    await until(
+      async () => (await world.db.rows(`select from chain.cursor where head_height = $1`, [height + 99])).length,
+      {
+        timeoutMs: 20_000,
+        what: 'the last block but one',
+      },
+    )
+    expect((await world.payout(id)).status).toBe('sweeping')
+    world.isMining = true
+    const {txid} = await world.becomes(id, 'completed')
+    expect(await world.paid(txid!, shop.wallet)).toBe(netOf(3000n))
+    expect((await world.attempts((await world.spends(id))[0]!.id))[0]!.inputs.length).toBe(2)
+  })
+})
+
 describe('with a treasury that has nothing', () => {
   beforeAll(() => open([], {BTC_COLLECT_ABOVE: 'BTC:0.01'}))
   afterAll(close)

@@ -33,6 +33,7 @@ export interface PayoutRow {
   error_code: string | null
   waiting_reason: string | null
   waiting_detail: string | null
+  waiting_since: Date | null
 }
 
 export interface SpendRow {

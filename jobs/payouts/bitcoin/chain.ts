@@ -23,6 +23,7 @@ import {claimedOutputs, freeOutputs} from './outputs.ts'
 import {type Bitcoin, plan} from './plan-attempt.ts'
 import {ratesOf} from './rates.ts'
 import {costOfInput, type Failure, mostInputs, type Output, type Price, selectPayment} from './select.ts'
+import {whyShort} from './shortage.ts'
 import {signing} from './signing.ts'
 import {beginSweep, collectMerchants} from './sweep.ts'
 
@@ -68,10 +69,14 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
   const price = await priceOf(chain)
   if ('reason' in price) return price
   const {must, may} = await candidates(to, payout, price)
-  const found = selectPayment({amount: payout.amount, scriptLength: script.length}, must, may, price)
+  const select = (more: Output[] = []) =>
+    selectPayment({amount: payout.amount, scriptLength: script.length}, must, [...may, ...more], price)
+  const found = select()
   if ('aboveCap' in found) return aboveCap(settings)
-  if ('short' in found)
-    return shortOfFunds(`free outputs of the merchant and the treasury are short by ${found.short} sat, fee included`)
+  if ('short' in found) {
+    const detail = `free outputs of the merchant and the treasury are short by ${found.short} sat, fee included`
+    return {...(await whyShort(to, payout, detail, select)), ms: retryMs.soon}
+  }
   if (found.inputs.length > mostInputs) return await sweepFirst(to, payout, found.inputs, price, settings)
   step('payment: before begin')
   const {rows} = await to.pool.query<{short: string | null}>('select app.begin_output_payment($1, $2, $3) as short', [

@@ -28,6 +28,28 @@ export async function freeOutputs(
   return rows.map(output)
 }
 
+/** An output that is final and free, but for the blocks that nodes wait for before new coins can be spent. */
+export interface ImmatureOutput extends Output {
+  /** The head from which on it can be spent. */
+  matureAt: number
+}
+
+/** Of the merchant's and the treasury's, those that can be spent soonest first. */
+export async function immatureOutputs(
+  pool: pg.Pool,
+  chain: string,
+  merchantId: string | null,
+): Promise<ImmatureOutput[]> {
+  const {rows} = await pool.query<Row & {matureAt: number}>(
+    `select ${columns}, u.mature_at as "matureAt" from app.output u join chain.cursor c using (chain)
+     where u.chain = $1 and (u.merchant_id is null or u.merchant_id = $2) and u.spend_id is null and u.spent_by is null
+       and u.mature_at > c.head_height
+     order by u.mature_at limit ${most}`,
+    [chain, merchantId],
+  )
+  return rows.map(({matureAt, ...row}) => ({...output(row), matureAt}))
+}
+
 /** Those of the deposits that a payout claimed. */
 export async function claimedOutputs(pool: pg.Pool, payoutId: string): Promise<Output[]> {
   const {rows} = await pool.query<Row>(

@@ -19,6 +19,7 @@ import {
   selectPayment,
   sweepCap,
 } from './select.ts'
+import {whyShort} from './shortage.ts'
 
 /** A chain of the family, and its node. */
 export interface Bitcoin {
@@ -70,8 +71,9 @@ export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promis
 /** With a fee that its price asks for, and more inputs where the change cannot pay it; undefined, and the spend waits, where that cannot be. */
 export async function priced(to: Context, item: BitcoinPlan): Promise<BitcoinPlan | undefined> {
   const {spend, chain, price} = item
-  const selection = await select(to, item)
-  if (!('inputs' in selection)) return await waits(to, spend, selection, chain)
+  const choose = await selecting(to, item)
+  const selection = choose()
+  if (!('inputs' in selection)) return await waits(to, spend, selection, chain, choose)
   const {inputs, fee} = selection
   if (inputs.length > mostInputs) return await waits(to, spend, {short: 1n}, chain)
   const more = inputs.slice(item.inputs.length).map(({outpoint}) => outpoint)
@@ -82,14 +84,18 @@ export async function priced(to: Context, item: BitcoinPlan): Promise<BitcoinPla
   return {...item, inputs: [item.inputs[0]!, ...inputs.slice(1).sort(byOutpoint)], fee, price}
 }
 
-async function select(to: Context, {spend, kind, inputs, chain, price}: BitcoinPlan): Promise<Selection | Failure> {
-  if (kind === 'cancel' || spend.kind === 'sweep') return selectAll(inputs, price)
+/** What it spends; with `more` outputs of the treasury, if there were those. */
+type Choose = (more?: Output[]) => Selection | Failure
+
+async function selecting(to: Context, {spend, kind, inputs, chain, price}: BitcoinPlan): Promise<Choose> {
+  if (kind === 'cancel' || spend.kind === 'sweep') return () => selectAll(inputs, price)
   const {settings} = chain
   const script = scriptOfAddress(spend.recipient, settings.chain.networks[settings.network])
   const payment = {amount: spend.amount, scriptLength: script.length}
   const alone = selectPayment(payment, inputs, [], price)
-  if (!('short' in alone)) return alone
-  return selectPayment(payment, inputs, await freeOutputs(to.pool, spend.chain, null), price)
+  if (!('short' in alone)) return () => alone
+  const free = await freeOutputs(to.pool, spend.chain, null)
+  return (more = []) => selectPayment(payment, inputs, [...free, ...more], price)
 }
 
 async function isAdded({pool}: Context, spend: Spend, outpoints: string[]): Promise<boolean> {
@@ -101,14 +107,22 @@ async function isAdded({pool}: Context, spend: Spend, outpoints: string[]): Prom
   return rows[0]!.is_added
 }
 
-async function waits(to: Context, {id, maxFee}: Spend, why: Failure, {settings}: Bitcoin): Promise<undefined> {
+async function waits(
+  to: Context,
+  {id, maxFee}: Spend,
+  why: Failure,
+  {settings}: Bitcoin,
+  choose: Choose = () => why,
+): Promise<undefined> {
   const {code} = settings.chain
   const waiting =
     'short' in why
-      ? {
-          reason: 'insufficient_treasury_funds',
-          detail: `a higher fee than ${maxFee} sat needs ${why.short} sat more than its inputs and the treasury's free outputs hold`,
-        }
+      ? await whyShort(
+          to,
+          {chain: code, merchantId: null},
+          `a higher fee than ${maxFee} sat needs ${why.short} sat more than its inputs and the treasury's free outputs hold`,
+          choose,
+        )
       : {
           reason: 'fee_above_cap',
           detail: `the network asks for more, for this or for what replaces it, than ${code}_MAX_FEE_RATE allows (${settings.maxFeeRate} sat/vB)`,
