@@ -164,7 +164,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     try {
       await this.#ask('sendrawtransaction', [raw, ...more])
     } catch (error) {
-      if (error instanceof RpcError) this.journal.removeFromPool([txid])
+      if (error instanceof RpcError) {
+        this.journal.removeFromPool([txid])
+        if (this.ledger.unmined(txid)) await this.#settle() // the node died in between, and the next one was offered it with all that waits
+      }
       throw error
     }
     if (outpointsSpent(transaction).some(outpoint => this.ledger.spender(outpoint))) await this.#settle()

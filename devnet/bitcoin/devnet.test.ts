@@ -8,11 +8,13 @@ import {createConnection, type Socket} from 'node:net'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
+import {setTimeout as sleep} from 'node:timers/promises'
 import {address, Block, crypto, networks} from 'bitcoinjs-lib'
 import {afterEach, beforeEach, describe, expect, test} from 'vitest'
 import {z} from 'zod'
 import {commandLine} from '../../service/process.ts'
 import {hasBitcoind} from '../../test/support/bitcoin.ts'
+import {kill} from '../../test/support/processes.ts'
 import {until} from '../../test/support/until.ts'
 import {killLeftover} from '../engine.ts'
 import {type StartedBitcoin, startBitcoinDevnet, startDevnet} from '../start.ts'
@@ -71,14 +73,21 @@ async function electrum(url: string) {
   await once(socket, 'connect')
   const waiting = new Map<number, (answer: {result?: unknown; error?: {code: number; message: string}}) => void>()
   const notifications: {method: string; params: unknown[]}[] = []
-  createInterface({input: socket}).on('line', line => {
-    const message = JSON.parse(line)
-    if (message.method) notifications.push(message)
-    else waiting.get(message.id)?.(message)
+  createInterface({input: socket})
+    .on('error', () => {})
+    .on('line', line => {
+      const message = JSON.parse(line)
+      if (message.method) notifications.push(message)
+      else waiting.get(message.id)?.(message)
+    })
+  socket.on('error', () => {}) // its close follows
+  socket.on('close', () => {
+    for (const answer of waiting.values()) answer({error: {code: -1, message: 'the server is gone'}})
   })
   let last = 0
   const ask = async (method: string, ...params: unknown[]): Promise<unknown> => {
     const id = ++last
+    if (socket.destroyed) throw new Error('-1: the server is gone')
     const answer = new Promise<{result?: unknown; error?: {code: number; message: string}}>(resolve => {
       waiting.set(id, resolve)
     })
@@ -272,6 +281,69 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       )
       expect(paid.filter(txid => !mined.some(([mined]) => mined === txid))).toEqual([])
       for (const [height, hash] of seen) expect((await client.block(height)).hash).toBe(hash)
+    },
+    240_000,
+  )
+
+  onNode(
+    'what a history names is there, or is named no more by then, while transactions are replaced, blocks left behind, and the node and the process killed',
+    async () => {
+      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
+      console.log(`SEED=${seed}`)
+      const random = randomness(seed)
+      const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!
+      let devnet = await start(node)
+      const {client} = devnet
+      const wrong: string[] = []
+      let looks = 0
+      let isOver = false
+
+      const watch = async () => {
+        const {ask, history} = await electrum(devnet.devnet.electrum_url)
+        while (!isOver) {
+          for (const [txid, height] of await history(alice)) {
+            const is = await ask('blockchain.transaction.get', txid).then(
+              () => true,
+              error => !/no such transaction/.test(String(error)),
+            )
+            const isNamed = async () => (await history(alice)).some(([again, at]) => again === txid && at === height)
+            if (!is && (await isNamed())) wrong.push(`${txid} at ${height} is named, and not there`)
+          }
+          looks++
+        }
+      }
+      const watching = (async () => {
+        while (!isOver) await watch().catch(() => sleep(20)) // it was killed
+      })()
+
+      const fates = ['dropped', 'unmined', 'same-height', 'later'] as const
+      const doings: (() => Promise<unknown>)[] = [
+        () => client.pay([{to: alice, amount: 10_000n}]),
+        () => client.pay([{to: alice, amount: 20_000n}]),
+        async () => client.replace(pick(await client.mempool()), random() < 0.5 ? {outputs: []} : {}),
+        async () => client.forget([pick(await client.mempool())]),
+        () => client.mine(),
+        () => client.mine(1, {only: []}),
+        () => client.reorg(1 + Math.floor(random() * 3), {transactions: pick(fates)}),
+        () => client.invalidate(1, {transactions: pick(['dropped', 'unmined'])}),
+      ]
+      for (let round = 0; round < 40; round++) {
+        const doing = pick(doings)().catch(() => {}) // nothing waits, or it was killed meanwhile
+        await sleep(random() * 20)
+        if (random() < 0.25) kill(await nodePid(node), 'SIGKILL')
+        if (random() < 0.08) {
+          await killProcess(devnet.process)
+          devnet = await start(node)
+        }
+        await doing
+      }
+      await client.mine()
+      const seen = looks
+      await until(async () => looks >= seen + 2, {timeoutMs: 10_000, what: 'a last look'})
+      isOver = true
+      await watching
+      expect(wrong).toEqual([])
+      await expectAgreement(devnet, [alice])
     },
     240_000,
   )

@@ -1,6 +1,6 @@
 // A small Electrum server, protocol 1.4, over a local Bitcoin chain: TCP, a JSON value per line, requests and batches of them. It answers
-// from the chain's index and journal, which are of one moment, and notifies as soon as the chain has changed. For development and tests:
-// it limits nobody.
+// from the chain's index and, where nothing is changing, its journal: what a history names is there, or another question shows that it is named no
+// more, whatever is killed. It notifies as soon as the chain has changed. For development and tests: it limits nobody.
 import {createServer, type Server, type Socket} from 'node:net'
 import {crypto} from 'bitcoinjs-lib'
 import {z} from 'zod'
@@ -179,7 +179,8 @@ export class ElectrumServer {
     'blockchain.transaction.get': async ([param, verbose]) => {
       const txid = lower(param)
       if (verbose) return await this.#chain.query('getrawtransaction', [txid, true])
-      const raw = this.#chain.journal.rawTransaction(txid)
+      // While the chain changes, the journal is ahead of the index, which histories are answered from.
+      const raw = await this.#chain.settled(() => this.#chain.journal.rawTransaction(txid))
       if (raw === undefined) throw new RpcError({code: 2, message: `daemon error: no such transaction ${txid}`})
       return raw
     },
