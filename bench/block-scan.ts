@@ -1,6 +1,7 @@
 // Scanning Bitcoin blocks: outputs/s through the product's own path (blocks from the node, parsed and checked, matched in SQL against
 // 1,000,000 addresses, written and committed by the loop) over asking the same bitcoind for the same blocks by RPC, decoded (getblock with
-// verbosity 2), and doing nothing with them. Needs a bitcoind with a wallet (BITCOIND_BIN).
+// verbosity 2), and doing nothing with them. Once where the blocks tell who paid (P2WPKH), and once where the node is asked for that, of each
+// block once more, because each has something of ours (P2TR). Needs a bitcoind with a wallet (BITCOIND_BIN).
 import {spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -34,7 +35,11 @@ const oursEvery = 100
 const addresses = 1_000_000
 const spendableAfter = 101
 
-export async function benchBlockScan(): Promise<Result> {
+export async function benchBlockScan(): Promise<Result[]> {
+  return [await benchPayers('bech32', 'P2WPKH'), await benchPayers('bech32m', 'P2TR')]
+}
+
+async function benchPayers(addressType: string, payers: string): Promise<Result> {
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-bitcoin-'))
   const port = await freePort()
   const child = spawn(
@@ -49,6 +54,8 @@ export async function benchBlockScan(): Promise<Result> {
       '-rpcuser=bench',
       '-rpcpassword=bench',
       '-blockmaxweight=4000000',
+      `-addresstype=${addressType}`,
+      `-changetype=${addressType}`,
       `-rpcport=${port}`,
       `-datadir=${directory}`,
     ],
@@ -67,7 +74,7 @@ export async function benchBlockScan(): Promise<Result> {
     const before = await fetchDecoded(node, from, to)
     const ours = await withDatabase(bench => scan(bench, node, from, to))
     const after = await fetchDecoded(node, from, to)
-    const what = `Bitcoin: blocks matched against ${addresses.toLocaleString('en')} addresses`
+    const what = `Bitcoin: blocks matched against ${addresses.toLocaleString('en')} addresses, paid by ${payers}`
     return {what, value: ours, floor: Math.max(before, after), unit: 'outputs/s', target: '0.8'}
   } finally {
     await node.close()
@@ -148,7 +155,9 @@ async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: n
   while (follower.tip?.height !== to) await follower.round()
   const rate = (outputs - before) / ((performance.now() - began) / 1000)
   await advanceFinality(source, cursor)
-  const {rows} = await pool.query<{deposits: string}>('select count(*) as deposits from app.deposit')
+  const {rows} = await pool.query<{deposits: string}>(
+    `select count(*) as deposits from app.deposit where sender <> 'unknown'`,
+  )
   const expected = (blocks * transactionsPerBlock * outputsPerTransaction) / oursEvery
   if (Number(rows[0]!.deposits) !== expected) throw new Error(`${rows[0]!.deposits} deposits instead of ${expected}`)
   await follower.forget()
@@ -187,6 +196,6 @@ function network() {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const {value, floor} = await benchBlockScan()
-  console.log(value.toFixed(0), floor.toFixed(0), (value / floor).toFixed(2))
+  for (const {what, value, floor} of await benchBlockScan())
+    console.log(what, value.toFixed(0), floor.toFixed(0), (value / floor).toFixed(2))
 }

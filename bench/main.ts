@@ -40,7 +40,7 @@ const benches: Record<string, () => Promise<void>> = {
     )
   },
   async 'block-scan'() {
-    results.push(await benchBlockScan())
+    results.push(...(await benchBlockScan()))
   },
   async settle() {
     results.push(...(await benchSettle()))
