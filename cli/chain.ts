@@ -1,4 +1,6 @@
-// sluice chain: what an operator decides about a chain that stands still after a reorganisation below the final block.
+// sluice chain: what an operator decides about a chain that stands still after a reorganisation below the final block, or that cannot begin
+// where it should.
+import os from 'node:os'
 import type {Command} from 'commander'
 import {PermanentError} from '../service/errors.ts'
 import {action, chainCode, leaf, type Sluice, wholeNumber} from './command.ts'
@@ -6,7 +8,7 @@ import {action, chainCode, leaf, type Sluice, wholeNumber} from './command.ts'
 const chainOption = ['--chain <code>', 'the chain', chainCode] as const
 
 export function addChainCommands(program: Command): void {
-  const chain = program.command('chain').description('a chain that was halted: read it again, or go on')
+  const chain = program.command('chain').description('a chain that was halted, or that does not start')
 
   leaf(
     chain,
@@ -51,6 +53,55 @@ export function addChainCommands(program: Command): void {
         return {
           json: {chain, resumed: true},
           text: `${chain} goes on. If its final block is still not on the node's chain, it will be halted again.`,
+        }
+      }),
+    )
+
+  leaf(
+    chain,
+    'start',
+    [
+      'Has a chain that was never followed begin at a later block than the first one that may have paid to an address of ours.',
+      '',
+      "What was paid below that block is not seen, and on nobody's account. Who accepts that, and when, is kept; sluice status shows the gap.",
+    ].join('\n'),
+    'sluice chain start --chain BTC --from 120000 --accept-gap',
+  )
+    .requiredOption(...chainOption)
+    .requiredOption('--from <height>', 'the first block to read', wholeNumber)
+    .requiredOption('--accept-gap', 'that what was paid below is not seen')
+    .action(
+      action<{chain: string; from: number}>(async ({db}, {chain, from}) => {
+        const by = `${os.userInfo().username} on ${os.hostname()}`
+        const {rows} = await db.query<{missing_from: number | null}>(
+          'select missing_from from app.accept_gap($1, $2, $3)',
+          [chain, from, by],
+        )
+        const {missing_from} = rows[0]!
+        return {
+          json: {chain, missing_from, follow_from: from, accepted_by: by},
+          text:
+            `${chain} is followed from block ${from} on as soon as its indexer finds it. What was paid in blocks ` +
+            `${missing_from === null ? 'below' : `${missing_from} to ${from - 1}`} is not seen.`,
+        }
+      }),
+    )
+
+  leaf(
+    chain,
+    'forget',
+    'Takes a chain that was never followed, and is not configured any more, out of status, /readyz and the metrics.',
+    'sluice chain forget --chain POLYGON',
+  )
+    .requiredOption(...chainOption)
+    .action(
+      action<{chain: string}>(async ({db}, {chain}) => {
+        const {rows} = await db.query<{done: boolean}>('select app.forget_chain($1) as done', [chain])
+        if (!rows[0]!.done)
+          throw new PermanentError(`no indexer of ${chain} was ever started; there is nothing to forget`)
+        return {
+          json: {chain, forgotten: true},
+          text: `${chain} is forgotten. If an indexer of it is started again, it is back.`,
         }
       }),
     )

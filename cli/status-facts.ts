@@ -36,6 +36,10 @@ export interface ChainStatus {
   last_reorg_depth: number | null
   halted: boolean
   contradiction: Contradiction | null
+  /** Why its indexer cannot follow it now. */
+  waiting: {reason: string; message: string; since: string} | null
+  /** What an operator accepted to miss: the blocks below `follow_from`, from `missing_from` on where that is known. */
+  accepted_gap: {missing_from: number | null; follow_from: number; accepted_by: string; accepted_at: string} | null
   reindexing: Reindex[]
 }
 
@@ -122,10 +126,14 @@ async function chainStatus(
   const {rows} = await db.query<
     Omit<ChainStatus, 'local' | 'node_head' | 'lag_blocks' | 'contradiction' | 'reindexing'>
   >(
-    `select chain, head_height as head, final_height as final,
-       greatest(0, round(extract(epoch from clock_timestamp() - head_time)))::int as lag_seconds,
-       last_reorg_at, last_reorg_depth, halted_at is not null as halted
-     from chain.cursor`,
+    `select chain, c.head_height as head, c.final_height as final,
+       greatest(0, round(extract(epoch from clock_timestamp() - c.head_time)))::int as lag_seconds,
+       c.last_reorg_at, c.last_reorg_depth, c.halted_at is not null as halted,
+       case when g.waiting_reason is not null then
+         json_build_object('reason', g.waiting_reason, 'message', g.waiting_message, 'since', app.iso(g.waiting_since)) end as waiting,
+       (select json_build_object('missing_from', a.missing_from, 'follow_from', a.follow_from, 'accepted_by', a.accepted_by,
+          'accepted_at', app.iso(a.accepted_at)) from app.accepted_gap a where a.chain = coalesce(c.chain, g.chain)) as accepted_gap
+     from chain.cursor c full join chain.configured g using (chain)`,
   )
   const unknown = {
     head: null,
@@ -134,6 +142,8 @@ async function chainStatus(
     last_reorg_at: null,
     last_reorg_depth: null,
     halted: false,
+    waiting: null,
+    accepted_gap: null,
   }
   const reindexing = await runningReindexes(db)
   const contradictions = await standingContradictions(db)

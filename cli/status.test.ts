@@ -184,6 +184,41 @@ test('a chain that is halted, or of which blocks are read again, is shown as tha
   expect(stdout).toMatch(/^ETH .* HALTED \(sluice incident list\)$/m)
 })
 
+test('a chain that cannot begin is shown with the reason; where it begins later than it should is decided by name, once, and stays shown', async () => {
+  const start = (...more: string[]) => commandLine.sluice('chain', 'start', '--chain', 'POLYGON', ...more)
+  await db.rows(`select chain.configure('POLYGON')`)
+  await db.rows(`select chain.tell_waiting('POLYGON', 'blocks_missing', 'the node has pruned block 500', 500)`)
+  expect(await commandLine.json('status')).toMatchObject({
+    chains: [
+      {waiting: null, accepted_gap: null},
+      {waiting: {reason: 'blocks_missing', message: 'the node has pruned block 500'}, accepted_gap: null},
+    ],
+  })
+  expect((await commandLine.sluice('status')).stdout).toMatch(
+    /^POLYGON cannot be followed since 20.+ UTC: the node has pruned block 500$/m,
+  )
+  expect(await start('--from', '900')).toMatchObject({code: 2, stderr: expect.stringContaining('--accept-gap')})
+  expect(await start('--from', '500', '--accept-gap')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no gap'),
+  })
+  expect((await start('--from', '900', '--accept-gap')).stdout).toContain('in blocks 500 to 899 is not seen')
+  const {stdout} = await commandLine.sluice('status')
+  expect(stdout).toMatch(
+    /^POLYGON is followed from block 900 on; what was paid in blocks 500 to 899 is not seen \(accepted 20.+ by .+ on .+\)$/m,
+  )
+  for (const [chain, why] of [
+    ['ETH', 'ETH is followed already'],
+    ['SOL', 'Sluice does not run SOL'],
+  ] as const)
+    expect(await commandLine.failure('chain', 'start', '--chain', chain, '--from', '9', '--accept-gap')).toContain(why)
+
+  expect(await commandLine.failure('chain', 'forget', '--chain', 'ETH')).toContain('ETH was followed')
+  await commandLine.json('chain', 'forget', '--chain', 'POLYGON')
+  expect((await commandLine.sluice('status')).stdout).not.toMatch(/pruned|not seen/)
+  expect(await commandLine.failure('chain', 'forget', '--chain', 'POLYGON')).toContain('nothing to forget')
+})
+
 /** A status that goes on; what it has written so far. */
 function startWatching(options: string[], isTerminal = false): {child: ChildProcess; written: () => string} {
   const program = fileURLToPath(new URL('main.ts', import.meta.url))

@@ -40,7 +40,7 @@ function report(status: Status): Report {
     json: status,
     text: [
       facts({API: service.api_url, data: service.home, since: moment(service.started_at)}),
-      chainTable(chains),
+      [chainTable(chains), ...chains.flatMap(remarks)].join('\n'),
       facts({
         'pending deposits': deposits.pending,
         'unattributed deposits': deposits.unattributed,
@@ -117,12 +117,27 @@ function lagText({lag_blocks, lag_seconds}: ChainStatus): string {
     : `${lag_blocks} ${lag_blocks === 1 ? 'block' : 'blocks'}, ${lag_seconds} s`
 }
 
-function stateOf({head, halted, local, contradiction, reindexing}: ChainStatus): string {
+/** What takes more room than a column has. */
+function remarks({chain, waiting, accepted_gap: gap}: ChainStatus): string[] {
+  const missed = gap && (gap.missing_from === null ? 'below' : `${gap.missing_from} to ${gap.follow_from - 1}`)
+  return [
+    ...(waiting ? [`${chain} cannot be followed since ${moment(waiting.since)}: ${waiting.message}`] : []),
+    ...(gap
+      ? [
+          `${chain} is followed from block ${gap.follow_from} on; what was paid in blocks ${missed} is not seen ` +
+            `(accepted ${moment(gap.accepted_at)} by ${gap.accepted_by})`,
+        ]
+      : []),
+  ]
+}
+
+function stateOf({head, halted, local, contradiction, reindexing, waiting}: ChainStatus): string {
   if (halted) return 'HALTED (sluice incident list)'
   if (contradiction)
     return `STANDS STILL since ${moment(contradiction.since)}, its servers contradict themselves: ${contradiction.message}`
   const again = reindexing.map(({from, to, next}) => `reads ${from} to ${to} again (at ${next})`)
-  const state = local === null ? 'has no node' : head === null ? 'not followed yet' : 'followed'
+  const followed = head === null ? 'not followed yet' : waiting ? 'WAITS' : 'followed'
+  const state = local === null ? 'has no node' : followed
   return [state, ...again].join(', ')
 }
 

@@ -96,6 +96,54 @@ test('a first start on local chains makes a seed, a passphrase, the treasury and
     expect(custody.log()).not.toContain(`${word} ${phrase.split(' ')[i + 1] ?? word}`)
 })
 
+test('when addresses were handed out first is known of a seed that was made for the database, and of no older one', async () => {
+  const firstAddresses = async (of: TestDatabase) =>
+    (
+      await of.rows<{at: number}>(
+        `select extract(epoch from chain.first_address_at(chain))::float8 as at from unnest(array['ETH', 'POLYGON', 'BTC']) chain`,
+      )
+    ).map(({at}) => at)
+  const before = Date.now() / 1000 - 1
+  await killCustody(await start({}))
+  for (const at of await firstAddresses(db)) expect(at).toBeGreaterThan(before)
+  await killCustody(await start({})) // the seed is not new any more, and the database knows it all the same
+  for (const at of await firstAddresses(db)) expect(at).toBeGreaterThan(before)
+
+  // The database was lost; the seed is used with an empty one, with the journal and without it.
+  for (const journal of ['kept', 'lost']) {
+    const rebuilt = await testDatabase()
+    if (journal === 'lost') rmSync(path.join(home, 'custody/journal.jsonl'))
+    const custody = await startCustody(rebuilt, home, {})
+    expect(await firstAddresses(rebuilt), journal).toEqual(Array(3).fill(Number.NEGATIVE_INFINITY))
+    await killCustody(custody)
+    await rebuilt.drop()
+  }
+})
+
+test('a family that is new to a database has a treasury with a time; one whose addresses were made before the database has not', async () => {
+  const journal = path.join(home, 'custody/journal.jsonl')
+  const forget = (table: string, where: string) =>
+    db.rows(
+      `with session as (select set_config('session_replication_role', 'replica', true)) delete from ${table} where ${where} and (select true from session)`,
+    )
+  const treasuryOf = async (family: Family) => {
+    await forget('custody.journal', `stream = 'pool:${family}'`)
+    await forget('custody.address', `family = '${family}'`)
+    await killCustody(await start({}))
+    const [treasury] = await db.rows<{at: number}>(
+      `select extract(epoch from created_at)::float8 as at from custody.address where family = $1 and purpose = 'treasury'`,
+      [family],
+    )
+    return treasury!.at
+  }
+  const before = Date.now() / 1000 - 1
+  await killCustody(await start({}))
+  expect(await treasuryOf('bitcoin')).toBe(Number.NEGATIVE_INFINITY) // the file knows of addresses that the database does not
+  const lines = readFileSync(journal, 'utf8').split('\n')
+  writeFileSync(journal, lines.filter(line => !line.includes('pool:bitcoin')).join('\n'))
+  expect(await treasuryOf('bitcoin')).toBeGreaterThan(before)
+})
+
 test('what is taken is replaced, by itself and at once when the pool is called low, also after a restart', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const derive = await deriverOf(junk)

@@ -14,11 +14,29 @@ import {deriver, families} from './addresses.ts'
 import {Custody} from './custody.ts'
 import {Journal} from './journal.ts'
 import {journalFile} from './journal-file.ts'
-import {type Family, localKeys} from './keys.ts'
+import {localKeys} from './keys.ts'
 import {active, addressesMade} from './metrics.ts'
-import type {Own} from './policy.ts'
-import {channel, checkPool, fillPool, hasAddresses, openTreasury, poolStream, recoverPool, tryLockPool} from './pool.ts'
-import {createSeed, findPassphrase, hasSeed, isLocal, passphraseFile, readSeed, seedFile} from './seed.ts'
+import {
+  channel,
+  checkPool,
+  fillPool,
+  hasAddresses,
+  openTreasuries,
+  poolStream,
+  recoverPool,
+  tryLockPool,
+} from './pool.ts'
+import {
+  createSeed,
+  findPassphrase,
+  hasSeed,
+  isLocal,
+  isNewSeed,
+  noteUse,
+  passphraseFile,
+  readSeed,
+  seedFile,
+} from './seed.ts'
 import {openDoor} from './server.ts'
 
 const checkIntervalMs = 1000
@@ -56,8 +74,8 @@ async function main(): Promise<never> {
     log.error({chain: code, why}, 'nothing is signed for this chain, and it is not followed')
     await client.query('select custody.halt_chain($1, $2)', [code, why])
   }
-  const treasuries = {} as Record<Family, Own>
-  for (const family of families) treasuries[family] = await openTreasury(client, derive, family)
+  const treasuries = await openTreasuries(client, derive, isNewSeed(settings.home))
+  noteUse(settings.home)
   const custody = new Custody({client, keys, journal, chains: settings.chains, treasuries, log})
   const fill = () =>
     custody.inTurn(async () => {

@@ -3,7 +3,7 @@
 // copy of the database is noticed: what it would hand out a second time is retired before anything is handed out. One process fills at a time.
 import type pg from 'pg'
 import {PermanentError} from '../service/errors.ts'
-import type {Derive} from './addresses.ts'
+import {type Derive, families} from './addresses.ts'
 import {type Draft, insertEntry, type Journal, missingEntries} from './journal.ts'
 import type {Family, KeyPath} from './keys.ts'
 import type {Own} from './policy.ts'
@@ -58,16 +58,33 @@ function networkOf(address: string): string {
   return address.slice(0, address.lastIndexOf('1'))
 }
 
-/** Enters the treasury of a family, and has it watched on each of its chains. */
-export async function openTreasury(client: pg.Client, derive: Derive, family: Family): Promise<Own> {
-  const path: KeyPath = {family, purpose: 'treasury', index: 0}
-  const address = await derive(path)
-  await client.query(
-    `insert into custody.address (address, family, derivation_index, purpose) values ($1, $2, 0, 'treasury') on conflict do nothing`,
-    [address, family],
-  )
-  await client.query('select custody.watch_treasury($1)', [family])
-  return {address, path, merchantId: null}
+/**
+ * Enters the treasury of each family, and has it watched on each of its chains. `isNewSeed`: nothing was ever paid to an address of the seed.
+ * Where that is not known, and the database has no treasury yet, or has retired addresses of the family, the treasury is entered as made at
+ * -infinity: when addresses were handed out for the first time is not known here (chain.first_address_at).
+ */
+export async function openTreasuries(
+  client: pg.Client,
+  derive: Derive,
+  isNewSeed: boolean,
+): Promise<Record<Family, Own>> {
+  const treasuries = {} as Record<Family, Own>
+  await client.query('begin')
+  const {rowCount: known} = await client.query(`select from custody.address where purpose = 'treasury' limit 1`)
+  for (const family of families) {
+    const path: KeyPath = {family, purpose: 'treasury', index: 0}
+    const address = await derive(path)
+    await client.query(
+      `insert into custody.address (address, family, derivation_index, purpose, created_at)
+       select $1, $2, 0, 'treasury', case when $3 and not exists (select from custody.address where family = $2) then clock_timestamp() else '-infinity' end
+       on conflict do nothing`,
+      [address, family, isNewSeed || Boolean(known)],
+    )
+    await client.query('select custody.watch_treasury($1)', [family])
+    treasuries[family] = {address, path, merchantId: null}
+  }
+  await client.query('commit')
+  return treasuries
 }
 
 /**

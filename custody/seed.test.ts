@@ -5,7 +5,7 @@ import {validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {readSettings} from '../service/settings.ts'
-import {createSeed, findPassphrase, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
+import {createSeed, findPassphrase, isNewSeed, noteUse, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
 
 const passphrase = 'correct horse'
 const junk = 'test test test test test test test test test test test junk'
@@ -23,7 +23,7 @@ test('a new seed is a phrase of 24 words, encrypted, in a file that only its own
   expect(validateMnemonic(phrase, wordlist)).toBe(true)
   expect(statSync(seedFile(home)).mode & 0o777).toBe(0o600)
   expect(statSync(path.dirname(seedFile(home))).mode & 0o777).toBe(0o700)
-  expect(readdirSync(path.join(home, 'custody'))).toEqual(['seed.json'])
+  expect(readdirSync(path.join(home, 'custody'))).toEqual(['seed.json', 'seed.new'])
   const text = readFileSync(seedFile(home), 'utf8')
   const hex = expect.stringMatching(/^[0-9a-f]+$/)
   expect(JSON.parse(text)).toEqual({
@@ -35,6 +35,18 @@ test('a new seed is a phrase of 24 words, encrypted, in a file that only its own
   })
   expect(await createSeed(home, passphrase)).toBe(phrase)
   expect(readFileSync(seedFile(home), 'utf8')).toBe(text)
+})
+
+test('a seed is new where it was made, until it was used; one that comes from anywhere else never is', async () => {
+  await writeSeed(home, junk, passphrase, testCost)
+  expect(isNewSeed(home)).toBe(false)
+  await createSeed(home, passphrase) // there is one
+  expect(isNewSeed(home)).toBe(false)
+  rmSync(seedFile(home))
+  await createSeed(home, passphrase)
+  expect(isNewSeed(home)).toBe(true)
+  noteUse(home)
+  expect(isNewSeed(home)).toBe(false)
 })
 
 test('a wrong passphrase and a changed file are told, and neither shows the phrase', async () => {

@@ -2,12 +2,14 @@
 // Promises: the file is on disk, whole, before its first address is used; an existing one is never written over, but by the same phrase under
 // another passphrase, once that was read back from the disk; a wrong passphrase and a
 // changed file are told, and nothing is decrypted to rubbish; neither phrase nor passphrase is in any log or error. The plaintext file of
-// earlier versions ($SLUICE_HOME/seed) is taken over, and removed only once the encrypted one was read back.
+// earlier versions ($SLUICE_HOME/seed) is taken over, and removed only once the encrypted one was read back. What is told of a seed that comes
+// from anywhere else than createSeed is that it may have been used.
 import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
 import {
   appendFileSync,
   chmodSync,
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -49,6 +51,8 @@ type SeedFile = z.infer<typeof SeedFile>
 export const seedFile = (home: string) => path.join(home, 'custody', 'seed.json')
 export const passphraseFile = (home: string) => path.join(home, 'custody', 'passphrase')
 const plaintextFile = (home: string) => path.join(home, 'seed')
+/** Is there from before the seed is made until its addresses are in a database; in no backup. */
+const newSeedFile = (home: string) => path.join(home, 'custody', 'seed.new')
 
 /** Encrypts a phrase; the result is the content of a seed file. */
 export async function encryptPhrase(phrase: string, passphrase: string, n = cost.n): Promise<string> {
@@ -115,8 +119,19 @@ export async function readSeed(home: string, passphrase: string): Promise<string
 
 /** Makes the seed of this directory and returns its phrase; of two processes that do this at once, both return the same. */
 export async function createSeed(home: string, passphrase: string): Promise<string> {
+  if (!hasSeed(home)) placeFile(newSeedFile(home), ['This seed was never used.'])
   await writeSeed(home, generateMnemonic(wordlist, bits), passphrase)
   return (await readSeed(home, passphrase))!
+}
+
+/** Whether the seed was made here and never used: nobody can have been given an address of it. */
+export function isNewSeed(home: string): boolean {
+  return existsSync(newSeedFile(home))
+}
+
+/** From now on its addresses are in a database, and it is new in no other. */
+export function noteUse(home: string): void {
+  rmSync(newSeedFile(home), {force: true})
 }
 
 /** Writes the file, unless there is one. */

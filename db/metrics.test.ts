@@ -42,6 +42,27 @@ test('a database in which nothing happened has no audit, no reorganisation and n
     expect(seen.get(`sluice_${name}`), name).toBe(0)
 })
 
+test('a chain that was never followed has a head as old as its first indexer, and the reason why it waits', async () => {
+  const indexer = new pg.Client({connectionString: db.url('sluice_indexer')})
+  await indexer.connect()
+  await indexer.query(`select chain.configure('POLYGON')`)
+  await db.rows(`update chain.configured set configured_at = now() - interval '10 minutes'`)
+  await indexer.query(`select chain.configure('POLYGON')`) // the process died, and starts again
+  for (const name of ['head_age', 'head_moved_age', 'final_moved_age'])
+    expect((await metrics()).get(`sluice_chain_${name}_seconds POLYGON`), name).toBeCloseTo(600, -1)
+  expect((await metrics()).has('sluice_chain_head_height POLYGON')).toBe(false)
+
+  const waits = async () => [...(await metrics())].filter(([name]) => name.startsWith('sluice_chain_waiting_seconds'))
+  expect(await waits()).toEqual([])
+  await indexer.query(`select chain.tell_waiting('POLYGON', 'node_unavailable', 'it hangs', null)`)
+  await db.rows(`update chain.configured set waiting_since = now() - interval '5 minutes'`)
+  await indexer.query(`select chain.tell_waiting('POLYGON', 'wrong_network', 'it is on another', null)`) // it waits on
+  expect(await waits()).toEqual([['sluice_chain_waiting_seconds POLYGON wrong_network', expect.closeTo(300, -1)]])
+  await indexer.query(`select chain.tell_waiting('POLYGON', null, null, null)`)
+  expect(await waits()).toEqual([])
+  await indexer.end()
+})
+
 test('a reorganisation leaves its depth and its age; value for nobody is counted until an operator decides', async () => {
   const user = await makeUser(db, await makeMerchant(db, []), [])
   const eth = await ChainWriter.open(db, 'ETH')

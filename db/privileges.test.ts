@@ -312,6 +312,7 @@ test('of an address custody writes what it derived, never whose it is', async ()
   )
   expect(rows.map(row => row.granted)).toEqual([
     'insert address',
+    'insert created_at',
     'insert derivation_index',
     'insert family',
     'insert purpose',

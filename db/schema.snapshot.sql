@@ -897,6 +897,18 @@ RETURN CASE WHEN (public_id ~ '^[a-z]{3}_[0-9a-f]{32}$'::text) THEN ("right"(pub
 -- Merchants, users, deposits, balances, events and webhooks: what follows from the chains, and what merchants asked for.
 create schema app;
 
+-- Chains that an operator had followed from a block that is later than the first one that may pay to us. What was paid below is not seen.
+create table app.accepted_gap (
+  chain text not null, -- Chain code.
+  missing_from integer, -- The first block that was to be read, and was not; null where nobody knows.
+  follow_from integer not null, -- The first block that is read: the gap ends below it.
+  accepted_by text not null, -- Who accepted it: the user of the operating system, and the machine.
+  accepted_at timestamp with time zone not null default clock_timestamp(), -- When.
+  constraint accepted_gap_pkey PRIMARY KEY (chain),
+  constraint accepted_gap_chain_fkey FOREIGN KEY (chain) REFERENCES app.chain(chain),
+  constraint accepted_gap_follow_from_check CHECK ((follow_from > 0))
+);
+
 -- Addresses that are watched, and whose they are.
 create table app.address (
   chain text not null, -- Chain on which it is watched.
@@ -1665,9 +1677,12 @@ create view app.chain_state with (security_barrier=true) as
     k.final_height,
     EXTRACT(epoch FROM clock_timestamp() - k.head_time) AS head_age_seconds,
     EXTRACT(epoch FROM clock_timestamp() - k.head_moved_at) AS head_moved_seconds_ago,
-    k.halted_at IS NOT NULL AS halted
+    k.halted_at IS NOT NULL AS halted,
+    g.chain IS NOT NULL AS configured,
+    g.waiting_reason
    FROM app.chain c
-     LEFT JOIN chain.cursor k ON k.chain = c.chain;
+     LEFT JOIN chain.cursor k ON k.chain = c.chain
+     LEFT JOIN chain.configured g ON g.chain = c.chain;
 --   chain text: Chain code.
 --   enabled boolean: True if a merchant has it enabled.
 --   head_height integer: Newest indexed block; null if the chain was never followed.
@@ -1675,6 +1690,8 @@ create view app.chain_state with (security_barrier=true) as
 --   head_age_seconds numeric: Age of the newest indexed block by its own timestamp.
 --   head_moved_seconds_ago numeric: How long ago a block was indexed.
 --   halted boolean: True while it stands still for an operator.
+--   configured boolean: True if an indexer was ever started for it.
+--   waiting_reason text: Why its indexer cannot follow it now; null if it can, or has not said.
 
 -- The parts of app.delivery and app.delivery_attempt, and how big they are.
 create view app.delivery_partition as
@@ -2208,6 +2225,34 @@ CREATE OR REPLACE FUNCTION app."decimal"(amount numeric, decimals integer)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN (trim_scale((amount * CASE decimals WHEN 18 THEN 0.000000000000000001 WHEN 6 THEN 0.000001 ELSE (('1e-'::text || (decimals)::text))::numeric END)))::text;
+
+-- An operator's decision to follow a chain that was never followed from this block on, whatever was paid below.
+CREATE OR REPLACE FUNCTION app.accept_gap(of_chain text, from_height integer, by_whom text)
+ RETURNS app.accepted_gap
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  known chain.configured;
+  accepted app.accepted_gap;
+begin
+  perform from app.chain c where c.chain = of_chain;
+  if not found then raise exception 'Sluice does not run %', of_chain using errcode = 'SL422'; end if;
+  perform from chain.cursor c where c.chain = of_chain;
+  if found then
+    raise exception '% is followed already; what lies lower is read by sluice reindex --chain % --from HEIGHT', of_chain, of_chain using errcode = 'SL422';
+  end if;
+  select * into known from chain.configured c where c.chain = of_chain;
+  if from_height <= known.first_height then
+    raise exception 'there is no gap: nothing below block % of % can have paid to us, so set %_START_HEIGHT to %, or to nothing',
+      known.first_height, of_chain, of_chain, from_height using errcode = 'SL422';
+  end if;
+  insert into app.accepted_gap as g (chain, missing_from, follow_from, accepted_by) values (of_chain, known.first_height, greatest(from_height, 1), by_whom)
+  on conflict (chain) do update set missing_from = excluded.missing_from, follow_from = excluded.follow_from,
+    accepted_by = excluded.accepted_by, accepted_at = excluded.accepted_at
+  returning * into accepted;
+  return accepted;
+end $function$;
 
 CREATE OR REPLACE FUNCTION app.add_addresses(of_merchant uuid, of_user uuid, chains text[])
  RETURNS void
@@ -2975,15 +3020,18 @@ CREATE OR REPLACE FUNCTION app.chain_metrics()
 AS $function$
 begin
   return query
-    select m.metric, json_build_object('chain', c.chain), m.value from chain.cursor c cross join lateral (values
-      ('sluice_chain_head_height', c.head_height::double precision),
-      ('sluice_chain_final_height', c.final_height::double precision),
-      ('sluice_chain_head_age_seconds', extract(epoch from clock_timestamp() - c.head_time)),
-      ('sluice_chain_head_moved_age_seconds', extract(epoch from clock_timestamp() - c.head_moved_at)),
-      ('sluice_chain_final_moved_age_seconds', extract(epoch from clock_timestamp() - c.final_moved_at)),
-      ('sluice_chain_last_reorg_depth_blocks', c.last_reorg_depth::double precision),
-      ('sluice_chain_last_reorg_age_seconds', extract(epoch from clock_timestamp() - c.last_reorg_at)),
-      ('sluice_chain_halted', (c.halted_at is not null)::int::double precision)) m (metric, value)
+    select m.metric, m.labels, m.value from chain.cursor c full join chain.configured g using (chain)
+    cross join lateral (select json_build_object('chain', chain) as labels) plain cross join lateral (values
+      ('sluice_chain_head_height', plain.labels, c.head_height::double precision),
+      ('sluice_chain_final_height', plain.labels, c.final_height::double precision),
+      ('sluice_chain_head_age_seconds', plain.labels, extract(epoch from clock_timestamp() - coalesce(c.head_time, g.configured_at))),
+      ('sluice_chain_head_moved_age_seconds', plain.labels, extract(epoch from clock_timestamp() - coalesce(c.head_moved_at, g.configured_at))),
+      ('sluice_chain_final_moved_age_seconds', plain.labels, extract(epoch from clock_timestamp() - coalesce(c.final_moved_at, g.configured_at))),
+      ('sluice_chain_last_reorg_depth_blocks', plain.labels, c.last_reorg_depth::double precision),
+      ('sluice_chain_last_reorg_age_seconds', plain.labels, extract(epoch from clock_timestamp() - c.last_reorg_at)),
+      ('sluice_chain_halted', plain.labels, (c.halted_at is not null)::int::double precision),
+      ('sluice_chain_waiting_seconds', json_build_object('chain', chain, 'reason', g.waiting_reason),
+        extract(epoch from clock_timestamp() - g.waiting_since))) m (metric, labels, value)
     where m.value is not null
     union all
     select 'sluice_deposits_pending', json_build_object('chain', c.chain), n.count from chain.cursor c
@@ -3718,6 +3766,20 @@ begin
   )
   select coalesce(sum(deltas), 0) into folded from summed;
   return folded;
+end $function$;
+
+-- Takes back that a chain is meant to be followed, where it never was.
+CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform from chain.cursor c where c.chain = of_chain;
+  if found then raise exception '% was followed: what is known of it stays', of_chain using errcode = 'SL422'; end if;
+  delete from app.accepted_gap g where g.chain = of_chain;
+  delete from chain.configured c where c.chain = of_chain;
+  return found;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
@@ -6396,6 +6458,18 @@ create table chain.block (
 );
 CREATE TRIGGER note_delete AFTER DELETE ON chain.block REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_blocks();
 
+-- Chains for which an indexer was started, followed or not.
+create table chain.configured (
+  chain text not null, -- Chain code.
+  configured_at timestamp with time zone not null default clock_timestamp(), -- When an indexer was started for it for the first time. Its head is as old where none was ever read.
+  waiting_reason text, -- Why its indexer cannot follow it now, for programs; null if it can, or has not said.
+  waiting_message text, -- The same for people.
+  waiting_since timestamp with time zone, -- Since when it has not been able to, whatever the reasons were.
+  first_height integer, -- The first block that may pay to an address of ours, as its indexer found when it was to begin; null where that is not known.
+  constraint configured_pkey PRIMARY KEY (chain),
+  constraint configured_check CHECK ((((waiting_reason IS NULL) = (waiting_since IS NULL)) AND ((waiting_reason IS NULL) = (waiting_message IS NULL))))
+);
+
 -- The last time that servers of a chain contradicted themselves. While blocks come in nevertheless, another server told the truth.
 create table chain.contradiction (
   chain text not null, -- Chain code.
@@ -6583,6 +6657,16 @@ begin
     set block_height = excluded.block_height, until_height = excluded.until_height, since = excluded.since;
 end $function$;
 
+-- Notes that an indexer of this chain was started. Safe to run again.
+CREATE OR REPLACE FUNCTION chain.configure(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into chain.configured (chain) values (of_chain) on conflict do nothing
+$function$;
+
 CREATE OR REPLACE FUNCTION chain.correct_inclusions(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
@@ -6698,6 +6782,23 @@ begin
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
   return true;
 end $function$;
+
+-- Nothing was paid to an address of ours on this chain before this moment; -infinity where that is not known, null while custody has made none.
+CREATE OR REPLACE FUNCTION chain.first_address_at(of_chain text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select min(at) from app.chain c cross join lateral (
+    select min(o.created_at) as at from custody.address o where o.family = c.family and o.purpose = 'treasury'
+    union all
+    select min(o.taken_at) from custody.address o where o.family = c.family and o.purpose = 'deposit'
+    union all
+    select min(a.created_at) from app.address a join app.chain other using (chain) where other.family = c.family
+  ) known
+  where c.chain = of_chain
+$function$;
 
 -- Stops a chain, with an incident, because the final block is not on the node's chain any more.
 CREATE OR REPLACE FUNCTION chain.halt(of_chain text, details jsonb)
@@ -7197,6 +7298,19 @@ begin
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $function$;
 
+-- Notes why a chain cannot be followed now; with nulls, that it can.
+CREATE OR REPLACE FUNCTION chain.tell_waiting(of_chain text, reason text, message text, first_height integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update chain.configured c set waiting_reason = reason, waiting_message = message, first_height = coalesce($4, c.first_height),
+    waiting_since = case when reason is not null then coalesce(c.waiting_since, clock_timestamp()) end
+  where c.chain = of_chain and (c.waiting_reason, c.waiting_message, coalesce($4, c.first_height))
+    is distinct from (reason, message, c.first_height) -- it is told again and again
+$function$;
+
 CREATE OR REPLACE FUNCTION chain.touch(of_chain text, ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7216,7 +7330,7 @@ create table custody.address (
   address text not null, -- The address as people see it.
   family text not null, -- Family of chains on which the address is valid, such as evm.
   derivation_index bigint not null, -- Index in the derivation path, so that the seed restores it.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it; of a treasury -infinity where its seed is older than this database.
   taken_at timestamp with time zone, -- When it was handed out; null while it waits. Never handed out twice.
   purpose text not null default 'deposit'::text, -- deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.
   merchant_id uuid, -- The merchant that it was handed to. Written once, by the function that hands it out; what custody signs rests on it.
@@ -7795,7 +7909,7 @@ grant usage on schema custody to sluice_api;
 -- sluice_custody
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
-grant insert on custody.address (address, family, derivation_index, purpose, retired_at) to sluice_custody;
+grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;
 grant insert, select on custody.journal to sluice_custody;
 grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
@@ -7832,13 +7946,17 @@ grant delete, insert, select, update on squid_polygon.hot_change_log to sluice_i
 grant delete, insert, select, update on squid_polygon.status to sluice_indexer;
 grant delete, insert, select, update on squid_polygon.template_registry to sluice_indexer;
 grant execute on function chain.anchor(text,text,integer,text,timestamp with time zone) to sluice_indexer;
+grant execute on function chain.configure(text) to sluice_indexer;
 grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
+grant execute on function chain.first_address_at(text) to sluice_indexer;
 grant execute on function chain.halt(text,jsonb) to sluice_indexer;
 grant execute on function chain.look_unmined(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_contradiction(text,text,text) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
+grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;
+grant select on app.accepted_gap to sluice_indexer;
 grant select on app.address to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
 grant select on chain.unmined to sluice_indexer;

@@ -53,6 +53,35 @@ export class ChainCursor {
     await this.db.query('select chain.anchor($1, $2, $3, $4, $5)', [this.chain, network, height, hash, time])
   }
 
+  /** Notes that an indexer of the chain was started. */
+  async configure(): Promise<void> {
+    await this.db.query('select chain.configure($1)', [this.chain])
+  }
+
+  /** Notes why the chain cannot be followed now; without a reason, that nothing keeps it from that. */
+  async tellWaiting(reason: string | undefined, message: string, firstHeight?: number): Promise<void> {
+    const told = reason === undefined ? [null, null, null] : [reason, message, firstHeight]
+    await this.db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, ...told])
+  }
+
+  /** When an address of ours can have been paid for the first time; -Infinity: nobody knows; undefined: there is none. */
+  async firstAddressAt(): Promise<number | undefined> {
+    const {rows} = await this.db.query<{at: number | null}>(
+      `select (1000 * extract(epoch from chain.first_address_at($1)))::float8 as at`,
+      [this.chain],
+    )
+    return rows[0]?.at ?? undefined
+  }
+
+  /** The first block to read, where an operator has accepted that what was paid below is missed. */
+  async acceptedStart(): Promise<number | undefined> {
+    const {rows} = await this.db.query<{height: number}>(
+      'select follow_from as height from app.accepted_gap where chain = $1',
+      [this.chain],
+    )
+    return rows[0]?.height
+  }
+
   /** Throws if the chain was read with another tracer before: it numbers internal calls in its own way. */
   async pinTracer(tracer: string): Promise<void> {
     await this.db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])

@@ -20,7 +20,7 @@ import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import {patience} from './finality.ts'
 import type {ReadBlock} from './match.ts'
 import {failedRounds} from './metrics.ts'
-import type {ChainView} from './resume.ts'
+import type {ChainView} from './reader.ts'
 import type {ChainDatabase} from './store.ts'
 
 /** All that a chain has to offer to be followed. Every call settles within a timeout of its own; any answer may be stale or wrong. */

@@ -1,4 +1,5 @@
-// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by; whatever goes wrong,
+// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by; that a chain is meant to be
+// followed stands in the database from the first start on, and why it is not, while it is not; whatever goes wrong,
 // the process ends, and the next start goes on from what was committed; after a fork below the final block it waits for an operator
 // instead of starting again and again; a head that does not move is noticed, logged, and answered by a new start.
 import {parseArgs} from 'node:util'
@@ -35,14 +36,15 @@ async function main(code: string): Promise<void> {
   await observe({...settings, log})
   endWhenAsked()
   announceReady()
-  await becomeActive(url, code, log)
-  active.set({chain: code}, 1)
   const db = openPool(url, {name: `indexer-${code}-cursor`, max: 3, log})
   const cursor = new ChainCursor(db, code)
+  await cursor.configure()
+  await becomeActive(url, code, log)
   const reader = await readerOf(chain, {url, db, cursor, log})
   const {source, network, networkSettings} = reader
   const {mainnet} = settings
   await resume(source, cursor, {network, networkSettings, mainnet, startHeight: chain.startHeight, log})
+  active.set({chain: code}, 1)
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
   const {stallTimeoutMs} = chain
   const {pollIntervalMs} = chain.chain

@@ -8,7 +8,7 @@ const of = {labelNames: ['chain'] as const, registers: [registry]}
 
 export const active = new Gauge({
   name: 'sluice_indexer_active',
-  help: '1 while this process is the one that follows the chain, 0 while it stands by.',
+  help: '1 while this process follows the chain, 0 while it stands by for another, or cannot follow it.',
   ...of,
 })
 const written = new Map<unknown, Counter<'chain'>>([

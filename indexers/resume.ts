@@ -1,24 +1,16 @@
 // What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
 // for a node of another network, nor for one of a main network unless that is allowed; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
 // a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
-// decides.
+// decides; while blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {isMainNetwork} from '../chains/registry.ts'
 import {RetryableError} from '../service/errors.ts'
 import type {Logger} from '../service/log.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
-import {type FinalitySource, patience} from './finality.ts'
+import {patience} from './finality.ts'
 import {failedRounds} from './metrics.ts'
-
-/** What is asked of a chain's source before its blocks are. */
-export interface ChainView extends FinalitySource {
-  /** CAIP-2 id of the network that it is on. */
-  network(): Promise<string>
-  /** The block at a height; undefined where it has none. */
-  blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined>
-  /** The hashes at several heights, undefined where it has no block. */
-  hashesAt(heights: number[]): Promise<(string | undefined)[]>
-}
+import type {ChainView} from './reader.ts'
+import {startingBlock, Waiting, type WaitingReason} from './start.ts'
 
 export interface ResumeOptions {
   /** CAIP-2 id of the network that must be followed. */
@@ -27,8 +19,8 @@ export interface ResumeOptions {
   networkSettings: string
   /** The network may be one whose coins are worth money. */
   mainnet?: boolean
-  /** First block to index; absent: the one above the final block at the first start. */
-  startHeight?: number
+  /** The first block to read, at the first start (start.ts). */
+  startHeight?: number | undefined
   log: Logger
   retryMs?: number
 }
@@ -36,10 +28,13 @@ export interface ResumeOptions {
 /** Waits until blocks can be read from where the cursor stands. */
 export async function resume(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<void> {
   const {log, retryMs = 1000} = options
+  const warn = sparingly(log)
   let sightings = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
   for (;;) {
+    let waitMs = retryMs
     try {
       const verdict = await look(source, cursor, options)
+      await cursor.tellWaiting(reasons[verdict.kind], verdict.kind === 'go' ? '' : verdict.message)
       if (verdict.kind === 'go') return
       sightings = {count: sightings.of === verdict.kind ? sightings.count + 1 : 1, of: verdict.kind}
       if (sightings.count === 1) log.warn({height: verdict.height}, verdict.message)
@@ -52,10 +47,43 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       sightings = {count: 0, of: ''}
-      log.warn({error: (error as Error).message}, 'the node cannot be used now; trying again')
+      const {reason, firstHeight} = error instanceof Waiting ? error : {reason: 'node_unavailable' as const}
+      const message = withoutPaths((error as Error).message)
+      warn(reason, message)
+      await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, nobody can be told there
+      if (forOperators.has(reason)) waitMs *= 10
     }
-    await sleep(retryMs)
+    await sleep(waitMs)
   }
+}
+
+/** What is told of a verdict; a halted chain says so by itself. */
+const reasons: Partial<Record<Verdict['kind'], WaitingReason>> = {
+  behind: 'node_behind',
+  rewind: 'fork',
+  fork_below_final: 'fork',
+}
+
+/** What only an operator can change, and what costs the node many questions to find out. */
+const forOperators = new Set<WaitingReason>(['start_unknown', 'start_height_too_high', 'blocks_missing'])
+
+const firstPauseMs = 60_000
+const longestPauseMs = 3_600_000
+
+/** Logs a reason at once when it is new; one that stays after a minute, then after two, four, up to an hour. */
+function sparingly(log: Logger): (reason: WaitingReason, error: string) => void {
+  let last = {reason: '', at: 0, pauseMs: 0}
+  return (reason, error) => {
+    const isSame = reason === last.reason
+    if (isSame && performance.now() - last.at < last.pauseMs) return
+    last = {reason, at: performance.now(), pauseMs: isSame ? Math.min(2 * last.pauseMs, longestPauseMs) : firstPauseMs}
+    log.warn({reason, error}, 'the chain cannot be followed now; trying again')
+  }
+}
+
+/** URLs by their hosts alone: a password, or a key of the node's provider, may be in the rest. */
+function withoutPaths(message: string): string {
+  return message.replace(/\b[a-z]+:\/\/[^\s"'<>]+/gi, url => URL.parse(url)?.host ?? 'the node')
 }
 
 type Verdict =
@@ -68,17 +96,18 @@ async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptio
   const {network, networkSettings, mainnet = false} = options
   const answered = await source.network()
   if (!mainnet && isMainNetwork(answered)) {
-    throw new RetryableError(
+    throw new Waiting(
+      'wrong_network',
       `the node is on a main network (${answered}), where coins are worth money, and SLUICE_MAINNET does not allow it; name a node of a test network, and check ${networkSettings}`,
     )
   }
   if (answered !== network) {
-    throw new RetryableError(`the node is on ${answered}, expected ${network}; check ${networkSettings}`)
+    throw new Waiting('wrong_network', `the node is on ${answered}, expected ${network}; check ${networkSettings}`)
   }
   const at = await cursor.read()
   if (!at) return startFollowing(source, cursor, options)
   if (at.network !== network) {
-    throw new RetryableError(`this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
+    throw new Waiting('wrong_network', `this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
   }
   if (at.rewindTo !== null) return rewindAsAsked(source, cursor, at.rewindTo)
   if (at.halted) {
@@ -88,16 +117,9 @@ async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptio
   return compare(source, cursor, at)
 }
 
-// The first start: everything above the final block, or from the height that was set, is read.
-async function startFollowing(
-  source: ChainView,
-  cursor: ChainCursor,
-  {network, startHeight}: ResumeOptions,
-): Promise<Verdict> {
-  const height = startHeight === undefined ? (await source.finalBlock())?.height : Math.max(startHeight - 1, 0)
-  const anchor = height === undefined ? undefined : await source.blockAt(height)
-  if (!anchor) throw new RetryableError(`the node has no block to start from (${height ?? 'final'})`)
-  await cursor.anchor(network, anchor.height, anchor.hash, anchor.time)
+async function startFollowing(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<Verdict> {
+  const {height, hash, time} = await startingBlock(source, cursor, options)
+  await cursor.anchor(options.network, height, hash, time)
   return {kind: 'go'}
 }
 

@@ -212,7 +212,7 @@ function bitcoin(chain: BitcoinChain) {
 const bitcoinSource = z.object({BITCOIN_SOURCE: choice(['electrum', 'node']).default('electrum')})
 
 interface CommonSettings {
-  /** First block to index; absent: the one above the source's final block at the first start. */
+  /** First block to read, at the first start; absent: as indexers/start.ts finds it. */
   startHeight?: number
   stallTimeoutMs: number
   /** By token, in base units; what is absent has no limit, or is not done. */

@@ -130,11 +130,14 @@ test('a worker counts its jobs, the webhooks that it sends, and what fails of wh
   await world.db.rows('alter function app.fold_nothing rename to fold_balances')
 })
 
-test('an indexer tells that it is the active one, and counts questions that its node does not answer', async () => {
-  await rises('indexer', 'sluice_indexer_active{chain="POLYGON"}')
+test('an indexer tells that it does not follow, and counts questions that its node does not answer; the head has an age all the same', async () => {
   await rises('indexer', 'sluice_indexer_node_errors_total{chain="POLYGON"}')
   await rises('indexer', 'sluice_indexer_failed_rounds_total{chain="POLYGON"}')
   expect((await metrics('indexer')).get('sluice_indexer_blocks_total{chain="POLYGON"}')).toBe(0)
+  expect((await metrics('indexer')).get('sluice_indexer_active{chain="POLYGON"}')).toBe(0)
+  for (const name of ['head_age', 'head_moved_age', 'final_moved_age'])
+    await rises('api', `sluice_chain_${name}_seconds{chain="POLYGON"}`)
+  await rises('api', 'sluice_chain_waiting_seconds{chain="POLYGON",reason="node_unavailable"}')
 })
 
 test('the API serves the same on a port of its own, with its connections', async () => {

@@ -27,7 +27,7 @@ import {CannotFollow, type ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
 import type {AddressFeed} from './addresses.ts'
 import {HeaderChain} from './headers.ts'
-import {caip2} from './network.ts'
+import {blockTimes, caip2} from './network.ts'
 import {coinbaseSender, type KnownTransaction, readBlock, unknownSender} from './read-block.ts'
 import type {Unmined, UnminedSource} from './unmined.ts'
 
@@ -85,6 +85,7 @@ export interface ElectrumSourceOptions {
 export class ElectrumSource implements ChainSource, UnminedSource {
   private readonly options: ElectrumSourceOptions
   readonly confirmations: number
+  readonly blockTimes = blockTimes
   /** The server's chain as it was at the last look; absent until the first one. */
   private headers: HeaderChain | undefined
   private tip: BlockRef = {height: 0, hash: ''}
@@ -154,6 +155,11 @@ export class ElectrumSource implements ChainSource, UnminedSource {
       const answers = await this.options.electrum.batch(calls, Hex)
       return answers.map(answer => (answer instanceof ElectrumError ? undefined : headerOf(answer).hash))
     })
+  }
+
+  /** Whoever has the headers has an index of all that is in the blocks. */
+  async lacks(height: number): Promise<string | undefined> {
+    return (await this.hashAt(height)) === undefined ? 'it has no such block' : undefined
   }
 
   async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {

@@ -58,16 +58,7 @@ function fromNode({chain, network, rpcUrl, confirmations}: BitcoinSettings, {db}
     links,
     blocks: (from, to) => inSteps(source, from, to),
     again: height => onlyBlock(source, height),
-    async lacks(height) {
-      const hash = await source.hashAt(height)
-      if (hash === undefined) return 'it has no such block'
-      try {
-        await node.rawBlock(hash)
-      } catch (error) {
-        if (error instanceof RpcError) return error.message
-        throw error
-      }
-    },
+    lacks: height => source.lacks(height),
     close: () => node.close(),
   }
 }
@@ -105,7 +96,7 @@ function fromElectrum(
       source!.askAnew()
       return await onlyBlock(source!, height)
     },
-    lacks: async height => ((await known.hashAt(height)) === undefined ? 'it has no such block' : undefined),
+    lacks: height => known.lacks(height),
     async close() {
       electrum.close()
     },

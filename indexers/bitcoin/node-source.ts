@@ -10,7 +10,7 @@ import {RetryableError} from '../../service/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
-import {caip2} from './network.ts'
+import {blockTimes, caip2} from './network.ts'
 import {candidatesOf, type KnownTransaction, readBlock, senderInWitness, unknownSender} from './read-block.ts'
 import type {Unmined, UnminedSource} from './unmined.ts'
 
@@ -43,6 +43,7 @@ export interface NodeSourceOptions {
 export class NodeSource implements ChainSource, UnminedSource {
   private readonly options: NodeSourceOptions
   readonly confirmations: number
+  readonly blockTimes = blockTimes
   private headHeight = 0
   /** Blocks that are being fetched, or were and not handed over yet, by hash. */
   private readonly ahead = new Map<string, Promise<Block>>()
@@ -89,6 +90,17 @@ export class NodeSource implements ChainSource, UnminedSource {
     const calls = heights.map(height => ({method: 'getblockhash', params: [height]}))
     const answers = await this.options.node.batch(calls, Hash)
     return answers.map(answer => (answer instanceof RpcError ? undefined : answer))
+  }
+
+  async lacks(height: number): Promise<string | undefined> {
+    const hash = await this.hashAt(height)
+    if (hash === undefined) return 'it has no such block'
+    try {
+      await this.options.node.rawBlock(hash)
+    } catch (error) {
+      if (error instanceof RpcError) return error.message
+      throw error
+    }
   }
 
   async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {

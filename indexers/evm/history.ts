@@ -15,7 +15,7 @@ const linksPerStep = 500
 export function evmHistory(settings: EvmSettings, log: Logger): HistorySource {
   const url = settings.rpcUrl!
   const node = new Node(url)
-  const {network, hashAt} = viewOf(node, settings)
+  const {network, hashAt, lacks} = viewOf(node, settings)
   const options = {capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000, retryAttempts: 5, log: null}
   const client = new RpcClient({url, ...options})
 
@@ -40,7 +40,7 @@ export function evmHistory(settings: EvmSettings, log: Logger): HistorySource {
     hashAt,
     links,
     blocks,
-    lacks: height => node.lacks(height, settings.traces),
+    lacks,
     async again(height) {
       for await (const [block] of blocks(height, height)) if (block) return block
       throw new RetryableError(`the node gave no block ${height}`)

@@ -1,15 +1,23 @@
 // What an EVM node tells of its chain beside the stream of blocks. Final is the node's finalized block, or, where the operator says so because
 // the node does not serve that tag, the block with N confirmations.
 import type {EvmSettings} from '../../service/settings.ts'
-import type {ChainView} from '../resume.ts'
+import type {ChainView} from '../reader.ts'
 import type {Node} from './node.ts'
 
-export function viewOf(node: Node, {finality}: EvmSettings): ChainView {
+/**
+ * A block is later than the one below it, and the chain's rules bind its time to the moment at which it is made; what may differ is the
+ * database's clock. (Many nodes can trace no calls that are an hour old, so a larger margin would keep chains from being followed at all.)
+ */
+const blockTimes = {medianOf: 1, marginMs: 600_000}
+
+export function viewOf(node: Node, {finality, traces}: EvmSettings): ChainView {
   return {
     network: async () => caip2(await node.chainId()),
     blockAt: height => node.block(height),
     hashesAt: heights => node.hashes(heights),
     hashAt: async height => (await node.block(height))?.hash,
+    lacks: height => node.lacks(height, traces),
+    blockTimes,
     confirmations: finality === 'tag' ? 1 : finality,
     async finalBlock() {
       if (finality === 'tag') return node.block('finalized')

@@ -57,9 +57,9 @@ class LocalBitcoin implements LocalChain {
   #purses: {hash: string; index: number}[] = []
   #taken = 0
   readonly #spends = new Map<string, {hash: string; index: number}>()
-  /** The blocks of the chain above the one where following begins, as they were when they were looked at last. */
+  /** The blocks of the chain above those that made the purses, as they were when they were looked at last. */
   #blocks: KnownBlock[] = []
-  #startHeight = 0
+  #firstHeight = 0
 
   private constructor(bitcoin: TestBitcoin, source: BitcoinSource, finalDepth: number) {
     this.#bitcoin = bitcoin
@@ -78,14 +78,13 @@ class LocalBitcoin implements LocalChain {
     const {txid} = await this.#bitcoin.client.pay(outputs)
     this.#purses = outputs.map((_, index) => ({hash: txid, index}))
     const {height} = await this.mine()
-    this.#startHeight = height + 1
+    this.#firstHeight = height + 1
   }
 
   get environment(): Record<string, string> {
     return {
       BTC_NETWORK: 'regtest',
       BTC_FINALITY: `${this.#finalDepth + 1}`,
-      BTC_START_HEIGHT: `${this.#startHeight}`,
       ...this.source.environment,
     }
   }
@@ -136,7 +135,7 @@ class LocalBitcoin implements LocalChain {
   }
 
   async hashAt(height: number): Promise<string | undefined> {
-    return (await this.#look())[height - this.#startHeight]?.hash ?? (await this.#bitcoin.client.block(height)).hash
+    return (await this.#look())[height - this.#firstHeight]?.hash ?? (await this.#bitcoin.client.block(height)).hash
   }
 
   async places(payments: Payment[]): Promise<Place[]> {
@@ -156,11 +155,11 @@ class LocalBitcoin implements LocalChain {
   async #look(): Promise<KnownBlock[]> {
     const {client} = this.#bitcoin
     const blocks: KnownBlock[] = []
-    for (let {height} = await client.head(); height >= this.#startHeight; height--) {
+    for (let {height} = await client.head(); height >= this.#firstHeight; height--) {
       const {hash, txids} = await client.block(height)
-      const known = this.#blocks[height - this.#startHeight]
+      const known = this.#blocks[height - this.#firstHeight]
       if (known?.hash === hash) {
-        this.#blocks.length = height - this.#startHeight + 1
+        this.#blocks.length = height - this.#firstHeight + 1
         this.#blocks.push(...blocks.reverse())
         return this.#blocks
       }

@@ -40,7 +40,7 @@ export interface Payment {
 export type Place = BlockRef | 'unmined' | undefined
 
 export interface LocalChain {
-  /** The settings of an indexer that reads the chain through `source`. */
+  /** The settings of an indexer that reads the chain through `source`, but for where it begins. */
   environment: Record<string, string>
   source: Source
   /** An address that nobody was ever paid at, as people see it. */

@@ -48,7 +48,6 @@ class LocalEthereum implements LocalChain {
       ETH_CHAIN_ID: `${localChainId}`,
       ETH_USDC_ADDRESS: this.#anvil.usdc,
       ETH_TRACES: 'debug',
-      ETH_START_HEIGHT: '1',
     }
   }
 

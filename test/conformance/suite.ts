@@ -3,6 +3,7 @@ import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {until} from '../support/until.ts'
 import {type ChainUnderTest, faults, type Payment} from './chain.ts'
 import {reindexing} from './reindex.ts'
+import {starting} from './start.ts'
 import {seeds, walk} from './walk.ts'
 import {finalDepth, World} from './world.ts'
 
@@ -16,6 +17,7 @@ export function conformance(chain: ChainUnderTest): void {
     describe('the indexer', {concurrent: true}, () => {
       adversities(chain)
       reindexing(chain)
+      starting(chain)
     })
   })
 }

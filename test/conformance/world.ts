@@ -16,6 +16,11 @@ const settleTimeoutMs = 120_000
 /** How long an unmined deposit may be out of sight before it counts as gone. Tests do not wait for it: they move the clock. */
 const graceMs = 30_000
 
+export interface WorldOptions {
+  /** The indexer's setting; empty: none. */
+  startHeight?: string
+}
+
 export interface Deposit {
   id: string
   address: string
@@ -47,22 +52,33 @@ export class World {
   /** The events of each deposit when everything was settled last. */
   readonly #told = new Map<string, string>()
 
-  private constructor(under: ChainUnderTest, chain: LocalChain, db: TestDatabase, merchantId: string) {
+  private constructor(
+    under: ChainUnderTest,
+    chain: LocalChain,
+    db: TestDatabase,
+    merchantId: string,
+    {startHeight = '1'}: WorldOptions,
+  ) {
     this.under = under
     this.chain = chain
     this.db = db
     this.merchantId = merchantId
-    this.indexer = new Indexer({db, chain: under.code, environment: chain.environment})
+    const environment = {...chain.environment, [`${under.code}_START_HEIGHT`]: startHeight}
+    this.indexer = new Indexer({db, chain: under.code, environment})
   }
 
-  static async create(under: ChainUnderTest): Promise<World> {
+  static async create(under: ChainUnderTest, options: WorldOptions = {}): Promise<World> {
     const [db, chain] = await Promise.all([testDatabase(), under.start(finalDepth)])
-    return new World(under, chain, db, await makeMerchant(db, [under.code]))
+    return new World(under, chain, db, await makeMerchant(db, [under.code]), options)
   }
 
   /** For one test alone, and cleared away after it. */
-  static async forTest(under: ChainUnderTest, {onTestFinished}: Pick<TestContext, 'onTestFinished'>): Promise<World> {
-    const world = await World.create(under)
+  static async forTest(
+    under: ChainUnderTest,
+    {onTestFinished}: Pick<TestContext, 'onTestFinished'>,
+    options: WorldOptions = {},
+  ): Promise<World> {
+    const world = await World.create(under, options)
     onTestFinished(() => world.clear())
     return world
   }

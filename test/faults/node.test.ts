@@ -287,7 +287,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     },
   )
 
-  test('that cannot be reached is said so, again and again, and used once it is there', async ({expect, ...test}) => {
+  test('that cannot be reached is said so, and used once it is there', async ({expect, ...test}) => {
     const world = await World.create(test)
     const {indexer, node} = world
     node.behave = call => (call.method === 'eth_chainId' ? faults.hang() : faults.drop())

@@ -167,6 +167,7 @@ export class FakeChain {
 export class HonestSource implements ChainSource {
   readonly chain: FakeChain
   readonly confirmations = 1
+  readonly blockTimes = {medianOf: 1, marginMs: 0}
   private revised: number | undefined
 
   constructor(chain: FakeChain) {
@@ -210,6 +211,8 @@ export class HonestSource implements ChainSource {
     const block = this.view().blocks[height]
     return block && {...block, time: timeOf(block)}
   }
+
+  async lacks(): Promise<undefined> {}
 
   async hashAt(height: number): Promise<string | undefined> {
     return this.view().blocks[height]?.hash

@@ -1,0 +1,81 @@
+// The first start of a chain: what was paid before it, to addresses that were handed out before it, is not missed; and where it would be, the
+// chain does not start before an operator has said so.
+import {test} from 'vitest'
+import {until} from '../support/until.ts'
+import type {ChainUnderTest} from './chain.ts'
+import {finalDepth, World} from './world.ts'
+
+export function starting(chain: ChainUnderTest): void {
+  const {code} = chain
+
+  test('that finds no node at its first start misses nothing that is paid, and becomes final, before it does', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context, {startHeight: ''})
+    const {source} = world.chain
+    await world.mine(2)
+    await source.behave('hangs')
+    world.indexer.start()
+    await waits(world, 'node_unavailable')
+    const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
+    await world.mine(finalDepth + 3)
+    await source.behave()
+    await world.settled()
+    expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
+    expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
+  })
+
+  test('that is to begin above what may have paid to us does not, and says where it is to begin', async ({
+    expect,
+    ...context
+  }) => {
+    const world = await World.forTest(chain, context, {startHeight: '7'})
+    await world.newAddress()
+    await world.mine(10 + finalDepth)
+    world.indexer.start()
+    const {message} = await waits(world, 'start_height_too_high')
+    expect(message).toContain(`${code}_START_HEIGHT is 7, and blocks from 1 on may pay to addresses`)
+    expect(await world.db.rows('select from chain.cursor')).toEqual([])
+  })
+
+  test('whose node has not got so far back waits, until an operator accepts the gap', async ({expect, ...context}) => {
+    const world = await World.forTest(chain, context, {startHeight: ''})
+    const {db, indexer} = world
+    const to = await world.newAddress()
+    const lost = await world.chain.sign([{to, amount: 4000n}])
+    await world.chain.send(lost)
+    const {height} = await world.chain.mine()
+    await world.chain.mine(2)
+    const found = await world.chain.sign([{to, amount: 5000n}])
+    await world.chain.send(found)
+    const head = await world.chain.mine(finalDepth + 1)
+    await world.chain.source.forget(height + 1)
+    indexer.start()
+    const {message} = await waits(world, 'blocks_missing')
+    expect(message).toContain(`sluice chain start --chain ${code} --from HEIGHT --accept-gap`)
+    expect(await db.rows('select from chain.cursor')).toEqual([])
+
+    await db.rows(`select app.accept_gap($1, $2, 'an operator')`, [code, height + 2])
+    await indexer.reaches(head)
+    await indexer.finalises(head.height - finalDepth)
+    expect(await db.rows('select min(height) from chain.block')).toEqual([{min: height + 1}])
+    expect(await db.rows('select txid, status from app.deposit')).toEqual([{txid: found.txid, status: 'final'}])
+    expect(indexer.ends).toEqual([])
+  })
+}
+
+/** Waits until the indexer says that it cannot follow the chain for this reason. */
+async function waits({db, under, indexer}: World, reason: string): Promise<{message: string}> {
+  const said = async () => {
+    const [row] = await db.rows<{reason: string | null; message: string}>(
+      'select waiting_reason as reason, waiting_message as message from chain.configured where chain = $1',
+      [under.code],
+    )
+    return row?.reason === reason ? row : undefined
+  }
+  const what = () => `${reason}; the indexer said ${JSON.stringify(indexer.logs.slice(-3))}`
+  return (await until(said, {timeoutMs: 120_000, what: reason}).catch(cause => {
+    throw new Error(`no ${what()}`, {cause})
+  }))!
+}
