@@ -4,7 +4,8 @@ import {logger} from '../service/log.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {ChainCursor} from './cursor.ts'
-import {type ChainView, resume} from './resume.ts'
+import type {ChainView} from './reader.ts'
+import {resume} from './resume.ts'
 
 let db: TestDatabase
 
@@ -35,6 +36,8 @@ test('nothing is read from a node of a main network, whatever the settings of th
       hashAt: async () => block.hash,
       blockAt: async () => block,
       hashesAt: async heights => heights.map(() => block.hash),
+      lacks: async () => undefined,
+      blockTimes: {medianOf: 1, marginMs: 0},
     }
     const cursor = new ChainCursor(db.pool, chain)
     const options = {network, networkSettings: 'none', log, retryMs: 1, mainnet: false}

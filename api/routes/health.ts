@@ -1,7 +1,6 @@
 // For operators and their tools: /livez, /readyz and, where it is asked for, /metrics. No key is needed, and nothing of a merchant is in them.
 // /metrics tells what the treasuries hold, so it is here, beside the page that everybody reaches, only if METRICS_ON_API_PORT says so.
 import {z} from 'zod'
-import {findChain} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {chainCode} from '../schemas.ts'
@@ -10,7 +9,7 @@ const DATABASE_TIMEOUT_MS = 2_000
 
 const readChains = statement(
   'read_chains',
-  `select coalesce(json_agg(c order by chain), '[]') from app.chain_state c where enabled or head_height is not null`,
+  `select coalesce(json_agg(c order by chain), '[]') from app.chain_state c where enabled or configured or head_height is not null`,
 )
 
 const ChainState = z.object({
@@ -19,8 +18,8 @@ const ChainState = z.object({
   head_height: z.int().nullable(),
   final_height: z.int().nullable(),
   head_age_seconds: z.number().nullable(),
-  head_moved_seconds_ago: z.number().nullable(),
   halted: z.boolean(),
+  waiting_reason: z.string().nullable(),
 })
 type ChainState = z.infer<typeof ChainState>
 
@@ -34,10 +33,19 @@ const Ready = z.object({
     })
     .nullable()
     .describe('Null where none is named. Requests are served without it.'),
-  waiting_for: z.array(chainCode).describe('Enabled chains that were not followed yet since this process started.'),
+  waiting_for: z
+    .array(chainCode)
+    .describe('Chains that are configured, or enabled for a merchant, and are not followed now.'),
   chains: z.array(
     ChainState.pick({chain: true, head_height: true, final_height: true, halted: true}).extend({
-      lag_seconds: z.number().nullable().describe('Age of the newest indexed block.'),
+      lag_seconds: z
+        .number()
+        .nullable()
+        .describe('Age of the newest indexed block; null if the chain was never followed.'),
+      waiting: z
+        .string()
+        .nullable()
+        .describe('Why its indexer cannot follow it now, as far as it has said; sluice status says more.'),
     }),
   ),
 })
@@ -45,8 +53,6 @@ const Ready = z.object({
 export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: string): void {
   const tags = ['Operations']
   const config = {open: true}
-  /** Set once every enabled chain was seen to be followed; a chain that falls behind later shows in the body alone. */
-  let wasFollowed = false
 
   app.get(
     '/livez',
@@ -61,20 +67,19 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
       schema: {
         tags,
         summary: 'Can it serve requests',
-        description: 'The database answers and, once after the start, every enabled chain was followed.',
+        description:
+          'The database answers, and some chain was followed at some time. A chain that is added later, or whose node is away, shows in the body alone.',
         response: {200: Ready, 503: Ready},
       },
     },
     async (_request, reply) => {
       const chains = await readWithin(DATABASE_TIMEOUT_MS).catch(() => undefined)
-      const waitingFor = wasFollowed ? [] : (chains ?? []).filter(isAwaited).map(state => state.chain)
-      if (chains && waitingFor.length === 0) wasFollowed = true
-      const ready = chains !== undefined && waitingFor.length === 0
+      const ready = chains?.some(({head_height}) => head_height !== null) ?? false
       const body = {
         ready,
         database: chains !== undefined,
         replica: db.replica ?? null,
-        waiting_for: waitingFor,
+        waiting_for: (chains ?? []).filter(isAwaited).map(({chain}) => chain),
         chains: (chains ?? []).map(shown),
       }
       return reply.code(ready ? 200 : 503).send(JSON.stringify(body satisfies z.infer<typeof Ready>))
@@ -99,12 +104,11 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
   }
 }
 
-// A chain that stands still for an operator is not awaited: the others must be served meanwhile.
-function isAwaited({chain, enabled, halted, head_moved_seconds_ago}: ChainState): boolean {
-  const stallSeconds = (findChain(chain)?.stallTimeoutMs ?? 0) / 1000
-  return enabled && !halted && (head_moved_seconds_ago === null || head_moved_seconds_ago > stallSeconds)
+// One that stands still for an operator is in the body as halted.
+function isAwaited({head_height, halted, waiting_reason}: ChainState): boolean {
+  return !halted && (head_height === null || waiting_reason !== null)
 }
 
-function shown({chain, head_height, final_height, halted, head_age_seconds}: ChainState) {
-  return {chain, head_height, final_height, halted, lag_seconds: head_age_seconds}
+function shown({chain, head_height, final_height, halted, head_age_seconds, waiting_reason}: ChainState) {
+  return {chain, head_height, final_height, halted, lag_seconds: head_age_seconds, waiting: waiting_reason}
 }
