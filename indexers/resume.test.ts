@@ -40,7 +40,7 @@ test('nothing is read from a node of a main network, whatever the settings of th
       blockTimes: {medianOf: 1, marginMs: 0},
     }
     const cursor = new ChainCursor(db.pool, chain)
-    const options = {network, networkSettings: 'none', log, retryMs: 1, mainnet: false}
+    const options = {network, networkSettings: 'none', startHeight: 1, log, retryMs: 1, mainnet: false}
     const going = resume(source, cursor, options)
     await until(async () => asked > 3, {timeoutMs: 5000, what: `${chain} to be refused`})
     expect(await cursor.read()).toBeUndefined()

@@ -3,7 +3,9 @@ import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import type {ServerResponse} from 'node:http'
 import {afterEach, beforeEach, expect, test} from 'vitest'
+import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 import {
   createEndpoint,
@@ -136,6 +138,18 @@ test('a worker that hangs is cut off by the one beside it, which takes over; it 
   const exit = exitOf(stopped)
   stopped.kill('SIGCONT')
   expect(await exit).toBe(70)
+})
+
+test('a worker gives up a deposit that a rewind took away, and that a chain which stands still never showed again', async () => {
+  const user = await makeUser(db, await makeMerchant(db))
+  const writer = await ChainWriter.open(db, 'POLYGON')
+  await writer.write({add: [[{txid: 'gone', amount: 1n, recipient: user.address}]]})
+  await writer.rewind(0)
+  await writer.close()
+  await db.rows('update chain.awaited set since = since - chain.longest_wait()')
+  await startWorker()
+  const isGone = async () => (await db.rows(`select from app.deposit where status = 'reorged'`)).length === 1
+  await until(isGone, {timeoutMs: 10_000, what: 'the deposit to be reorged'})
 })
 
 test('SIGTERM stops a worker within five seconds; what hangs stays due, as if it had not been tried', async () => {
