@@ -243,13 +243,11 @@ test.each([
   ['deposits_are_on_the_chain', `delete from chain.transfer where token = 'USDC'`, 'final_deposit_vanished'],
   ['no_unknown_transaction', 'delete from app.outbound_tx', 'unknown_transaction'],
 ])('%s does not say again what an incident says that is open or was kept', async (name, statement, kind) => {
-  const subject =
-    kind === 'unknown_transaction'
-      ? `select 'ETH:' || txid from chain.inclusion`
-      : `select id::text from app.deposit where token = 'USDC'`
   const incident = (end: string) =>
-    `${statement}; insert into app.incident (chain, kind, subject, details, resolved_at, resolution)
-     values ('ETH', '${kind}', (${subject}), '{}', ${end})`
+    `${statement}; with opened as (
+       insert into app.incident (chain, kind, subject, details, resolved_at, resolution)
+       values ('ETH', '${kind}', (select id::text from app.deposit where token = 'USDC'), '{}', ${end}) returning id)
+     insert into app.unknown_transaction (chain, txid, incident_id) select i.chain, i.txid, opened.id from opened, chain.inclusion i`
   expect(await foundAfter(incident('null, null'), name)).toEqual([])
   expect(await foundAfter(incident(`now(), 'kept'`), name)).toEqual([])
   expect(await foundAfter(incident(`now(), 'healed'`), name)).not.toEqual([])

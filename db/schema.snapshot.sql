@@ -1201,8 +1201,8 @@ create table app.idempotency_key (
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
-  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead or audit.
-  subject text not null, -- The id of the deposit or of the spend, <chain>:<txid>, the chain, or audit:<check>.
+  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead, journal_changed or audit.
+  subject text not null, -- The id of the deposit or of the spend, <chain>:<the address that sent>, <chain>:<txid>, the chain, the stream of the journal, or audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -1526,6 +1526,16 @@ create table app.unattributed_decision (
 CREATE INDEX unattributed_decision_open ON app.unattributed_decision USING btree (deposit_id) WHERE ((decision = 'return'::text) AND (withdrawal_id IS NULL));
 CREATE INDEX unattributed_decision_sweep ON app.unattributed_decision USING btree (sweep_id) WHERE (sweep_id IS NOT NULL);
 CREATE INDEX unattributed_decision_withdrawal ON app.unattributed_decision USING btree (withdrawal_id) WHERE (withdrawal_id IS NOT NULL);
+
+-- A transaction in a block that an address of ours sent and that nobody here stored, and the incident that it belongs to.
+create table app.unknown_transaction (
+  chain text not null, -- Chain code.
+  txid text not null, -- The transaction.
+  incident_id bigint not null, -- The incident unknown_transaction of its sender that was open when it was seen.
+  constraint unknown_transaction_pkey PRIMARY KEY (chain, txid),
+  constraint unknown_transaction_incident_id_fkey FOREIGN KEY (incident_id) REFERENCES app.incident(id)
+);
+CREATE INDEX unknown_transaction_incident ON app.unknown_transaction USING btree (incident_id);
 
 -- An end user of a merchant.
 create table app."user" (
@@ -4848,6 +4858,18 @@ begin
   return new_secret;
 end $function$;
 
+-- The address of ours behind the sender of an inclusion: on Bitcoin that is the output that was spent.
+CREATE OR REPLACE FUNCTION app.sending_address(of_chain text, of_sender text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select case when app.uses_outputs(of_chain) then coalesce(
+    (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
+    (select u.recipient from chain.unmined u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
+$function$;
+
 -- Numbers committed events in the order in which they became visible. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000)
  RETURNS integer
@@ -5031,7 +5053,8 @@ begin
     left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
       and (o.txid is not null or (i.excludes and exists (
-        select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept')))
+        select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
+        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept')))
     order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
@@ -5957,8 +5980,9 @@ create view audit.no_unknown_transaction as
   WHERE NOT (EXISTS ( SELECT
            FROM app.outbound_tx o
           WHERE o.chain = i.chain AND o.txid = i.txid)) AND NOT (EXISTS ( SELECT
-           FROM app.known_incident k
-          WHERE k.subject = ((i.chain || ':'::text) || i.txid) AND k.kind = 'unknown_transaction'::text));
+           FROM app.unknown_transaction u
+             JOIN app.incident k ON k.id = u.incident_id
+          WHERE u.chain = i.chain AND u.txid = i.txid AND (k.resolved_at IS NULL OR k.resolution = 'kept'::text)));
 --   id text
 --   sender text
 --   nonce integer
@@ -6924,13 +6948,29 @@ CREATE OR REPLACE FUNCTION chain.note_inclusions()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
+declare
+  news record;
+  incident bigint;
 begin
   perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents, as everybody locks them
-  insert into app.incident (chain, kind, subject, details)
-  select distinct on (i.chain, i.txid) i.chain, 'unknown_transaction', i.chain || ':' || i.txid, jsonb_build_object('sender', i.sender, 'nonce', i.nonce, 'block_height', i.block_height)
-  from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
-    and not exists (select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid)
-  on conflict do nothing;
+  for news in
+    select u.chain, u.sender, count(*)::int as count, array_agg(u.txid) as txids,
+      (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
+    from (
+      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, app.sending_address(i.chain, i.sender) as sender
+      from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
+        and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
+      order by i.chain, i.txid, app.sending_address(i.chain, i.sender)
+    ) u group by u.chain, u.sender
+  loop
+    insert into app.incident as k (chain, kind, subject, details)
+    values (news.chain, 'unknown_transaction', news.chain || ':' || news.sender,
+      jsonb_build_object('sender', news.sender, 'count', news.count) || news.newest)
+    on conflict (subject, kind) where resolved_at is null do update
+    set details = excluded.details || jsonb_build_object('count', (k.details ->> 'count')::int + news.count)
+    returning k.id into incident;
+    insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
+  end loop;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
   from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
@@ -7550,9 +7590,11 @@ begin
   end loop;
   perform custody.fill_holes(array(select distinct r.stream from unnest(signed) r));
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'reconciled'
-  from (select distinct r.stream, r.txid from unnest(signed) r) r
-  where i.resolved_at is null and ((i.kind = 'journal_ahead' and i.subject = r.stream)
-    or (i.kind = 'unknown_transaction' and i.subject = r.stream || ':' || r.txid));
+  from (select distinct r.stream from unnest(signed) r) r
+  where i.resolved_at is null and i.chain = r.stream and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
+    select from app.unknown_transaction u where u.incident_id = i.id
+      and not exists (select from app.outbound_tx o where o.chain = u.chain and o.txid = u.txid)
+      and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
   update chain.cursor c set halted_at = null where c.chain in (select r.stream from unnest(signed) r)
     and not exists (select from app.incident i where i.chain = c.chain and i.kind = 'fork_below_final' and i.resolved_at is null);
   perform app.wake_spends(c.stream) from (select distinct r.stream from unnest(signed) r) c;
@@ -7684,6 +7726,24 @@ AS $function$
     where s.chain = of_chain and s.recovered and s.status <> 'final' order by i.input, o.attempt) r
   where u.chain = of_chain and u.spend_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
 $function$;
+
+-- What custody finds wrong with a stream of custody.journal, as an incident; null closes it.
+CREATE OR REPLACE FUNCTION custody.tell_journal(of_stream text, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if why is null then
+    update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
+    where i.kind = 'journal_changed' and i.subject = of_stream and i.resolved_at is null;
+  else
+    insert into app.incident as i (chain, kind, subject, details)
+    values ((select c.chain from app.chain c where c.chain = of_stream), 'journal_changed', of_stream, jsonb_build_object('why', why))
+    on conflict (subject, kind) where resolved_at is null do update set details = excluded.details where i.details <> excluded.details;
+  end if;
+end $function$;
 
 -- Has the treasury of a family watched on each of its chains. Safe to run again.
 CREATE OR REPLACE FUNCTION custody.watch_treasury(of_family text)
@@ -7823,7 +7883,6 @@ alter role sluice_analyst set idle_in_transaction_session_timeout = '60s';
 alter role sluice_analyst set search_path = 'analytics';
 alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
-alter role sluice_analyst connection limit 20;
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
 grant execute on function app.is_protocol_income(integer) to sluice_analyst;
@@ -7908,6 +7967,7 @@ grant usage on schema custody to sluice_api;
 
 -- sluice_custody
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
+grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
 grant insert on custody.address (address, family, derivation_index, created_at, purpose, retired_at) to sluice_custody;
 grant insert, select on custody.journal to sluice_custody;

@@ -119,11 +119,12 @@ const grants = `
   )
   select role, array_agg(line order by line collate "C") as lines from line group by role order by role collate "C"`
 
+// Not their connection limits, which depend on the server.
 const roleSettings = `
   select rolname::text as role, array(
       select format('alter role %s set %s = %L;', rolname, split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1))
       from unnest(rolconfig) setting order by setting collate "C"
-    ) || case when rolconnlimit = -1 then '{}' else array[format('alter role %s connection limit %s;', rolname, rolconnlimit)] end as lines
+    ) as lines
   from pg_roles where rolname = any($1) order by rolname collate "C"`
 
 /** The schema of the database that a client is connected to, as its owner. */

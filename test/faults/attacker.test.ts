@@ -410,6 +410,34 @@ async function include(txid: string, nonce: number, success: boolean): Promise<v
   await chain.finalize(height)
 }
 
+test('transactions without number that nobody here stored open one incident for their sender, which counts them', async () => {
+  const shop = await openShop(1n * ETHER, 'ETH')
+  const incidents = () =>
+    db.rows<{id: string; subject: string; details: object}>(
+      'select id, subject, details from app.incident where resolved_at is null order by id',
+    )
+  const flood = (sender: string, from: number, count: number) =>
+    Array.from({length: count}, (_, n) => ({txid: newTxid(), sender, nonce: from + n, success: true}))
+  const first = flood(shop.address, 0, 150)
+  const second = flood(shop.address, 150, 150)
+  await chain.write({add: [{inclusions: first}, {inclusions: flood(treasury, 900_000, 1)}, {inclusions: second}]})
+  const [own, ofTreasury, ...others] = (await incidents()).sort(a => (a.subject.includes(shop.address) ? -1 : 1))
+  expect(own).toMatchObject({
+    subject: `ETH:${shop.address}`,
+    details: {sender: shop.address, count: 300, newest: second.at(-1)!.txid, nonce: 299},
+  })
+  expect(ofTreasury).toMatchObject({subject: `ETH:${treasury}`, details: {count: 1}})
+  expect(others).toEqual([])
+
+  // Read again after a reorganisation, they are none that are new; once an operator has looked, what comes next is.
+  await chain.write({drop: 1, add: [{inclusions: second}]})
+  expect(await incidents()).toHaveLength(2)
+  await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+  await chain.write({add: [{inclusions: flood(shop.address, 300, 1)}]})
+  expect(await incidents()).toMatchObject([{subject: `ETH:${shop.address}`, details: {count: 1, nonce: 300}}])
+  await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
+})
+
 test('sweeps go to our treasury, from addresses of ours, and are bound to their nonce and their spend', async () => {
   const [a, b] = [await openShop(100n * USDC), await openShop(5n * ETHER, 'ETH')]
   const sweep = (address: string, coin: string, amount: bigint, more: object = {}) => ({

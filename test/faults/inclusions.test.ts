@@ -289,10 +289,15 @@ test('a transaction of an address of ours that nobody here signed opens one inci
   await reorg(2, {1: [raw]})
   await indexer.restart()
   await finalised()
-  const incidents = () => db.rows('select id, kind, subject, resolution from app.incident')
+  const incidents = () => db.rows('select id, kind, subject, details, resolution from app.incident')
   const [incident, ...others] = (await incidents()) as {id: string}[]
   expect([incident, others]).toMatchObject([
-    {kind: 'unknown_transaction', subject: `ETH:${txid}`, resolution: null},
+    {
+      kind: 'unknown_transaction',
+      subject: `ETH:${treasury.address}`,
+      details: {count: 1, newest: txid},
+      resolution: null,
+    },
     [],
   ])
   await db.rows(`select app.resolve_incident($1, 'kept')`, [incident!.id])

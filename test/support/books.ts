@@ -49,7 +49,8 @@ const rules: Record<string, string> = {
     select s.id, s.status from app.spend s join chain.cursor c using (chain)
     join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
     where s.status <> 'final' and (exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid) or exists (
-      select from app.incident k where k.kind = 'unknown_transaction' and k.subject = i.chain || ':' || i.txid and k.resolution = 'kept'))`,
+      select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
+      where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))`,
   'a spend that is final has its transaction in a block, unless a rewind took it away': `
     select s.id, s.txid from app.spend s
     where s.status = 'final' and not exists (select from chain.inclusion i where i.chain = s.chain and i.txid = s.txid)
