@@ -6,6 +6,7 @@ import type {IncomingMessage} from 'node:http'
 import type {Socket} from 'node:net'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type {z} from 'zod'
+import {connections} from '../db/connections.ts'
 import type {Logger} from '../service/log.ts'
 import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
@@ -29,7 +30,7 @@ import {webhookEndpoints} from './routes/webhook-endpoints.ts'
 import {howToSendKey} from './schemas.ts'
 
 const BODY_LIMIT_BYTES = 64 * 1024
-const POOL_SIZE = 10
+const POOL_SIZE = connections.sluice_api.pool
 /** The primary can answer in place of a replica that is silent. */
 const REPLICA_TIMEOUT_MS = 3_000
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const

@@ -1,7 +1,8 @@
 // Brings a database up to date, while the service works on it. Promises: each file of db/migrations runs once, in order, in a transaction
 // of its own, under an advisory lock, and never changes afterwards (its checksum is kept); a migration that has to wait for a lock gives
 // up at once, so that nobody queues behind it, and tries again for some minutes; graphile-worker's schema, the registry of assets, the
-// state tables of each chain and the passwords of the roles are brought up to date with it. Running it again changes nothing.
+// state tables of each chain, and the passwords, connection limits and habits of the roles are brought up to date with it. Running it again
+// changes nothing.
 //
 // What takes long on a big table, and must not keep anybody waiting, stands at the top of a file, above the line `-- Transaction`: steps
 // with blank lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top.
@@ -13,6 +14,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {chains} from '../chains/registry.ts'
 import {PermanentError, RetryableError} from '../service/errors.ts'
+import {connectionLimit} from './connections.ts'
 
 export const roles = ['sluice_indexer', 'sluice_api', 'sluice_jobs', 'sluice_custody', 'sluice_analyst'] as const
 export type Role = (typeof roles)[number]
@@ -195,14 +197,40 @@ async function oldestTransaction(client: pg.Client): Promise<string> {
 
 // Roles belong to the whole server: two databases migrated at once may collide on the same catalog row, hence the retry.
 async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
+  const {rows} = await client.query<{max: number}>(`select current_setting('max_connections')::int as max`)
   for (const role of roles) {
-    const sql = `alter role ${role} password '${rolePassword(ownerUrl, role)}'`
+    const limit = connectionLimit(role, rows[0]!.max)
+    const sql = `alter role ${role} password '${rolePassword(ownerUrl, role)}' connection limit ${limit}`
     await client.query(sql).catch(() => client.query(sql))
   }
+  for (const sql of await analystHabits(client)) await client.query(sql).catch(() => client.query(sql))
   // Not in a migration: a dump does not carry what is granted on the database itself.
   await client.query(
     `do $$ begin execute format('revoke temporary on database %I from public', current_database()); end $$`,
   )
+}
+
+const habits = {
+  default_transaction_read_only: 'on',
+  statement_timeout: '60s',
+  idle_in_transaction_session_timeout: '60s',
+  timezone: 'UTC',
+  search_path: 'analytics',
+}
+
+// PostgreSQL lets every role change its own settings for the sessions to come. What to run to have the analyst's as they were; nothing if they are.
+async function analystHabits(client: pg.Client): Promise<string[]> {
+  const {rows} = await client.query<{here: boolean; settings: string[]}>(
+    `select d.oid is not null as here, s.setconfig as settings from pg_db_role_setting s left join pg_database d on d.oid = s.setdatabase
+     where s.setrole = 'sluice_analyst'::regrole and (d.oid is null or d.datname = current_database())`,
+  )
+  const kept = new Set(rows.filter(({here}) => !here).flatMap(({settings}) => settings.map(one => one.toLowerCase())))
+  const changed = Object.entries(habits).filter(([name, value]) => !kept.has(`${name}=${value}`.toLowerCase()))
+  const again = changed.map(([name, value]) => `alter role sluice_analyst set ${name} = '${value}'`)
+  const {database} = client
+  return rows.some(({here}) => here)
+    ? [`alter role sluice_analyst in database ${pg.escapeIdentifier(database!)} reset all`, ...again]
+    : again
 }
 
 // The owner owns graphile-worker's schema, too, because functions of the owner add jobs: whoever owned what they call could put other code
@@ -243,6 +271,7 @@ end $$`
 const grantGraphileWorker = `
   grant usage on schema graphile_worker to sluice_jobs;
   grant select, insert, update, delete on all tables in schema graphile_worker to sluice_jobs;
+  revoke insert, update, delete on graphile_worker.migrations from sluice_jobs; -- a row of a later version stops every worker, for good
   grant usage on all sequences in schema graphile_worker to sluice_jobs;
   grant execute on all functions in schema graphile_worker to sluice_jobs;
   do $$

@@ -113,6 +113,7 @@ const may: Record<Role, string[]> = {
     'select * from app.due_job',
     `select app.enqueue('stamp_deposits')`,
     `select graphile_worker.add_job('deliver_webhooks')`,
+    'select id, breaking from graphile_worker.migrations',
     'select app.audit_is_due(), app.finish_audit(app.begin_audit(), to_json(array(select c from app.audit_checks() c))::jsonb, null)',
     `select app.audit_holdings('ETH'), app.audit_outputs('BTC')`,
   ],
@@ -222,6 +223,9 @@ const mayNot: Record<Role, string[]> = {
     'select * from app.audit_run',
     'delete from app.audit_finding',
     'update app.incident set resolved_at = now()',
+    'insert into graphile_worker.migrations (id, breaking) values (999999, true)',
+    'update graphile_worker.migrations set breaking = true',
+    'delete from graphile_worker.migrations',
   ],
   sluice_custody: [
     'update custody.address set taken_at = null',
@@ -265,6 +269,8 @@ const mayNot: Record<Role, string[]> = {
     'select pg_try_advisory_xact_lock(1)',
     `select lo_from_bytea(0, 'x')`,
     `set temp_file_limit = '100GB'`,
+    `alter role sluice_analyst connection limit 1000`,
+    `select pg_notify('worker:migrate', '{"breaking": true}')`,
   ],
 }
 

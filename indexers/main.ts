@@ -3,6 +3,7 @@
 // the process ends, and the next start goes on from what was committed; after a fork below the final block it waits for an operator
 // instead of starting again and again; a head that does not move is noticed, logged, and answered by a new start.
 import {parseArgs} from 'node:util'
+import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
 import {PermanentError} from '../service/errors.ts'
 import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
@@ -36,7 +37,7 @@ async function main(code: string): Promise<void> {
   await observe({...settings, log})
   endWhenAsked()
   announceReady()
-  const db = openPool(url, {name: `indexer-${code}-cursor`, max: 3, log})
+  const db = openPool(url, {name: `indexer-${code}-cursor`, max: connections.sluice_indexer.pool, log})
   const cursor = new ChainCursor(db, code)
   await cursor.configure()
   await becomeActive(url, code, log)

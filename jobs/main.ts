@@ -21,7 +21,7 @@ async function main(): Promise<void> {
     settings,
     log,
     onLost: reason => {
-      log.fatal({reason}, 'the liveness connection is lost; other workers take over what this one did')
+      log.fatal({reason}, 'cannot go on; other workers take over what this one did')
       process.exit(exitLost)
     },
   })

@@ -118,6 +118,17 @@ test('a worker that loses its liveness connection exits with 70 at once', async 
   expect(performance.now() - began).toBeLessThan(1000)
 })
 
+test('a worker that is told of a breaking migration, whoever said so, ends with 70, and does not stay on without running jobs', async () => {
+  const worker = await startWorker()
+  const exit = exitOf(worker)
+  await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
+  expect(await exit).toBe(70)
+  await startWorker() // nothing has changed: the next one works
+  await db.pool.query(`select app.enqueue('fail_undeliverable')`)
+  const jobs = () => db.rows('select from graphile_worker._private_jobs')
+  await until(async () => !(await jobs()).length, {timeoutMs: 5000, what: 'the job to be done'})
+})
+
 test('a worker that hangs is cut off by the one beside it, which takes over; it ends when it goes on', async () => {
   receiver.answer = hang
   const stopped = await startWorker()

@@ -2,6 +2,7 @@
 // is. Promises: several workers may run; what one of them held when it died is taken over within three seconds.
 import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
 import type pg from 'pg'
+import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
 import type {Logger} from '../service/log.ts'
 import type {Settings} from '../service/settings.ts'
@@ -45,7 +46,7 @@ export interface Worker {
 
 export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOptions): Promise<Worker> {
   const liveness = await holdLiveness({url: databaseUrl, log, onLost})
-  const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: 20, log})
+  const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: connections.sluice_jobs.pool, log})
   pool.on('connect', client => client.on('error', () => {})) // while in use: the query that it fails tells
   const sequencer = startSequencer(pool)
   const dispatcher = startDispatcher({
@@ -60,12 +61,16 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   await liveness.client.query(`listen ${channel}`)
   const payouts = openContext(settings, pool, log)
   const runner = await startRunner({pool, sequencer, liveness, payouts, log})
-  runner.promise.catch(error => onLost(`graphile-worker ended: ${error}`))
+  let isStopping = false
+  // It also ends by itself, without an error, when it hears of a migration that breaks it; anybody who can connect can say so (NOTIFY).
+  const ended = (why: string) => isStopping || onLost(`graphile-worker ended: ${why}`)
+  runner.promise.then(() => ended('it shut down by itself'), ended)
   const analytics = analyticsRefresh(databaseUrl)
   const daily = openDailyAudit({databaseUrl, pool, settings, log})
   const stopTick = await startParts({pool, sequencer, dispatcher, liveness, payouts, analytics, daily, settings, log})
   return {
     stop: async () => {
+      isStopping = true
       // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
       const cut = setTimeout(closeContext, stopGraceMs, payouts)
       daily.stop()

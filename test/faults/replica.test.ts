@@ -1,6 +1,7 @@
 // The API with its reads on a streaming replica that stands still, stops and comes back: real servers. What a read shows tells where it
 // was answered: while the replica stands still, what is written beside the API is on the primary alone.
 import {randomBytes} from 'node:crypto'
+import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {type Api, Client, fillPool, makeKey, startApi} from '../support/api.ts'
 import {makeMerchant} from '../support/people.ts'
@@ -151,4 +152,15 @@ test('a server that is no replica of the primary serves nothing', async () => {
   } finally {
     await mistaken.close()
   }
+})
+
+test('an analyst on the replica reads as on the primary, and cannot NOTIFY', async () => {
+  const analyst = new pg.Client({connectionString: db.replicaUrl('sluice_analyst')})
+  await analyst.connect()
+  await analyst.query('select * from analytics.deposits')
+  for (const lifted of ['select', 'set default_transaction_read_only = off']) {
+    await analyst.query(lifted)
+    await expect(analyst.query(`notify "worker:migrate", '{"breaking": true}'`)).rejects.toMatchObject({code: '25006'})
+  }
+  await analyst.end()
 })

@@ -22,7 +22,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const given = process.env.SLUICE_TEST_DATABASE_URL
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
   chmodSync(directory, 0o755) // the server runs as another user where we are root
-  const server = given ? undefined : await startPostgres({dir: directory, flags: ['-c', 'fsync=off']})
+  const server = given
+    ? undefined
+    : await startPostgres({dir: directory, flags: ['-c fsync=off', '-c max_connections=800']})
   const url = given ?? server!.url
   await createDatabase(url, templateName)
   await migrate(urlOf(url, templateName))

@@ -1,0 +1,100 @@
+// What a role can do to the whole server though it may read and write nothing: take its connections, put its own limits aside, call others. On
+// servers of their own, because roles and connections belong to the whole server.
+import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {connectionLimit, connections} from '../../db/connections.ts'
+import {type EmbeddedPostgres, startPostgres} from '../../db/embedded.ts'
+import {migrate, type Role, roles, roleUrl} from '../../db/migrate.ts'
+
+const maxConnections = 100 // of PostgreSQL as it is installed, and of most managed databases
+
+let directory: string
+let server: EmbeddedPostgres
+
+beforeAll(async () => {
+  directory = mkdtempSync(path.join(tmpdir(), 'sluice-roles-'))
+  chmodSync(directory, 0o755)
+  server = await startPostgres({dir: directory, flags: ['-c fsync=off', `-c max_connections=${maxConnections}`]})
+  await migrate(server.url)
+})
+
+afterAll(async () => {
+  await server.stop()
+  rmSync(directory, {recursive: true})
+})
+
+async function connect(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({connectionString})
+  await client.connect()
+  return client
+}
+
+/** Connections of a role, until the server refuses one more; it says why. */
+async function takeAll(role: Role): Promise<{taken: pg.Client[]; code: string | undefined}> {
+  const taken: pg.Client[] = []
+  for (;;) {
+    try {
+      taken.push(await connect(roleUrl(server.url, role)))
+    } catch (error) {
+      return {taken, code: (error as pg.DatabaseError).code}
+    }
+  }
+}
+
+test('no role can take so many connections that another one, or the owner, has none; not even all of them together', async () => {
+  const all: pg.Client[] = []
+  try {
+    for (const role of roles) {
+      const {taken, code} = await takeAll(role)
+      all.push(...taken)
+      expect({role, code, count: taken.length}).toEqual({
+        role,
+        code: '53300',
+        count: connectionLimit(role, maxConnections),
+      })
+    }
+    for (let n = 0; n < 5; n++) all.push(await connect(server.url))
+  } finally {
+    for (const client of all) await client.end()
+  }
+})
+
+test.each([
+  [100, {sluice_api: 2, sluice_jobs: 1, sluice_indexer: 3, sluice_custody: 5}],
+  [200, {sluice_api: 5, sluice_jobs: 2, sluice_indexer: 6, sluice_custody: 10}],
+] as const)('with max_connections %i, so many processes fit: %o', (max, processes) => {
+  for (const [role, count] of Object.entries(processes) as [keyof typeof processes, number][]) {
+    const {pool, beside} = connections[role]
+    expect({role, count: Math.floor(connectionLimit(role, max) / (pool + beside))}).toEqual({role, count})
+  }
+})
+
+test('the habits that an analyst puts aside for the sessions to come are back after sluice migrate', async () => {
+  const analyst = await connect(roleUrl(server.url, 'sluice_analyst'))
+  await analyst.query('set default_transaction_read_only = off')
+  await analyst.query('alter role sluice_analyst set statement_timeout = 0')
+  await analyst.query('alter role sluice_analyst in database sluice set default_transaction_read_only = off')
+  await analyst.end()
+  const habitsOf = async () => {
+    const client = await connect(roleUrl(server.url, 'sluice_analyst'))
+    const {rows} = await client.query(
+      `select current_setting('statement_timeout') as timeout, current_setting('default_transaction_read_only') as read_only,
+         current_setting('temp_file_limit') as files`,
+    )
+    await client.end()
+    return rows[0]
+  }
+  expect(await habitsOf()).toEqual({timeout: '0', read_only: 'off', files: '10GB'})
+  await migrate(server.url)
+  expect(await habitsOf()).toEqual({timeout: '1min', read_only: 'on', files: '10GB'})
+})
+
+test('PostgreSQL keeps nobody from NOTIFY on a primary: what the page on the database says of it', async () => {
+  const analyst = await connect(roleUrl(server.url, 'sluice_analyst'))
+  await analyst.query('notify anything')
+  await expect(analyst.query(`select pg_notify('anything', '')`)).rejects.toMatchObject({code: '42501'})
+  await analyst.end()
+})
