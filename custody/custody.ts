@@ -42,7 +42,7 @@ export class Custody {
       client,
       chains,
       treasuries,
-      whyBlocked: chain => journal.whyBlocked(chain),
+      journal,
     }
   }
 

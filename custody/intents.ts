@@ -115,6 +115,7 @@ export const refusalCodes = [
   'insufficient_inputs',
   'dust',
   'journal_ahead',
+  'journal_changed',
 ] as const
 export type RefusalCode = (typeof refusalCodes)[number]
 

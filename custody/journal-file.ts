@@ -18,6 +18,7 @@ import {
 import path from 'node:path'
 import {z} from 'zod'
 import {PermanentError} from '../service/errors.ts'
+import {Known} from './known.ts'
 import {syncDirectory} from './seed.ts'
 
 const units = z.string().regex(/^\d+$/).nullable()
@@ -57,6 +58,12 @@ export function hashOf(previous: string, {hash: _, ...entry}: Omit<Entry, 'hash'
   return createHash('sha256')
     .update(previous + canonical(entry))
     .digest('hex')
+}
+
+/** What the seal of an entry is over: the entry without its hash and its seal, after the hash of the one before it. */
+export function sealedText(previous: string, {hash: _, ...entry}: Omit<Entry, 'hash'> & {hash?: string}): string {
+  const {seal: __, ...details} = entry.details
+  return previous + canonical({...entry, details})
 }
 
 /** JSON with the keys of every object in order, so that it does not matter who wrote it. */
@@ -108,7 +115,10 @@ export function readHeads(file: string): Map<string, Head> {
 
 export class JournalFile {
   readonly file: string
+  /** What is in it; and, while a transaction adds to it, what will be. */
+  readonly known = new Known()
   readonly #heads = new Map<string, Head>()
+  #isSealed = false
   #descriptor = -1
   #size = 0
 
@@ -122,11 +132,12 @@ export class JournalFile {
     mkdirSync(directory, {recursive: true})
     chmodSync(directory, 0o700)
     const existed = existsSync(this.file)
-    this.#heads.clear()
+    for (const part of [this.#heads, this.known]) part.clear()
+    this.#isSealed = false
     this.#size = 0
     if (existed) {
       for (const {entry, end} of readEntries(this.file)) {
-        this.#heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
+        this.#note(entry)
         this.#size = end
       }
     }
@@ -144,6 +155,18 @@ export class JournalFile {
     return this.#heads.get(stream) ?? noHead
   }
 
+  /** Whether any entry has a seal: from there on, all have, of all streams. */
+  get isSealed(): boolean {
+    return this.#isSealed
+  }
+
+  #note(entry: Entry): void {
+    const {stream, seq, hash, details} = entry
+    this.#heads.set(stream, {seq, hash})
+    if (details.seal) this.#isSealed = true
+    this.known.note(entry)
+  }
+
   /** Reads the file again if somebody put another one in its place, or wrote to it. */
   refresh(): void {
     const now = statSync(this.file, {throwIfNoEntry: false})
@@ -157,7 +180,7 @@ export class JournalFile {
     writeAll(this.#descriptor, entries.map(entry => `${canonical(entry)}\n`).join(''))
     fsyncSync(this.#descriptor)
     this.#size = fstatSync(this.#descriptor).size
-    for (const {stream, seq, hash} of entries) this.#heads.set(stream, {seq, hash})
+    for (const entry of entries) this.#note(entry)
   }
 
   close(): void {

@@ -15,20 +15,24 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
-import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
+import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {killCustody, spawnCustody} from '../test/support/custody.ts'
-import {CustodyWorld, fees, higherFees} from '../test/support/custody-world.ts'
+import {CustodyWorld, fees, higherFees, junk, newAddress} from '../test/support/custody-world.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
-import {type Draft, Journal} from './journal.ts'
-import {JournalFile, journalFile, readEntries} from './journal-file.ts'
+import {type Draft, entryColumns, insertEntry, Journal} from './journal.ts'
+import {type Entry, hashOf, JournalFile, journalFile, readEntries} from './journal-file.ts'
+import {localKeys} from './keys.ts'
+import {type Seal, sealOf} from './seal.ts'
 
 let db: TestDatabase
 let client: pg.Client
 let home: string
+let seal: Seal
 
 beforeAll(async () => {
   db = await testDatabase()
+  seal = await sealOf(await localKeys(junk))
 })
 afterAll(() => db.drop())
 beforeEach(async () => {
@@ -49,7 +53,14 @@ async function remove(where: string, of = db): Promise<void> {
   await of.rows('alter table custody.journal enable trigger append_only')
 }
 
-const open = () => new Journal(client, journalFile(home), ['ETH', 'POLYGON'])
+/** What nobody but the owner of the database can do, and no trigger sees. */
+async function asOwner(sql: string, of = db): Promise<void> {
+  await of.rows('alter table custody.journal disable trigger append_only')
+  await of.rows(sql)
+  await of.rows('alter table custody.journal enable trigger append_only')
+}
+
+const open = () => new Journal(client, journalFile(home), ['ETH', 'POLYGON'], seal)
 const draft = (stream: string, subject = 'ab'): Draft => ({
   stream,
   kind: 'sweep',
@@ -166,7 +177,7 @@ test('a file that is ahead of the database, or another one, blocks its stream an
   await expect(addOne(journal)).rejects.toThrow(
     'the file has 1 entry more than the database, which is an older copy; run sluice custody reconcile',
   )
-  expect([journal.whyBlocked('ETH'), journal.whyBlocked('POLYGON')]).toEqual([expect.any(String), undefined])
+  expect([journal.whyBlocked('ETH'), journal.whyBlocked('POLYGON')]).toMatchObject([{code: 'journal_ahead'}, undefined])
   await addOne(journal, 'POLYGON')
   await db.rows(`insert into custody.journal select * from jsonb_populate_recordset(null::custody.journal, $1)`, [
     JSON.stringify(kept),
@@ -183,21 +194,151 @@ test('a file that is ahead of the database, or another one, blocks its stream an
   await remove(`stream = 'POLYGON'`)
   const other = open()
   await other.level()
-  expect(other.whyBlocked('ETH')).toContain('more than the database')
+  expect(other.whyBlocked('ETH')?.why).toContain('more than the database')
   for (const subject of ['0a', '0b', '0c', '0d'])
-    await new Journal(client, path.join(home, 'other.jsonl'), ['ETH']).write(add => add(draft('ETH', subject)))
+    await new Journal(client, path.join(home, 'other.jsonl'), ['ETH'], seal).write(add => add(draft('ETH', subject)))
   await other.level()
-  expect(other.whyBlocked('ETH')).toMatch(/file and database differ at or before entry 3/)
+  expect(other.whyBlocked('ETH')?.why).toMatch(/file and database differ at or before entry 3/)
 })
 
-test('an entry of the table that was changed by hand is not taken over', async () => {
+test('an entry of the table that was changed by hand is not taken over, and blocks its stream', async () => {
   await addOne(open())
+  await addOne(open(), 'POLYGON')
   rmSync(journalFile(home))
-  await db.rows('alter table custody.journal disable trigger append_only')
-  await db.rows(`update custody.journal set amount = 1`)
-  await expect(open().level()).rejects.toThrow(
-    /entry 1 of ETH does not follow from the one before it; the table was changed/,
+  await asOwner(`update custody.journal set amount = 1 where stream = 'ETH'`)
+  const journal = open()
+  await addOne(journal, 'POLYGON')
+  expect(journal.whyBlocked('ETH')).toMatchObject({
+    code: 'journal_changed',
+    why: expect.stringContaining('entry 1 of ETH is not one that this custody wrote; the table was changed'),
+  })
+  expect(inFile().map(({stream}) => stream)).toEqual(['POLYGON', 'POLYGON'])
+})
+
+test('an entry that somebody else added is not taken over, though it follows the last one; one that custody wrote before it died is', async () => {
+  await addOne(open(), 'ETH', '01')
+  const [kept] = lines() as [string]
+  const forged = {...draft('ETH', '02'), seq: 2}
+  const copied = JSON.parse(kept).details.seal
+  for (const details of [forged.details, {...forged.details, seal: 'guess'}, {...forged.details, seal: copied}]) {
+    const entry = {...forged, details}
+    const [first] = await rows()
+    await insertEntry(client, {...entry, hash: hashOf(first!.hash, entry)})
+    const journal = open()
+    await expect(addOne(journal, 'ETH', '03')).rejects.toThrow('entry 2 of ETH is not one that this custody wrote')
+    expect(journal.whyBlocked('ETH')).toMatchObject({code: 'journal_changed'})
+    await remove(`stream = 'ETH' and seq = 2`)
+    await addOne(journal, 'POLYGON')
+    expect(journal.whyBlocked('ETH')).toBeUndefined()
+  }
+  await addOne(open(), 'ETH', '02')
+  truncateSync(journalFile(home), kept.length + 1)
+  await open().level()
+  expect(inFile().filter(({stream}) => stream === 'ETH')).toHaveLength(2)
+})
+
+test('entries from before there were seals are taken over until the first one that has one', async () => {
+  const unsealed = (seq: number, previous: string) => {
+    const entry = {...draft('ETH', `0${seq}`), seq}
+    return {...entry, hash: hashOf(previous, entry)}
+  }
+  const first = unsealed(1, '')
+  await insertEntry(client, first)
+  await insertEntry(client, unsealed(2, first.hash))
+  const journal = open()
+  await addOne(journal, 'ETH', '03')
+  expect(inFile()).toHaveLength(3)
+  await insertEntry(client, unsealed(4, (await rows()).at(-1)!.hash))
+  await journal.level()
+  expect(journal.whyBlocked('ETH')).toMatchObject({code: 'journal_changed'})
+})
+
+describe('a table that was changed behind the back of a custody that runs', () => {
+  const all = async () => (await client.query<Entry>(`select ${entryColumns} from custody.journal j order by seq`)).rows
+  const paid = (subject: string): Draft => ({...draft('ETH', subject), kind: 'pay', amount: '5'})
+  const wrong = {code: 'journal_changed', why: expect.stringContaining('the table was changed by hand')}
+  let journal: Journal
+  let kept: object[]
+
+  beforeEach(async () => {
+    journal = open()
+    await journal.write(async add => {
+      for (const subject of ['01', '02', '03', '04']) await add(paid(subject))
+    })
+    kept = await db.rows('select * from custody.journal')
+    await journal.compareAll()
+    expect(journal.whyBlocked('ETH')).toBeUndefined()
+  })
+
+  const changes: Record<string, string[]> = {
+    changed: [`update custody.journal set amount = 1 where seq = 2`],
+    'given to somebody else': [`update custody.journal set merchant_id = gen_random_uuid() where seq = 2`],
+    'changed in what JSON it holds': [
+      `update custody.journal set details = details || '{"gas_limit": 1}' where seq = 2`,
+    ],
+    'given another hash': [`update custody.journal set hash = repeat('0', 64) where seq = 2`],
+    deleted: ['delete from custody.journal where seq = 2'],
+    'put in the place of another': [
+      'update custody.journal set seq = seq + 100 where seq in (2, 3)',
+      'update custody.journal set seq = 105 - seq where seq > 100',
+    ],
+    'replaced, with hashes that fit the one before': ['replaced'],
+  }
+
+  test.each(Object.entries(changes))(
+    'an old entry that was %s is found, and let go of once it is restored',
+    async (_, statements) => {
+      if (statements[0] === 'replaced') {
+        const [one, two] = (await all()) as [Entry, Entry]
+        const entry = {...two, amount: '1'}
+        await asOwner(`update custody.journal set amount = 1, hash = '${hashOf(one.hash, entry)}' where seq = 2`)
+      } else for (const sql of statements) await asOwner(sql)
+      await journal.level() // the ends are the same
+      expect(journal.whyBlocked('ETH')).toBeUndefined()
+      await journal.compareAll()
+      expect(journal.whyBlocked('ETH')).toEqual(wrong)
+      await expect(addOne(journal)).rejects.toThrow('nothing can be added')
+      await remove('seq > 0')
+      await db.rows('insert into custody.journal select * from jsonb_populate_recordset(null::custody.journal, $1)', [
+        JSON.stringify(kept),
+      ])
+      expect(journal.whyBlocked('ETH')).toEqual(wrong)
+      await journal.compareAll()
+      expect(journal.whyBlocked('ETH')).toBeUndefined()
+      await addOne(journal)
+    },
   )
+
+  test('what is judged by is compared when it is read, and all attempts of a payment must be there', async () => {
+    const rows = await all()
+    const subject = rows[1]!.subject_id
+    expect(journal.check(rows)).toBeUndefined()
+    expect(journal.checkAttempts([rows[1]!], 'ETH', subject)).toBeUndefined()
+    expect(journal.checkAttempts([rows[2]!], 'ETH', null)).toBeUndefined()
+    expect(journal.checkAttempts([rows[2]!], 'ETH', subject)).toContain(`entries of ${subject} are missing: 1`)
+    expect(journal.whyBlocked('ETH')).toEqual(wrong)
+    expect(open().check([{...rows[1]!, amount: '1'}])).toContain('entry 2 is not what the file has in its place')
+    expect(open().check([{...rows[1]!, seq: 5}])).toContain('entry 5 is not what the file has in its place')
+  })
+
+  test('what was signed is the sum over the file, of each payment once; a write that fails adds nothing to it', async () => {
+    const merchant = String(null)
+    expect(journal.known.paid('ETH', 'ETH', merchant)).toBe(20n)
+    await asOwner('update custody.journal set amount = 0')
+    await journal.write(add => add(paid('04'))).catch(() => {})
+    const failing = journal.write(async add => {
+      await add(paid('05'))
+      expect(journal.known.paid('ETH', 'ETH', merchant)).toBe(25n)
+      throw new Error('half-way')
+    })
+    await expect(failing).rejects.toThrow('half-way')
+    for (const known of [journal.known, open().known]) {
+      expect(known.paid('ETH', 'ETH', merchant)).toBe(20n)
+      expect(known.attemptsOf(paid('04').subject_id)).toBe(2)
+      expect(known.paidOn('2026-11-21T23:59:59Z', 'ETH', 'ETH', paid('01').subject_id!)).toBe(15n)
+      expect(known.paidOn('2026-11-22T00:00:00Z', 'ETH', 'ETH', 'x')).toBe(0n)
+    }
+  })
 })
 
 test('a write that failed leaves a beginning, which is taken away before the next one', () => {
@@ -235,6 +376,70 @@ test('killed at every step, it is level when it starts again, and the same inten
   }
   await world.close()
 }, 90_000)
+
+test('a payment that custody never signed is not repeated, to an address that is on no whitelist, because somebody put it in the table', async () => {
+  const world = await CustodyWorld.open()
+  const payout = await world.swept(await world.merchant())
+  const pay = {intent: 'pay', payout_id: payout, nonce: 0, ...higherFees}
+  const thief = newAddress()
+  await world.db.rows('alter table app.payout disable trigger user')
+  await world.db.rows(`update app.payout set status = 'paying', address = $2 where id = $1`, [payout, thief])
+  const [{merchant_id, net}] = (await world.db.rows('select merchant_id, net from app.payout where id = $1', [
+    payout,
+  ])) as [{merchant_id: string; net: string}]
+  const details = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 21_000}
+  const forged = {...draft('ETH'), kind: 'pay' as const, subject_id: payout, merchant_id, amount: net, details, seq: 1}
+  const entry = {...forged, destination: thief, source: world.treasury, sender: world.treasury, nonce: 0}
+  const insert = 'insert into custody.journal select * from jsonb_populate_record(null::custody.journal, $1)'
+  await world.db.rows(insert, [JSON.stringify({...entry, hash: hashOf('', entry)})])
+  expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
+  await remove(`stream = 'ETH'`, world.db)
+  const other = await world.swept(await world.merchant())
+  expect(await world.sign({intent: 'pay', payout_id: other, nonce: 5, ...fees})).toMatchObject([{ok: true}])
+  const [own] = await world.journal()
+  const second = {...entry, seq: 2}
+  await world.db.rows(insert, [JSON.stringify({...second, hash: hashOf(own!.hash!, second)})])
+  expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
+  await killCustody(world.custody)
+  await world.start() // as if it had died between the database and the file
+  expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
+  await remove(`stream = 'ETH' and seq = 2`, world.db)
+  expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'wrong_state'}])
+  await world.close()
+}, 60_000)
+
+test('among thousands of entries, of which a thousand are compared in a second, what is changed is found before anything is signed by it', async () => {
+  const world = await CustodyWorld.open()
+  const payout = await world.swept(await world.merchant())
+  const pay = (nonce: number) => ({intent: 'pay', payout_id: payout, nonce, ...fees})
+  await killCustody(world.custody)
+  const beside = new pg.Client({connectionString: world.db.url('sluice_custody')})
+  await beside.connect()
+  await new Journal(beside, journalFile(world.home), [], seal).write(async add => {
+    for (let n = 0; n < 6000; n++) await add(draft('ETH'))
+  })
+  await beside.end()
+
+  // At the start all of them are compared before the first answer.
+  await asOwner(`update custody.journal set raw = '0x' where stream = 'ETH' and seq = 5000`, world.db)
+  await world.start()
+  expect(await world.sign(pay(0))).toMatchObject([{ok: false, code: 'journal_changed'}])
+  await killCustody(world.custody)
+  await asOwner(`update custody.journal set raw = '0x02' where stream = 'ETH' and seq = 5000`, world.db)
+  await world.start()
+  expect(await world.sign(pay(0))).toMatchObject([{ok: true}])
+
+  // From then on it takes seconds until the last one is compared again: it is the entry that is read that tells.
+  await asOwner(`update custody.journal set nonce = 1 where subject_id = '${payout}'`, world.db)
+  expect(await world.sign(pay(1))).toMatchObject([{ok: false, code: 'journal_changed'}])
+  await asOwner(`update custody.journal set nonce = 0 where subject_id = '${payout}'`, world.db)
+  const isSigned = async () => (await world.sign(pay(0)))[0].ok
+  await until(isSigned, {timeoutMs: 30_000, what: 'the whole stream to be compared'})
+  expect(await world.db.rows('select kind, subject, resolution from app.incident')).toEqual(
+    Array(2).fill({kind: 'journal_changed', subject: 'ETH', resolution: 'healed'}),
+  )
+  await world.close()
+}, 120_000)
 
 test('an older copy of the database hands out nothing twice, signs nothing, and stops its chain', async () => {
   const world = await CustodyWorld.open()
@@ -324,7 +529,7 @@ test('a file of other addresses is refused at the start', async () => {
   await killCustody(world.custody)
   const file = journalFile(world.home)
   rmSync(file)
-  const other = new Journal(client, file, [])
+  const other = new Journal(client, file, [], seal)
   await other.write(add => add({...draft('pool:evm'), kind: 'pool', details: {up_to: 999}}))
   await other.write(add => add({...draft('pool:evm'), kind: 'pool', details: {up_to: 1999}}))
   const custody = spawnCustody(world.db, world.home, {CUSTODY_PASSPHRASE: 'correct horse'})

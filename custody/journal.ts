@@ -1,14 +1,20 @@
 // What custody signed, twice: in custody.journal, and in a file outside the database (journal-file.ts). Promises: an entry is committed to
 // the database first, then on disk in the file, and only then is what it signs given out. So a process that dies in between leaves a file
-// that lags, and the missing lines are appended; a file that is ahead means that the database is an older copy, and its stream signs
-// nothing until an operator has entered what is missing (sluice custody reconcile).
+// that lags, and the missing lines are appended if custody wrote them (seal.ts); a file that is ahead means that the database is an older copy,
+// and its stream signs nothing until an operator has entered what is missing (sluice custody reconcile).
+//
+// The table is in somebody else's hands, the file is not. So every row that is judged by is compared with the file (check), and the others one after
+// the other, by and by (compareNext). A row that was changed, is missing, or is not custody's blocks its stream until all of it is right again.
 //
 // One process writes at a time (it holds the advisory lock), and one turn after the other; the connection is the one that holds the lock.
 import type pg from 'pg'
 import {PermanentError} from '../service/errors.ts'
 import {step} from '../service/step.ts'
-import {type Entry, follows, type Head, hashOf, JournalFile, noHead, readEntries} from './journal-file.ts'
+import {type Entry, follows, type Head, hashOf, JournalFile, noHead, readEntries, sealedText} from './journal-file.ts'
+import type {Known} from './known.ts'
+import type {Seal} from './seal.ts'
 
+/** Entries that are read at once: below 0.1 s, for which whoever asks for a signature waits. */
 const page = 1000
 
 /** An entry before it has its place in the stream. */
@@ -17,57 +23,79 @@ export type Draft = Omit<Entry, 'seq' | 'hash'>
 const columns = `stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw, details,
   signed_at, hash`
 
-/** As the file has it: what JSON would not keep exactly is text. */
-export const selectEntries = `select stream, seq::int as seq, kind, subject_id, merchant_id, token, amount::text as amount, destination, source, sender,
-  nonce::int as nonce, max_fee::text as max_fee, txid, raw, details,
-  to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as signed_at, hash from custody.journal`
+/** A row of custody.journal j as the file has it: what JSON would not keep exactly is text. */
+export const entryColumns = `j.stream, j.seq::int as seq, j.kind, j.subject_id, j.merchant_id, j.token, j.amount::text as amount, j.destination, j.source,
+  j.sender, j.nonce::int as nonce, j.max_fee::text as max_fee, j.txid, j.raw, j.details,
+  to_char(j.signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as signed_at, j.hash`
+
+/** Why nothing is signed for a stream. */
+export interface Blocked {
+  code: 'journal_ahead' | 'journal_changed'
+  why: string
+}
 
 export class Journal {
   readonly file: JournalFile
   readonly #client: pg.Client
+  readonly #seal: Seal
   readonly #chainStreams: string[]
   readonly #heads = new Map<string, Head>()
-  readonly #ahead = new Map<string, string>()
+  /** As of the last level(). */
+  readonly #outOfStep = new Map<string, Blocked>()
+  /** Until the whole stream was compared, and is right. */
+  readonly #changed = new Map<string, string>()
+  /** What is compared next. */
+  #place = {stream: 0, after: 0}
 
-  constructor(client: pg.Client, file: string, streams: string[]) {
+  constructor(client: pg.Client, file: string, streams: string[], seal: Seal) {
     this.#client = client
+    this.#seal = seal
     this.#chainStreams = streams
     this.file = new JournalFile(file)
   }
 
-  /** Why nothing is signed for a stream; undefined if all is well. True as of the last level() or write(). */
-  whyBlocked(stream: string): string | undefined {
-    return this.#ahead.get(stream)
+  /** Undefined if all is well. True as of the last level(), write(), check() or comparison. */
+  whyBlocked(stream: string): Blocked | undefined {
+    const why = this.#changed.get(stream)
+    return this.#outOfStep.get(stream) ?? (why === undefined ? undefined : {code: 'journal_changed', why})
   }
 
-  /** Compares database and file, and appends to the file what only the database has. */
+  get streams(): string[] {
+    return [...new Set([...this.#chainStreams, ...this.file.streams])]
+  }
+
+  /** What the file says, and the transaction under way. */
+  get known(): Known {
+    return this.file.known
+  }
+
+  /** Compares the ends of database and file, and appends to the file what only the database has. */
   async level(): Promise<void> {
     this.file.refresh()
-    this.#ahead.clear()
-    const streams = [...new Set([...this.#chainStreams, ...this.file.streams])]
-    const heads = await headsOf(this.#client, streams)
-    for (const stream of streams) {
+    this.#outOfStep.clear()
+    const {isSealed} = this.file // before anything is appended to it
+    const heads = await headsOf(this.#client, this.streams)
+    for (const stream of this.streams) {
       const head = heads.get(stream) ?? noHead
       this.#heads.set(stream, head)
-      await this.#compare(stream, head)
+      await this.#compareEnds(stream, head, isSealed)
     }
   }
 
-  async #compare(stream: string, inDatabase: Head): Promise<void> {
+  async #compareEnds(stream: string, inDatabase: Head, isSealed: boolean): Promise<void> {
     const inFile = this.file.head(stream)
     const where = `${this.file.file}, stream ${stream}`
+    const ahead = (why: string) => this.#outOfStep.set(stream, {code: 'journal_ahead', why: `${where}: ${why}`})
     if (inFile.seq > inDatabase.seq) {
       const more = inFile.seq - inDatabase.seq
-      this.#ahead.set(
-        stream,
-        `${where}: the file has ${more} ${more === 1 ? 'entry' : 'entries'} more than the database, which is an older copy; run sluice custody reconcile`,
+      ahead(
+        `the file has ${more} ${more === 1 ? 'entry' : 'entries'} more than the database, which is an older copy; run sluice custody reconcile`,
       )
     } else if (inFile.seq > 0 && (await this.#hashAt(stream, inFile.seq)) !== inFile.hash) {
-      this.#ahead.set(
-        stream,
-        `${where}: file and database differ at or before entry ${inFile.seq}, so one of them is not of this service; restore the one that is`,
+      ahead(
+        `file and database differ at or before entry ${inFile.seq}, so one of them is not of this service; restore the one that is`,
       )
-    } else if (inFile.seq < inDatabase.seq) await this.#append(stream, inFile.seq)
+    } else if (inFile.seq < inDatabase.seq) await this.#append(stream, inFile.seq, isSealed)
   }
 
   async #hashAt(stream: string, seq: number): Promise<string | undefined> {
@@ -79,24 +107,126 @@ export class Journal {
     return rows[0]?.hash
   }
 
-  async #append(stream: string, after: number): Promise<void> {
-    for (let last = after; ; ) {
-      const {rows} = await this.#client.query<Entry>(
-        `${selectEntries} where stream = $1 and seq > $2 order by seq limit $3`,
-        [stream, last, page],
-      )
-      if (!rows.length) return
+  /** What custody wrote, and the file lacks. Somebody else's entry is not taken over, and blocks the stream. */
+  async #append(stream: string, after: number, isSealed: boolean): Promise<void> {
+    for (let last = after, mustBeSealed = isSealed; ; ) {
+      const rows = await this.#read(stream, last, page)
       let previous: Head = this.file.head(stream)
+      const own: Entry[] = []
       for (const entry of rows) {
-        if (!follows(previous, entry))
-          throw new PermanentError(
-            `custody.journal: entry ${entry.seq} of ${stream} does not follow from the one before it; the table was changed, restore it`,
-          )
+        const isOwn = entry.details.seal
+          ? entry.details.seal === this.#seal(sealedText(previous.hash, entry))
+          : !mustBeSealed // from before there were seals
+        if (!isOwn || !follows(previous, entry)) break
+        mustBeSealed ||= entry.details.seal !== undefined
         previous = entry
+        own.push(entry)
       }
-      this.file.append(rows)
+      if (own.length) this.file.append(own)
+      if (own.length < rows.length) {
+        const {seq} = rows[own.length]!
+        const why = `custody.journal: entry ${seq} of ${stream} is not one that this custody wrote; the table was changed, restore it`
+        this.#outOfStep.set(stream, {code: 'journal_changed', why})
+        return
+      }
+      if (rows.length < page) return
       last = rows.at(-1)!.seq
     }
+  }
+
+  async #read(stream: string, after: number, most: number): Promise<Entry[]> {
+    const {rows} = await this.#client.query<Entry>({
+      name: 'journal_page',
+      text: `select ${entryColumns} from custody.journal j where j.stream = $1 and j.seq > $2 order by j.seq limit $3`,
+      values: [stream, after, most],
+    })
+    return rows
+  }
+
+  // --- what was changed ---
+
+  /** Why rows of the table cannot be believed: one is not as the file has it. Undefined if all are. */
+  check(rows: Entry[]): string | undefined {
+    const wrong = rows.find(row => !this.#isRight(row))
+    return wrong && this.#block(wrong.stream, `entry ${wrong.seq} is not what the file has in its place`)
+  }
+
+  /** As check(), of rows that are all attempts of a payout or a withdrawal, if it has any on this stream. */
+  checkAttempts(rows: Entry[], stream: string, subjectId: string | null): string | undefined {
+    const found = rows.filter(
+      ({kind, subject_id}) => subject_id === subjectId && (kind === 'pay' || kind === 'withdraw'),
+    )
+    const missing = this.known.attemptsOf(subjectId) - found.length
+    return (
+      this.check(rows) ?? (missing ? this.#block(stream, `entries of ${subjectId} are missing: ${missing}`) : undefined)
+    )
+  }
+
+  #isRight(row: Entry): boolean {
+    const previous = this.known.hashAt(row.stream, row.seq - 1)
+    return (
+      previous !== undefined &&
+      row.hash === this.known.hashAt(row.stream, row.seq) &&
+      row.hash === hashOf(previous, row)
+    )
+  }
+
+  #block(stream: string, what: string): string {
+    const why = `custody.journal, stream ${stream}: ${what}; the table was changed by hand. Restore its rows from ${this.file.file}, and find out who did it`
+    this.#changed.set(stream, why)
+    return why
+  }
+
+  /** Compares all that there is, once. */
+  async compareAll(): Promise<void> {
+    this.#place = {stream: 0, after: 0}
+    while (!(await this.compareSome()));
+  }
+
+  /** Compares a page of entries of the table with the file, and lets go of each stream that is right. True once all of them were compared. */
+  async compareSome(): Promise<boolean> {
+    for (let left = page; left > 0; ) {
+      const {streams} = this
+      const {stream: n, after} = this.#place
+      const stream = streams[n]
+      const compared =
+        stream === undefined || this.#outOfStep.has(stream) ? 0 : await this.#compare(stream, after, left)
+      this.#place = compared === left ? {stream: n, after: after + compared} : {stream: n + 1, after: 0}
+      left -= compared
+      if (this.#place.stream < streams.length) continue
+      this.#place = {stream: 0, after: 0}
+      return true
+    }
+    return false
+  }
+
+  /** Resolves to how many entries were right if there are more to compare, else to 0. */
+  async #compare(stream: string, after: number, most: number): Promise<number> {
+    const end = this.file.head(stream).seq
+    const rows = await this.#read(stream, after, Math.min(most, end - after))
+    const gap = rows.findIndex(({seq}, n) => seq !== after + n + 1)
+    const last = after + (gap === -1 ? rows.length : gap)
+    if (last < Math.min(end, after + most)) this.#block(stream, `entry ${last + 1} is missing`)
+    else if (!this.check(rows)) {
+      const hidden = await this.#hiddenInput(stream, after, last)
+      if (hidden) this.#block(stream, `entry ${hidden} lacks an output in custody.journal_input`)
+      else if (last < end) return rows.length
+      else this.#changed.delete(stream)
+    }
+    return 0
+  }
+
+  /** The first entry that was signed with an output under which it would not be found. */
+  async #hiddenInput(stream: string, after: number, last: number): Promise<number | undefined> {
+    const {rows} = await this.#client.query<{seq: number}>({
+      name: 'journal_hidden_input',
+      text: `select j.seq::int as seq from custody.journal j cross join lateral jsonb_array_elements_text(j.details -> 'inputs') i
+        where j.stream = $1 and j.seq > $2 and j.seq <= $3 and j.details ? 'inputs'
+          and not exists (select from custody.journal_input n where n.stream = j.stream and n.outpoint = i and n.seq = j.seq)
+        order by j.seq limit 1`,
+      values: [stream, after, last],
+    })
+    return rows[0]?.seq
   }
 
   /**
@@ -108,11 +238,14 @@ export class Journal {
     const heads = new Map(this.#heads)
     const added: Entry[] = []
     const add = async (draft: Draft) => {
-      if (this.#ahead.has(draft.stream)) throw new Error(`nothing can be added: ${this.#ahead.get(draft.stream)}`)
+      const blocked = this.whyBlocked(draft.stream)
+      if (blocked) throw new Error(`nothing can be added: ${blocked.why}`)
       const previous = heads.get(draft.stream) ?? noHead
-      const placed = {...draft, seq: previous.seq + 1}
+      const numbered = {...draft, seq: previous.seq + 1}
+      const placed = {...numbered, details: {...draft.details, seal: this.#seal(sealedText(previous.hash, numbered))}}
       const entry: Entry = {...placed, hash: hashOf(previous.hash, placed)}
       await insertEntry(this.#client, entry)
+      this.known.note(entry)
       heads.set(entry.stream, {seq: entry.seq, hash: entry.hash})
       added.push(entry)
     }
@@ -125,6 +258,8 @@ export class Journal {
     } catch (error) {
       await this.#client.query('rollback')
       throw error
+    } finally {
+      for (const entry of added.toReversed()) this.known.forget(entry) // it is known once it is in the file
     }
     step('custody: after database')
     if (added.length) this.file.append(added)

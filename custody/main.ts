@@ -15,7 +15,7 @@ import {Custody} from './custody.ts'
 import {Journal} from './journal.ts'
 import {journalFile} from './journal-file.ts'
 import {localKeys} from './keys.ts'
-import {active, addressesMade} from './metrics.ts'
+import {active, addressesMade, journalChanged, journalCompared} from './metrics.ts'
 import {
   channel,
   checkPool,
@@ -26,6 +26,7 @@ import {
   recoverPool,
   tryLockPool,
 } from './pool.ts'
+import {sealOf} from './seal.ts'
 import {
   createSeed,
   findPassphrase,
@@ -58,7 +59,7 @@ async function main(): Promise<never> {
   const keys = await localKeys(await openSeed(settings, client))
   const derive = deriver(keys, settings.chains)
   const streams = [...chains.map(({code}) => code), ...families.map(poolStream)]
-  const journal = new Journal(client, journalFile(settings.home), streams)
+  const journal = new Journal(client, journalFile(settings.home), streams, await sealOf(keys))
   for (const family of families) {
     await checkPool(client, derive, family)
     const retired = await recoverPool(client, derive, journal, family)
@@ -69,11 +70,14 @@ async function main(): Promise<never> {
       )
   }
   for (const {code} of chains) {
-    const why = journal.whyBlocked(code)
-    if (!why) continue
-    log.error({chain: code, why}, 'nothing is signed for this chain, and it is not followed')
-    await client.query('select custody.halt_chain($1, $2)', [code, why])
+    const blocked = journal.whyBlocked(code)
+    if (blocked?.code !== 'journal_ahead') continue
+    log.error({chain: code, why: blocked.why}, 'nothing is signed for this chain, and it is not followed')
+    await client.query('select custody.halt_chain($1, $2)', [code, blocked.why])
   }
+  await journal.compareAll()
+  journalCompared.setToCurrentTime()
+  await tellChanges(client, journal)
   const treasuries = await openTreasuries(client, derive, isNewSeed(settings.home))
   noteUse(settings.home)
   const custody = new Custody({client, keys, journal, chains: settings.chains, treasuries, log})
@@ -90,7 +94,31 @@ async function main(): Promise<never> {
   await fill()
   await openDoor(settings.home, custody, log)
   announceReady()
-  return await keepFilled(client, fill)
+  return await keepUp(client, {
+    fill,
+    compare: () =>
+      custody.inTurn(async () => {
+        await journal.level()
+        if (await journal.compareSome()) journalCompared.setToCurrentTime()
+        await tellChanges(client, journal)
+      }),
+  })
+}
+
+const told = new Map<string, string | undefined>()
+
+/** What is wrong with the journal is an incident of its stream, until it is right again. */
+async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
+  for (const stream of journal.streams) {
+    const blocked = journal.whyBlocked(stream)
+    const why = blocked?.code === 'journal_changed' ? blocked.why : undefined
+    journalChanged.set({stream}, why ? 1 : 0)
+    const isNews = !told.has(stream) || told.get(stream) !== why
+    if (isNews && why) log.error({stream, why}, 'nothing is signed for this stream')
+    // Again and again while it is wrong: an operator may take the incident for resolved.
+    if (isNews || why) await client.query('select custody.tell_journal($1, $2)', [stream, why])
+    told.set(stream, why)
+  }
 }
 
 async function lock(client: pg.Client): Promise<void> {
@@ -103,16 +131,27 @@ async function lock(client: pg.Client): Promise<void> {
   }
 }
 
-async function keepFilled(client: pg.Client, fill: () => Promise<number>): Promise<never> {
+interface Upkeep {
+  /** Resolves to how many addresses were added. */
+  fill: () => Promise<number>
+  compare: () => Promise<void>
+}
+
+async function keepUp(client: pg.Client, {fill, compare}: Upkeep): Promise<never> {
   let wake = () => {}
   client.on('notification', () => wake())
   await client.query(`listen ${channel}`)
+  let compareAt = 0
   for (;;) {
     const woken = new Promise<void>(resolve => {
       wake = resolve
     })
     const added = await fill()
     if (added) log.info({added}, 'the address pool is filled')
+    if (performance.now() >= compareAt) {
+      await compare()
+      compareAt = performance.now() + checkIntervalMs
+    }
     await Promise.race([woken, sleep(checkIntervalMs)])
   }
 }

@@ -33,6 +33,18 @@ export const addressesMade = new Counter({
   registers: [registry],
 })
 
+export const journalChanged = new Gauge({
+  name: 'sluice_custody_journal_changed',
+  help: '1 while a stream of the journal in the database is not what the file has, and nothing is signed for it; else 0.',
+  labelNames: ['stream'],
+  registers: [registry],
+})
+export const journalCompared = new Gauge({
+  name: 'sluice_custody_journal_compared_timestamp_seconds',
+  help: 'When all entries of the journal had last been compared with the file.',
+  registers: [registry],
+})
+
 // What first appears when it is above 0 looks as if it had never risen.
 for (const code of refusalCodes) refusals.inc({code}, 0)
 for (const reason of ['no_token', 'unknown_form']) rejected.inc({reason}, 0)

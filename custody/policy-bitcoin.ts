@@ -7,10 +7,13 @@ import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
 import {AddressError} from '../service/errors.ts'
 import {bitcoinSettings} from '../service/settings.ts'
 import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
+import {entryColumns} from './journal.ts'
+import type {Entry} from './journal-file.ts'
 import {
   checkChain,
   checkJournal,
   checkPay,
+  checkRows,
   checkWithdraw,
   findPayout,
   findWithdrawal,
@@ -327,23 +330,21 @@ function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]
 
 // --- the journal ---
 
-interface AttemptRow {
-  stream: string
+interface AttemptRow extends Entry {
   kind: Kind
-  subject_id: string | null
   token: string
   amount: string
   destination: string
-  lead: string
-  details: {inputs: string[]; network_fee: string; vsize: number}
+  sender: string
+  details: Entry['details'] & {inputs: string[]; network_fee: string; vsize: number}
   txid: string
   raw: string
   is_over: boolean
 }
 
-/** Everything that was signed with any of these outputs, or for this subject, in its order. */
+/** Everything that was signed with any of these outputs, or for this subject, in its order; as the journal's file has it. */
 async function findAttempts(
-  {client}: PolicyContext,
+  {client, journal}: PolicyContext,
   chain: string,
   inputs: string[],
   subjectId: string,
@@ -355,7 +356,7 @@ async function findAttempts(
         union
         select stream, seq from custody.journal where subject_id = $3
       )
-      select j.stream, j.kind, j.subject_id, j.token, j.amount::text as amount, j.destination, j.sender as lead, j.details, j.txid, j.raw,
+      select ${entryColumns},
         exists (select from chain.inclusion i join chain.cursor c using (chain)
           where i.chain = j.stream and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height) as is_over
       from known
@@ -363,9 +364,12 @@ async function findAttempts(
       order by j.seq`,
     values: [chain, inputs, subjectId],
   })
+  const entries = rows.map(({is_over, ...entry}) => entry)
+  checkRows(journal.checkAttempts(entries, chain, subjectId))
   checkChain(chain, rows)
-  return rows.map(({subject_id, amount, details, is_over, ...row}) => ({
+  return rows.map(({subject_id, amount, details, is_over, sender, ...row}) => ({
     ...row,
+    lead: sender,
     subjectId: subject_id,
     amount: BigInt(amount),
     inputs: details.inputs,

@@ -3,11 +3,14 @@
 import type {ChainCode} from '../chains/registry.ts'
 import {evmSettings} from '../service/settings.ts'
 import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from './intents.ts'
+import {entryColumns} from './journal.ts'
+import type {Entry} from './journal-file.ts'
 import {
   checkAsset,
   checkChain,
   checkJournal,
   checkPay,
+  checkRows,
   checkWithdraw,
   findPayout,
   findWithdrawal,
@@ -238,23 +241,21 @@ async function findOwn({client}: PolicyContext, address: string): Promise<Own> {
   return ownOf('evm', own)
 }
 
-interface AttemptRow {
-  stream: string
+interface AttemptRow extends Entry {
   kind: Kind
-  subject_id: string | null
   token: string
   amount: string
   destination: string
   source: string
   nonce: number
-  details: WireFees & {gas_limit: number}
+  details: Entry['details'] & WireFees & {gas_limit: number}
   txid: string
   raw: string
 }
 
-/** Everything that was signed with this nonce, or for this subject, in its order. */
+/** Everything that was signed with this nonce, or for this subject, in its order; as the journal's file has it. */
 async function findAttempts(
-  {client}: PolicyContext,
+  {client, journal}: PolicyContext,
   chain: string,
   sender: string,
   nonce: number,
@@ -262,10 +263,11 @@ async function findAttempts(
 ): Promise<Attempt[]> {
   const {rows} = await client.query<AttemptRow>({
     name: 'find_attempts',
-    text: `select stream, kind, subject_id, token, amount::text as amount, destination, source, nonce::int as nonce, details, txid, raw
-      from custody.journal where (stream = $1 and sender = $2 and nonce = $3) or subject_id = $4 order by seq`,
+    text: `select ${entryColumns} from custody.journal j
+      where (j.stream = $1 and j.sender = $2 and j.nonce = $3) or j.subject_id = $4 order by j.seq`,
     values: [chain, sender, nonce, subjectId],
   })
+  checkRows(journal.checkAttempts(rows, chain, subjectId))
   checkChain(chain, rows)
   return rows.map(({subject_id, amount, details, ...row}) => ({
     ...row,

@@ -10,7 +10,8 @@ import type pg from 'pg'
 import type {Asset, ChainCode} from '../chains/registry.ts'
 import type {ChainSettings} from '../service/settings.ts'
 import type {RefusalCode, Refused, SignedResult} from './intents.ts'
-import type {Draft} from './journal.ts'
+import {type Draft, entryColumns, type Journal} from './journal.ts'
+import type {Entry} from './journal-file.ts'
 import type {Family, KeyPath} from './keys.ts'
 
 export class Refusal extends Error {
@@ -56,8 +57,7 @@ export interface PolicyContext {
   client: pg.Client
   chains: Map<ChainCode, ChainSettings>
   treasuries: Record<Family, Own>
-  /** Why nothing is signed on a chain, if the journal says so. */
-  whyBlocked(chain: string): string | undefined
+  journal: Journal
 }
 
 // --- a payout ---
@@ -154,36 +154,53 @@ async function checkFirst(context: PolicyContext, payout: Payout): Promise<void>
     )
   const net = BigInt(payout.net)
   await checkLimits(context, chain, token, net, payout.id)
-  const {rows} = await context.client.query<{received: string; signed: string}>({
-    name: 'received_and_signed',
-    text: `select received::text as received, signed::text as signed from
-      (select final_height from chain.cursor where chain = $2) c,
-      lateral (
-        select coalesce(sum(t.amount), 0) as received from custody.address a
-        join chain.transfer t on t.recipient = a.address and t.chain = $2 and t.token = $3
-        where a.merchant_id = $1 and a.purpose = 'deposit' and t.block_height <= c.final_height
-      ) r, lateral (
-        select coalesce(sum(p.amount), 0) as signed from (
-          select j.sender, j.nonce, max(j.amount) as amount, array_agg(j.txid) as txids from custody.journal j
-          where j.kind = 'pay' and j.merchant_id = $1 and j.stream = $2 and j.token = $3 and j.subject_id <> $4
-          group by j.subject_id, j.sender, j.nonce
-        ) p
-        where not exists ( -- proven dead
-          select from chain.inclusion i where i.chain = $2 and i.sender = p.sender and i.nonce = p.nonce
-            and i.block_height <= c.final_height and (not i.success or i.txid <> all(p.txids)))
-      ) s`,
-    values: [payout.merchant_id, chain, token, payout.id],
+  const {rows} = await context.client.query<{received: string}>({
+    name: 'received',
+    text: `select coalesce(sum(t.amount), 0)::text as received from chain.cursor c
+      join custody.address a on a.merchant_id = $1 and a.purpose = 'deposit'
+      join chain.transfer t on t.recipient = a.address and t.chain = $2 and t.token = $3 and t.block_height <= c.final_height
+      where c.chain = $2`,
+    values: [payout.merchant_id, chain, token],
   })
-  const {received, signed} = rows[0] ?? {received: '0', signed: '0'}
-  if (BigInt(signed) + net > BigInt(received))
+  const {received} = rows[0]!
+  const signed = await signedFor(context, payout)
+  if (signed + net > BigInt(received))
     throw new Refusal(
       'exceeds_received',
       `${received} base units of ${token} arrived for this merchant and are final; ${signed} were signed for, and ${net} more would exceed them`,
     )
 }
 
+/**
+ * What is signed for the payout's merchant, chain and token besides the payout itself, and not proven dead. The sum comes out of the journal's file;
+ * the table only says what is to be taken off, entry by entry, each compared with the file, and all attempts of a payment or none.
+ */
+async function signedFor({client, journal}: PolicyContext, {id, merchant_id, chain, token}: Payout): Promise<bigint> {
+  const {rows} = await client.query<Entry>({
+    name: 'dead_and_own',
+    text: `select distinct on (j.seq) ${entryColumns} from custody.journal j
+      join chain.cursor c on c.chain = $2
+      join chain.inclusion i on i.chain = $2 and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height
+      where j.kind = 'pay' and j.merchant_id = $1 and j.stream = $2 and j.token = $3 and j.subject_id <> $4
+        and (not i.success or (i.txid <> j.txid
+          and not exists (select from custody.journal o where o.stream = $2 and o.txid = i.txid and o.subject_id = j.subject_id and o.kind = 'pay')))
+      union all
+      select ${entryColumns} from custody.journal j where j.kind = 'pay' and j.stream = $2 and j.subject_id = $4`,
+    values: [merchant_id, chain, token, id],
+  })
+  checkRows(journal.check(rows))
+  const bySubject = Map.groupBy(rows, ({subject_id}) => subject_id!)
+  let signed = journal.known.paid(chain, token, merchant_id)
+  for (const [subject, attempts] of bySubject) {
+    checkRows(journal.checkAttempts(attempts, chain, subject))
+    const [first] = attempts // all move the same
+    if (first!.merchant_id === merchant_id && first!.token === token) signed -= BigInt(first!.amount!)
+  }
+  return signed
+}
+
 async function checkLimits(
-  {client, chains}: PolicyContext,
+  {chains, journal}: PolicyContext,
   chain: ChainCode,
   token: string,
   amount: bigint,
@@ -198,18 +215,7 @@ async function checkLimits(
     )
   const daily = dailyLimit.get(token)
   if (daily === undefined) return
-  const {rows} = await client.query<{signed: string}>({
-    name: 'signed_today',
-    text: `select coalesce(sum(amount), 0)::text as signed from (
-        select max(j.amount) as amount from custody.journal j
-        where j.stream = $1 and j.token = $2 and j.kind in ('pay', 'withdraw') and j.subject_id <> $3
-          and j.signed_at >= date_trunc('day', now(), 'UTC')
-          and not exists (select from custody.journal e
-            where e.subject_id = j.subject_id and e.kind in ('pay', 'withdraw') and e.signed_at < date_trunc('day', now(), 'UTC'))
-        group by j.subject_id) today`,
-    values: [chain, token, subjectId],
-  })
-  const signed = BigInt(rows[0]!.signed)
+  const signed = journal.known.paidOn(new Date().toISOString(), chain, token, subjectId)
   if (signed + amount > daily)
     throw new Refusal(
       'daily_limit',
@@ -304,9 +310,14 @@ export function checkAsset(
   return asset
 }
 
-export function checkJournal({whyBlocked}: PolicyContext, chain: string): void {
-  const why = whyBlocked(chain)
-  if (why) throw new Refusal('journal_ahead', why)
+export function checkJournal({journal}: PolicyContext, chain: string): void {
+  const blocked = journal.whyBlocked(chain)
+  if (blocked) throw new Refusal(blocked.code, blocked.why)
+}
+
+/** Refuses if rows of the journal that were read, `wrong` says why, cannot be believed. */
+export function checkRows(wrong: string | undefined): void {
+  if (wrong) throw new Refusal('journal_changed', wrong)
 }
 
 /** What was signed for a subject on one chain is not signed for on another. */

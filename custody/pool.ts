@@ -99,10 +99,10 @@ export async function recoverPool(
   family: Family,
 ): Promise<number | undefined> {
   await journal.level()
-  const why = journal.whyBlocked(poolStream(family))
-  if (!why) return undefined
+  const blocked = journal.whyBlocked(poolStream(family))
+  if (blocked?.code !== 'journal_ahead') return undefined
   const missing = await missingEntries(client, journal.file.file, ({stream}) => stream === poolStream(family))
-  if (!missing.length) throw new PermanentError(why)
+  if (!missing.length) throw new PermanentError(blocked.why)
   const upTo = Math.max(...missing.map(({details}) => Number(details.up_to)))
   const {next} = await countFree(client, family, 0)
   await client.query('begin')
@@ -119,16 +119,19 @@ export async function recoverPool(
   return rowCount! + Math.max(0, upTo - next + 1)
 }
 
-/** Adds addresses until `size` are free. Resolves to how many were added. */
+/** Adds addresses until `size` are free; none while its stream of the journal is blocked. Resolves to how many were added. */
 export async function fillPool(
   client: pg.Client,
   derive: Derive,
   journal: Journal,
   {family, size}: {family: Family; size: number},
 ): Promise<number> {
+  if (journal.whyBlocked(poolStream(family))) return 0
   const {free, next, journalled} = await countFree(client, family, size)
   const missing = Math.max(0, size - free)
-  if (missing === 0 && next - 1 > journalled) await journal.write(add => add(fillDraft(family, next - 1))) // from before there was a journal
+  // From before there was a journal, or before its entries had seals: from now on no entry without one is believed.
+  if (missing === 0 && (next - 1 > journalled || !journal.file.isSealed))
+    await journal.write(add => add(fillDraft(family, next - 1)))
   for (let added = 0; added < missing; added += batch) {
     const from = next + added
     const to = next + Math.min(added + batch, missing) - 1

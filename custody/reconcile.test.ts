@@ -21,10 +21,8 @@ afterAll(async () => {
 
 /** As an older copy of the database has it: without these entries, which nobody can take away otherwise. */
 async function forgetEntries(): Promise<void> {
-  await owner.query('set session_replication_role = replica')
-  await owner.query(`delete from custody.journal_input`)
-  await owner.query(`delete from custody.journal where stream = 'BTC'`)
-  await owner.query('reset session_replication_role')
+  await owner.query(`begin; set local session_replication_role = replica;
+    delete from custody.journal_input; delete from custody.journal where stream = 'BTC'; commit`)
 }
 
 test('every signature is an attempt of a spend with its lead and its outputs again, and custody knows what serves for what', async () => {

@@ -13,7 +13,7 @@ const cancelRetryMs = 3000
 const lateRetryMs = 1000
 
 /** Refusals that say nothing against what was asked. */
-export const passing = new Set(['journal_ahead', 'fee_above_cap', 'fee_too_low'])
+export const passing = new Set(['journal_ahead', 'journal_changed', 'fee_above_cap', 'fee_too_low'])
 
 /** An attempt that can be made now. */
 export interface Plan {

@@ -10,7 +10,7 @@ import {request as httpRequest} from 'node:http'
 import type {Store} from '@subsquid/typeorm-store'
 import pg from 'pg'
 import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTransaction} from 'viem'
-import {afterAll, beforeAll, expect, test} from 'vitest'
+import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
 import {Inclusion} from '../../indexers/entities.ts'
 import {type ReadBlock, writeBlocks} from '../../indexers/match.ts'
@@ -19,6 +19,7 @@ import {ChainWriter} from '../support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {makeMerchant} from '../support/people.ts'
 import {newHome, removeHome} from '../support/processes.ts'
+import {until} from '../support/until.ts'
 
 const GWEI = 10n ** 9n
 const USDC = 10n ** 6n
@@ -38,20 +39,7 @@ const attacker = {} as Record<'api' | 'jobs', pg.Client>
 beforeAll(async () => {
   db = await testDatabase()
   home = newHome()
-  custody = fork(new URL('../../custody/main.ts', import.meta.url), {
-    env: {
-      ...process.env,
-      DATABASE_URL: db.url('sluice_custody'),
-      SLUICE_HOME: home,
-      ADDRESS_POOL_SIZE: '50',
-      ETH_PAYOUT_LIMIT: 'ETH:50',
-      ETH_DAILY_LIMIT: 'ETH:60',
-      LOG_LEVEL: 'fatal',
-    },
-    execArgv: [],
-  })
-  expect((await once(custody, 'message', {signal: AbortSignal.timeout(15_000)}))[0]).toEqual({ready: true})
-  token = readFileSync(custodyDoor(home).tokenFile, 'utf8').trim()
+  await startCustody()
   for (const role of ['api', 'jobs'] as const) {
     attacker[role] = new pg.Client({connectionString: db.url(`sluice_${role}`)})
     await attacker[role].connect()
@@ -70,6 +58,23 @@ afterAll(async () => {
   await db.drop()
   await removeHome(home)
 })
+
+async function startCustody(): Promise<void> {
+  custody = fork(new URL('../../custody/main.ts', import.meta.url), {
+    env: {
+      ...process.env,
+      DATABASE_URL: db.url('sluice_custody'),
+      SLUICE_HOME: home,
+      ADDRESS_POOL_SIZE: '50',
+      ETH_PAYOUT_LIMIT: 'ETH:50',
+      ETH_DAILY_LIMIT: 'ETH:60',
+      LOG_LEVEL: 'fatal',
+    },
+    execArgv: [],
+  })
+  expect((await once(custody, 'message', {signal: AbortSignal.timeout(15_000)}))[0]).toEqual({ready: true})
+  token = readFileSync(custodyDoor(home).tokenFile, 'utf8').trim()
+}
 
 // --- what the tests play with ---
 
@@ -624,6 +629,73 @@ test('a payout whose net is not its gross less its fee is not paid', async () =>
   await db.rows(`alter table app.payout drop constraint ${row!.name}`)
   await asOwner('update app.payout set fee = fee + 1 where id = $1', [payout])
   await refused(pay(payout, freshNonce()), 'amount_not_net')
+})
+
+describe('a journal whose rows the owner writes', () => {
+  const incident = async () =>
+    (
+      await db.rows<{chain: string}>(
+        `select chain from app.incident where kind = 'journal_changed' and resolved_at is null`,
+      )
+    )[0]
+  const found = () => until(incident, {timeoutMs: 15_000, what: 'custody to find it'})
+  const isRight = () =>
+    until(async () => !(await incident()), {timeoutMs: 15_000, what: 'custody to find it right again'})
+
+  /** Does `work` with a table that was changed, and puts the rows of the stream back. */
+  async function changed(sql: string, values: unknown[], work: () => Promise<void>): Promise<void> {
+    const kept = await db.rows(`select * from custody.journal where stream = 'ETH'`)
+    await asOwner(sql, values)
+    try {
+      await work()
+    } finally {
+      await asOwner(`delete from custody.journal where stream = 'ETH'`)
+      const back = 'insert into custody.journal select * from jsonb_populate_recordset(null::custody.journal, $1)'
+      await asOwner(back, [JSON.stringify(kept)])
+    }
+    await isRight()
+  }
+
+  test.each([
+    ['the amount in the journal is nothing', 'update custody.journal set amount = 0 where subject_id = $1'],
+    [
+      'the merchant in the journal is another one',
+      'update custody.journal set merchant_id = gen_random_uuid() where subject_id = $1',
+    ],
+    ['the journal calls it a cancel', `update custody.journal set kind = 'cancel' where subject_id = $1`],
+    ['the journal has it no more', 'delete from custody.journal where subject_id = $1'],
+  ])('a merchant is not paid twice because %s; it is an incident of the chain', async (_, sql) => {
+    const shop = await openShop(100n * USDC)
+    const payout = await forgePayout(shop, 100n * USDC)
+    expect(await sign(pay(payout, freshNonce()))).toMatchObject({ok: true})
+    expect(await sign(pay(await forgePayout(await openShop(1n * USDC), 1n), freshNonce()))).toMatchObject({ok: true})
+    await changed(sql, [payout], async () => {
+      // Before it was found, or after: by the sum over the file, or by the row.
+      for (const again of [await forgePayout(shop, 100n * USDC), payout]) {
+        const answer = await sign(pay(again, freshNonce()))
+        expect(['journal_changed', 'exceeds_received', 'settlement_changed']).toContain(answer.code)
+      }
+      expect(await found()).toEqual({chain: 'ETH'})
+      await refused(pay(await forgePayout(await openShop(1n * USDC), 1n), freshNonce()), 'journal_changed')
+    })
+    expect(await sign(pay(await forgePayout(await openShop(1n * USDC), 1n), freshNonce()))).toMatchObject({ok: true})
+  })
+
+  test('custody that lost its connection compares the whole table with the file before it signs anything', async () => {
+    const shop = await openShop(100n * USDC)
+    expect(await sign(pay(await forgePayout(shop, 1n * USDC), freshNonce()))).toMatchObject({ok: true})
+    const exit = once(custody, 'exit')
+    await db.rows(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-custody' and datname = current_database()`,
+    )
+    await exit
+    await changed(`update custody.journal set raw = '0x' where seq = 2 and stream = 'ETH'`, [], async () => {
+      await startCustody()
+      await refused(pay(await forgePayout(shop, 1n * USDC), freshNonce()), 'journal_changed')
+      expect(await incident()).toEqual({chain: 'ETH'})
+    })
+    expect(await sign(pay(await forgePayout(shop, 1n * USDC), freshNonce()))).toMatchObject({ok: true})
+  })
 })
 
 test('in the end nothing was signed that goes anywhere else, and nobody was paid more than they received', async () => {

@@ -1,0 +1,127 @@
+// What the journal's file says, as far as judging needs it, in memory: whoever can write to the database cannot change it. Promises: a row of
+// custody.journal can be compared with the entry that the file has in its place; what was signed for a merchant, or on a day, is the sum over the
+// file, so a row that is changed or missing makes it neither smaller nor larger; and for every payment it is known how many attempts there are.
+//
+// A million payments take some 120 MB. An entry of the transaction under way is noted before it is in the file, and forgotten if it fails.
+import {createHash} from 'node:crypto'
+
+const hashBytes = 32
+
+/** What is kept of an entry (journal-file.ts). */
+interface Entry {
+  stream: string
+  kind: string
+  subject_id: string | null
+  merchant_id: string | null
+  token: string | null
+  amount: string | null
+  signed_at: string
+  hash: string
+}
+
+export class Known {
+  readonly #hashes = new Map<string, Hashes>()
+  /** Attempts for each payout or withdrawal, by a number made of its id: as text, a million of them would take twice the memory. */
+  readonly #attempts = new Map<number, number>()
+  readonly #paid = new Map<string, bigint>()
+  readonly #days = new Map<string, Day>()
+
+  note(entry: Entry): void {
+    const hashes = this.#hashes.get(entry.stream) ?? new Hashes()
+    this.#hashes.set(entry.stream, hashes)
+    hashes.push(entry.hash)
+    if (!isPaid(entry)) return
+    const subject = numberOf(entry.subject_id)
+    const attempts = this.#attempts.get(subject) ?? 0
+    this.#attempts.set(subject, attempts + 1)
+    if (attempts === 0) this.#count(entry, subject, BigInt(entry.amount ?? 0))
+  }
+
+  /** Takes back the entry that was noted last. */
+  forget(entry: Entry): void {
+    this.#hashes.get(entry.stream)!.pop()
+    if (!isPaid(entry)) return
+    const subject = numberOf(entry.subject_id)
+    const attempts = this.#attempts.get(subject)! - 1
+    if (attempts) this.#attempts.set(subject, attempts)
+    else {
+      this.#attempts.delete(subject)
+      this.#count(entry, subject, 0n - BigInt(entry.amount ?? 0))
+    }
+  }
+
+  clear(): void {
+    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days]) part.clear()
+  }
+
+  /** All attempts of a payout, or a withdrawal, move the same: the first one counts. */
+  #count({kind, stream, token, merchant_id, signed_at}: Entry, subject: number, amount: bigint): void {
+    const whose = `${stream} ${token} ${merchant_id}`
+    if (kind === 'pay') this.#paid.set(whose, (this.#paid.get(whose) ?? 0n) + amount)
+    const date = dateOf(signed_at)
+    const day = this.#days.get(`${stream} ${token}`)
+    if (day && day.date > date) return
+    const amounts = day?.date === date ? day.amounts : new Map<number, bigint>()
+    if (amount > 0n) amounts.set(subject, amount)
+    else amounts.delete(subject)
+    this.#days.set(`${stream} ${token}`, {date, amounts})
+  }
+
+  /** The hash of an entry; '' before the first one, undefined after the last one. */
+  hashAt(stream: string, seq: number): string | undefined {
+    return seq === 0 ? '' : this.#hashes.get(stream)?.at(seq)
+  }
+
+  /** How many attempts a payout or a withdrawal has. */
+  attemptsOf(subjectId: string | null): number {
+    return this.#attempts.get(numberOf(subjectId)) ?? 0
+  }
+
+  /** The sum of everything that was ever signed for a merchant, dead or not. */
+  paid(stream: string, token: string, merchantId: string): bigint {
+    return this.#paid.get(`${stream} ${token} ${merchantId}`) ?? 0n
+  }
+
+  /** The sum of what was signed for the first time on the day (UTC) of that moment, but for this subject. */
+  paidOn(moment: string, stream: string, token: string, exceptSubject: string): bigint {
+    const day = this.#days.get(`${stream} ${token}`)
+    if (day?.date !== dateOf(moment)) return 0n
+    const except = numberOf(exceptSubject)
+    return [...day.amounts].reduce((sum, [subject, amount]) => (subject === except ? sum : sum + amount), 0n)
+  }
+}
+
+interface Day {
+  date: string
+  amounts: Map<number, bigint>
+}
+
+const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'
+const dateOf = (moment: string) => moment.slice(0, 10)
+
+/** 53 bits of a hash: of 18,000 services with a million payments each, one has two that share a number; nothing more is signed for them there. */
+function numberOf(subjectId: string | null): number {
+  return Number(createHash('sha256').update(String(subjectId)).digest().readBigUInt64BE() >> 11n)
+}
+
+/** The hashes of a stream, one after the other. */
+class Hashes {
+  #bytes = Buffer.alloc(64 * hashBytes)
+  #count = 0
+
+  push(hash: string): void {
+    const end = this.#count * hashBytes
+    if (end === this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(end)])
+    this.#bytes.write(hash, end, 'hex')
+    this.#count++
+  }
+
+  pop(): void {
+    this.#count--
+  }
+
+  at(seq: number): string | undefined {
+    if (seq > this.#count) return undefined
+    return this.#bytes.toString('hex', (seq - 1) * hashBytes, seq * hashBytes)
+  }
+}
