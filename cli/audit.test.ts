@@ -308,6 +308,9 @@ test('what is slow and what is unattributed is listed, and is not wrong; nor is 
 
 test('a coin that the ledger does not know, and bytes that are not those of their txid, are found; the exit code is 1', async () => {
   await db.rows(`update app.outbound_tx set raw = '0x00'`)
+  const [{since_height: comparedAt}] = (await db.rows('select since_height from app.comparison')) as [
+    {since_height: number},
+  ]
   await setBalance(treasury, 1n)
   const data = encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [user.address, 1n]})
   await anvil.send({to: anvil.usdc, data})
@@ -317,8 +320,16 @@ test('a coin that the ledger does not know, and bytes that are not those of thei
   expect(stdout).toMatch(/^right +conservation/m)
   expect(stdout).toMatch(/^WRONG +stored_bytes/m)
   expect(stdout).toMatch(/^WRONG +on_chain_eth/m)
-  expect(stdout).toContain(`{"address":"${user.address}","token":"USDC","ledger":"250000000","chain":"250000001"}`)
-  expect(stdout).toContain(`{"address":"${treasury}","token":"ETH","ledger":"90099979000000000000","chain":"1"}`)
+  const found = (address: string) => {
+    const [line] = stdout.split('\n').filter(line => line.startsWith('  {') && line.includes(address))
+    return JSON.parse(line!) as object
+  }
+  const missing = {token: 'USDC', ledger: '250000000', chain: '250000001', missing: '1', handed_out: expect.any(String)}
+  const run = `sluice reindex --chain ETH --from ${comparedAt + 1}`
+  expect(found(user.address)).toEqual({address: user.address, ...missing, run})
+  const gone = {token: 'ETH', ledger: '90099979000000000000', chain: '1', gone: '90099978999999999999'}
+  expect(found(treasury)).toEqual({address: treasury, ...gone})
+  expect(stdout).toMatch(/^compared with the chain +addresses in this pass +oldest comparison\nETH +4 +20\d\d-/m)
 
   const open = await commandLine.json<{incidents: {chain: null; kind: string; subject: string}[]}>('incident', 'list')
   expect(open.incidents.map(({subject}) => subject).sort()).toEqual([
@@ -327,5 +338,7 @@ test('a coin that the ledger does not know, and bytes that are not those of thei
     'audit:stored_bytes',
   ])
   expect(open.incidents[0]).toMatchObject({chain: null, kind: 'audit'})
+  const listed = (await commandLine.sluice('incident', 'list')).stdout
+  for (const told of [`address=${user.address}`, 'missing=1 USDC', `run=${run}`]) expect(listed).toContain(told)
   expect(await db.rows(`select app.why_halted('ETH') as why`)).toEqual([{why: null}])
 })

@@ -3,9 +3,10 @@
 import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
-import type {Audit, Nodes} from '../jobs/audit/audit.ts'
+import type {Audit, Compared, Nodes, OnCompared} from '../jobs/audit/audit.ts'
 import {action, leaf, type Sluice, settingsOf} from './command.ts'
 import {moment, type Report, table} from './output.ts'
+import {Progress} from './progress.ts'
 
 const notComparedCode = 3
 
@@ -36,14 +37,14 @@ export function addAuditCommand(program: Command): void {
       'Checks what must always hold, and compares the ledger with the chains.',
       '',
       'The exit code is 1 if anything is wrong, and 3 if nothing is, but a chain could not be asked. Changes nothing but what is kept about',
-      'audits: an incident opens for each check that finds something, and closes when one finds nothing. Reads everything: on a large database',
-      'it takes a while.',
+      'audits: an incident opens for each check that finds something, and closes when one finds nothing. Reads everything, and asks the nodes for',
+      'every address: on a large database it takes a while.',
     ].join('\n'),
     'sluice audit',
   ).action(
-    action(async sluice => {
+    action<{json?: boolean}>(async (sluice, {json = false}) => {
       const {audit} = await import('../jobs/audit/audit.ts') // takes longer to load than most commands to run
-      const done = await audit(sluice.db, nodesOf(sluice))
+      const done = await audit(sluice.db, nodesOf(sluice), json ? () => {} : bars())
       const wrong = done.findings.some(({count}) => count > 0)
       process.exitCode = wrong ? 1 : done.notCompared.length ? notComparedCode : 0
       return report(done, await stuck(sluice.db), await unattributed(sluice.db))
@@ -54,6 +55,18 @@ export function addAuditCommand(program: Command): void {
 function nodesOf({service}: Sluice): Nodes {
   const codes = Object.keys(service.chains) as ChainCode[]
   return new Map(codes.map(code => [code, settingsOf(service, code)]))
+}
+
+/** A bar for each chain, where its addresses are more than are compared at once. */
+function bars(): OnCompared {
+  const drawn = new Map<string, Progress>()
+  return (chain, done, total) => {
+    if (done > 0 && done < total && !drawn.has(chain))
+      drawn.set(chain, new Progress({what: `comparing ${chain}`, unit: 'addresses', total, doneBefore: done}))
+    const bar = drawn.get(chain)
+    bar?.at(done)
+    if (done === total) bar?.end()
+  }
 }
 
 async function stuck(db: pg.Client): Promise<Stuck[]> {
@@ -69,7 +82,7 @@ async function unattributed(db: pg.Client): Promise<Unattributed[]> {
   return rows
 }
 
-function report({findings, notCompared}: Audit, stuck: Stuck[], unattributed: Unattributed[]): Report {
+function report({findings, notCompared, compared}: Audit, stuck: Stuck[], unattributed: Unattributed[]): Report {
   const wrong = findings.filter(({count}) => count > 0)
   const checks = table(
     ['', 'check', 'must hold'],
@@ -83,6 +96,7 @@ function report({findings, notCompared}: Audit, stuck: Stuck[], unattributed: Un
     ({name, count, found}) => `${name}: ${count} found\n${found.map(row => `  ${JSON.stringify(row)}`).join('\n')}`,
   )
   const sections = [checks, ...details, ...notCompared.map(({name, why}) => `${name}: not compared, ${why}`)]
+  if (compared.length) sections.push(comparisons(compared))
   if (stuck.length)
     sections.push(
       table(
@@ -106,9 +120,18 @@ function report({findings, notCompared}: Audit, stuck: Stuck[], unattributed: Un
         ...findings.map(finding => ({...finding, right: finding.count === 0})),
         ...notCompared.map(each => ({...each, right: null})),
       ],
+      compared: compared.map(({chain, since, compared}) => ({chain, since, addresses: compared})),
       stuck,
       unattributed,
     },
     text: sections.join('\n\n'),
   }
+}
+
+function comparisons(compared: Compared[]): string {
+  return table(
+    ['compared with the chain', 'addresses in this pass', 'oldest comparison'],
+    compared.map(({chain, compared, since}) => [chain, compared, since ? moment(since) : 'not all are compared yet']),
+    '',
+  )
 }

@@ -1049,6 +1049,20 @@ create table app.chain (
   constraint chain_pkey PRIMARY KEY (chain)
 );
 
+-- Addresses of ours that hold something else on the chain than the ledger says, as their newest comparison found it, twice in a row.
+create table app.chain_difference (
+  chain text not null, -- Chain code.
+  address text not null, -- Our address.
+  token text not null, -- Token code.
+  outpoint text not null default ''::text, -- The output (txid:vout), on chains that have them; else empty.
+  ledger numeric not null, -- What it holds by the ledger, in base units.
+  on_chain numeric not null, -- What it holds on the chain.
+  from_height integer, -- What is missing in the ledger is in this block or above; null if that is not known.
+  handed_out_at timestamp with time zone not null, -- When the address was handed out.
+  found_at timestamp with time zone not null default clock_timestamp(), -- When it was found.
+  constraint chain_difference_pkey PRIMARY KEY (chain, address, token, outpoint)
+);
+
 -- Stamping that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.
 create table app.claim (
   id bigint not null generated always as identity, -- Order in which the balance changed.
@@ -1072,6 +1086,22 @@ create table app.claim (
   constraint claim_payout_id_kind_key UNIQUE (payout_id, kind)
 );
 CREATE INDEX claim_open ON app.claim USING btree (merchant_id, chain, token, id) WHERE (finished_at IS NULL);
+
+-- How far the comparison of every address with the chain is, and how old the oldest one is.
+create table app.comparison (
+  chain text not null, -- Chain code.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When the chain was compared first.
+  began_at timestamp with time zone not null default clock_timestamp(), -- When the pass over all addresses began that is under way, or was the last.
+  "position" text default ''::text, -- match_key of the last address that this pass compared; empty before the first, null when it is over.
+  height integer, -- The lowest final height at which this pass compared.
+  compared bigint not null default 0, -- How many addresses this pass compared.
+  unread text, -- What this pass could not read, and why; null if it read everything.
+  next_at timestamp with time zone not null default clock_timestamp(), -- When the worker goes on, so that it asks the node for no more than a quarter of the time.
+  error text, -- Why the chain could not be asked when it was last tried; null if it could.
+  since timestamp with time zone, -- Every address that was handed out before was compared since then; null before the first whole pass.
+  since_height integer, -- The lowest final height at which the last whole pass compared.
+  constraint comparison_pkey PRIMARY KEY (chain)
+);
 
 -- One event on its way to one endpoint. A part for each week; old weeks are dropped.
 create table app.delivery (
@@ -1141,6 +1171,7 @@ CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WH
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status, seq DESC) WHERE (credited AND (status <> 'final'::text));
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
+CREATE INDEX deposit_unattributed_address ON app.deposit USING btree (chain, address) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
 CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
@@ -1233,6 +1264,7 @@ CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chai
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE INDEX ledger_entry_network_fee ON app.ledger_entry USING btree (chain, created_at) INCLUDE (amount) WHERE ((account = 'treasury'::text) AND (kind = 'network_fee'::text));
 CREATE INDEX ledger_entry_reference ON app.ledger_entry USING btree (reference);
+CREATE INDEX ledger_entry_unattributed ON app.ledger_entry USING btree (chain, address, token) INCLUDE (amount) WHERE ((account = 'address'::text) AND (merchant_id IS NULL));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON app.ledger_entry FOR EACH ROW EXECUTE FUNCTION app.refuse_entry_change();
 CREATE TRIGGER balanced AFTER INSERT ON app.ledger_entry REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.assert_balanced();
 
@@ -2390,6 +2422,18 @@ AS $function$
   from (select chain, address from app.address where user_id = of_user and is_provisioned) a
 $function$;
 
+-- The next addresses that were handed out, and the height at which each was compared before, if it was.
+CREATE OR REPLACE FUNCTION app.addresses_to_compare(of_chain text, after text, batch integer)
+ RETURNS TABLE(match_key text, address text, handed_out_at timestamp with time zone, known_right_at integer)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select a.match_key, a.address, a.created_at, case when a.created_at < c.since then c.since_height end
+  from app.address a left join app.comparison c on c.chain = a.chain
+  where a.chain = of_chain and a.match_key > after order by a.match_key limit batch
+$function$;
+
 CREATE OR REPLACE FUNCTION app.adjust(d app.deposit, more numeric, why text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2530,7 +2574,7 @@ begin
   end loop;
 end $function$;
 
--- What the treasury, and each address that ever received anything, hold of each token at the final height, by the ledger.
+-- For processes of the version before; the next version drops it. app.ledger_holdings has taken its place.
 CREATE OR REPLACE FUNCTION app.audit_holdings(of_chain text)
  RETURNS TABLE(address text, token text, amount numeric)
  LANGUAGE sql
@@ -2559,7 +2603,7 @@ AS $function$
       where r.finished_at > clock_timestamp() - interval '1 day' or r.started_at > clock_timestamp() - interval '1 hour')
 $function$;
 
--- The final unspent outputs of our addresses on a chain that has outputs, by the ledger: leaving where a transaction of ours spends it; and each address once without any.
+-- For processes of the version before; the next version drops it. app.ledger_outputs has taken its place.
 CREATE OR REPLACE FUNCTION app.audit_outputs(of_chain text)
  RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
  LANGUAGE sql
@@ -2606,6 +2650,17 @@ CREATE OR REPLACE FUNCTION app.begin_audit()
 AS $function$
   delete from app.audit_run r where r.started_at < clock_timestamp() - interval '1 year';
   insert into app.audit_run default values returning id
+$function$;
+
+-- Begins to compare every address with the chain anew.
+CREATE OR REPLACE FUNCTION app.begin_comparison(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.comparison as c (chain) values (of_chain) on conflict (chain) do update
+  set began_at = clock_timestamp(), position = '', height = null, compared = 0, unread = null, error = null, next_at = clock_timestamp()
 $function$;
 
 -- Begins a child that spends unmined outputs of ours and pays for their transaction, too; returns the id of the spend.
@@ -3107,6 +3162,26 @@ AS $function$
   where d.settlement_id = of_payout order by u.amount desc limit most
 $function$;
 
+-- No address that was handed out longer ago than so has not been compared with the chain since.
+CREATE OR REPLACE FUNCTION app.comparison_age(of_chain text)
+ RETURNS interval
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select clock_timestamp() - coalesce((select coalesce(c.since, c.created_at) from app.comparison c where c.chain = of_chain),
+    (select m.applied_at from public.sluice_migration m where m.name like '030%'))
+$function$;
+
+CREATE OR REPLACE FUNCTION app.comparison_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select 'sluice_audit_addresses_age_seconds', json_build_object('chain', c.chain), extract(epoch from app.comparison_age(c.chain)) from chain.cursor c
+$function$;
+
 CREATE OR REPLACE FUNCTION app.confirmations(of_chain text, of_height integer)
  RETURNS integer
  LANGUAGE sql
@@ -3460,6 +3535,20 @@ begin
   return format('dropped what is older than %s', to_char(until at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
+-- Behind which address the comparison with the chain goes on now; null if it is not time. Safe to call at any time.
+CREATE OR REPLACE FUNCTION app.due_comparison(of_chain text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into app.comparison (chain) select c.chain from chain.cursor c where c.chain = of_chain on conflict do nothing;
+  update app.comparison c set began_at = clock_timestamp(), position = '', height = null, compared = 0, unread = null
+  where c.chain = of_chain and c.position is null and c.began_at < clock_timestamp() - interval '1 day';
+  return (select c.position from app.comparison c where c.chain = of_chain and c.next_at <= clock_timestamp());
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[])
  RETURNS void
  LANGUAGE plpgsql
@@ -3557,6 +3646,16 @@ begin
   return expired;
 end $function$;
 
+-- Notes why a chain could not be asked; it is tried again.
+CREATE OR REPLACE FUNCTION app.fail_comparison(of_chain text, why text)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.comparison c set error = why, next_at = clock_timestamp() + interval '1 minute' where c.chain = of_chain
+$function$;
+
 -- Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.
 CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message text)
  RETURNS boolean
@@ -3645,24 +3744,7 @@ begin
   insert into app.audit_finding (run_id, name, claim, count, found)
   select of_run, f.name, f.claim, f.count, f.found from jsonb_to_recordset(findings) as f (name text, claim text, count bigint, found jsonb);
   update app.audit_run r set finished_at = clock_timestamp(), error = finish_audit.error where r.id = of_run;
-
-  update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
-  from app.audit_finding f
-  where f.run_id = of_run and f.count = 0 and i.kind = 'audit' and i.subject = 'audit:' || f.name and i.resolved_at is null;
-  with wrong as (
-    select 'audit:' || f.name as subject, jsonb_build_object('claim', f.claim, 'count', f.count, 'found', f.found) as details
-    from app.audit_finding f where f.run_id = of_run and f.count > 0
-  ), known as (
-    update app.incident i set details = w.details from wrong w where i.kind = 'audit' and i.subject = w.subject and i.resolved_at is null
-    returning i.subject
-  )
-  insert into app.incident (chain, kind, subject, details)
-  select null, 'audit', w.subject, w.details from wrong w
-  left join lateral (
-    select i.resolution, i.details from app.incident i where i.kind = 'audit' and i.subject = w.subject order by i.id desc limit 1
-  ) last on true
-  where w.subject not in (select subject from known)
-    and (last.resolution = 'kept' and last.details - 'claim' = w.details - 'claim') is not true;
+  perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.finish_payment(s app.spend, outcome text, txid text)
@@ -3792,6 +3874,22 @@ begin
   return found;
 end $function$;
 
+-- How many addresses differ from the chain, and the first ten: what is missing in the ledger, and the command that reads it again; or what is gone.
+CREATE OR REPLACE FUNCTION app.found_differences(of_chain text, OUT count bigint, OUT found jsonb)
+ RETURNS record
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select (select count(*) from app.chain_difference d where d.chain = of_chain), coalesce((
+    select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('address', d.address, 'token', d.token, 'outpoint', nullif(d.outpoint, ''),
+      'ledger', d.ledger::text, 'chain', d.on_chain::text, 'missing', case when d.on_chain > d.ledger then (d.on_chain - d.ledger)::text end,
+      'gone', case when d.on_chain < d.ledger then (d.ledger - d.on_chain)::text end,
+      'handed_out', case when d.on_chain > d.ledger then app.iso(d.handed_out_at) end,
+      'run', case when d.on_chain > d.ledger then 'sluice reindex --chain ' || d.chain || ' --from ' || coalesce(d.from_height::text, 'HEIGHT') end)))
+    from (select * from app.chain_difference d where d.chain = of_chain order by d.address, d.token, d.outpoint limit 10) d), '[]')
+$function$;
+
 CREATE OR REPLACE FUNCTION app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
  RETURNS numeric
  LANGUAGE sql
@@ -3834,6 +3932,18 @@ begin
   if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
 end $function$;
 
+-- Whether app.due_comparison has something to do on one of these chains.
+CREATE OR REPLACE FUNCTION app.is_comparison_due(of_chains text[])
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select exists (select from chain.cursor c left join app.comparison p on p.chain = c.chain
+    where c.chain = any(of_chains) and (p.chain is null or (p.next_at <= clock_timestamp()
+      and (p.position is not null or p.began_at < clock_timestamp() - interval '1 day'))))
+$function$;
+
 CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
  RETURNS boolean
  LANGUAGE sql
@@ -3866,6 +3976,40 @@ CREATE OR REPLACE FUNCTION app.lead_of(of_chain text, inputs text[])
 AS $function$
   select i from unnest(inputs) with ordinality as u (i, n)
   where not exists (select from app.spend s where s.chain = of_chain and s.sender = i) order by n limit 1
+$function$;
+
+-- What these addresses hold of each token at the final height, by the ledger.
+CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
+ RETURNS TABLE(address text, token text, amount numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0)
+  from unnest(addresses) w (address) join app.asset a on a.chain = of_chain
+  left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
+  left join lateral (select sum(e.amount) as amount from app.ledger_entry e
+    where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
+  left join lateral (select sum(e.amount) as amount from app.ledger_entry e
+    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = app.treasury_address(of_chain)) t on true
+$function$;
+
+-- The final unspent outputs of these addresses, by the ledger; leaving where a transaction of ours, or a block, spends it.
+CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[])
+ RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  select u.address, u.txid || ':' || u.vout, u.amount, u.spend_id is not null or exists (
+    select from chain.inclusion i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+  from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
+  union all -- not ours to spend
+  select d.address, d.txid || ':' || d.output_index, d.amount, false
+  from unnest(addresses) w (address) join app.deposit d on d.chain = of_chain and d.address = w.address
+    and d.status = 'final' and not d.credited and d.merchant_id is not null
 $function$;
 
 CREATE OR REPLACE FUNCTION app.lock_pair(of_merchant uuid, of_chain text, of_token text)
@@ -4421,6 +4565,34 @@ AS $function$
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
   from sent where s.id = sent.spend_id and s.next_step_at is not null
 $function$;
+
+-- Writes down what the comparison of some addresses with the chain found, and how far it is; opens, renews or heals the incident. Safe to run twice.
+CREATE OR REPLACE FUNCTION app.record_comparison(of_chain text, claim text, after text, last text, addresses text[], differences jsonb, of_unread text, at_height integer, took interval)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare differing record;
+begin
+  delete from app.chain_difference d where of_unread is null and d.chain = of_chain and d.address = any(addresses) and not exists (
+    select from jsonb_to_recordset(differences) f (address text, token text, outpoint text)
+    where f.address = d.address and f.token = d.token and f.outpoint = d.outpoint);
+  insert into app.chain_difference as d (chain, address, token, outpoint, ledger, on_chain, from_height, handed_out_at)
+  select of_chain, f.address, f.token, f.outpoint, f.ledger, f.on_chain, f.from_height, f.handed_out_at
+  from jsonb_to_recordset(differences) f
+    (address text, token text, outpoint text, ledger numeric, on_chain numeric, from_height int, handed_out_at timestamptz)
+  on conflict (chain, address, token, outpoint) do update set ledger = excluded.ledger, on_chain = excluded.on_chain,
+    from_height = least(d.from_height, excluded.from_height); -- what was missing before is
+  update app.comparison c set compared = c.compared + cardinality(addresses), height = least(c.height, at_height),
+    unread = coalesce(c.unread, of_unread), error = null, next_at = clock_timestamp() + 3 * took,
+    position = case when exists (select from app.address a where a.chain = of_chain and a.match_key > last) then last end
+  where c.chain = of_chain and c.position = after;
+  update app.comparison c set since = c.began_at, since_height = c.height
+  where c.chain = of_chain and c.position is null and c.unread is null and c.since is distinct from c.began_at;
+  select * into differing from app.found_differences(of_chain);
+  perform app.tell_finding('on_chain_' || lower(of_chain), claim, differing.count, differing.found);
+end $function$;
 
 -- Makes the jobs of dead workers available again. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.recover_dead_pools(hung_after interval DEFAULT '00:00:30'::interval)
@@ -5333,6 +5505,29 @@ begin
   from app.chain c where c.family = of_family;
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.tell_finding(name text, claim text, count bigint, what jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  told constant text := 'audit:' || name;
+  seen jsonb := jsonb_build_object('claim', claim, 'count', count, 'found', what);
+  last app.incident;
+begin
+  seen := seen || coalesce((select jsonb_build_object('address', f.row -> 'address', 'missing', (f.row ->> 'missing') || ' ' || (f.row ->> 'token'),
+    'run', f.row -> 'run') from jsonb_array_elements(what) with ordinality f (row, n) where f.row ? 'run' order by f.n limit 1), '{}');
+  perform pg_advisory_xact_lock(hashtextextended('app.finish_audit', 0));
+  select * into last from app.incident i where i.kind = 'audit' and i.subject = told order by i.resolved_at is null desc, i.id desc limit 1;
+  if last.id is not null and last.resolved_at is null then
+    update app.incident i set details = case when count > 0 then seen else i.details end,
+      resolved_at = case when count = 0 then clock_timestamp() end, resolution = case when count = 0 then 'healed' end
+    where i.id = last.id;
+  elsif count > 0 and (last.resolution = 'kept' and last.details - 'claim' = seen - 'claim') is not true then
+    insert into app.incident (chain, kind, subject, details) values (null, 'audit', told, seen);
+  end if;
+end $function$;
+
 -- Sends an event of type webhook.test to one endpoint; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION app.test_webhook(of_merchant uuid, endpoint uuid)
  RETURNS uuid
@@ -5563,6 +5758,24 @@ AS $function$
     (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and c.halted_at is not null),
     (select 'incident ' || min(i.id) || ' (' || (array_agg(i.kind order by i.id))[1] || ') waits for the operator'
       from app.incident i where i.chain = of_chain and i.resolved_at is null having count(*) > 0))
+$function$;
+
+-- Why the chain cannot be compared with the ledger now; null if it can.
+CREATE OR REPLACE FUNCTION app.why_not_comparable(of_chain text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and (c.halted_at is not null or c.rewind_to is not null)),
+    (select 'incident ' || min(i.id) || ' waits for the operator: what was final is not there' from app.incident i
+      where i.chain = of_chain and i.kind = 'final_payment_vanished' and i.resolved_at is null having count(*) > 0),
+    (select 'blocks that were final are read again' from app.incident i join chain.cursor c on c.chain = i.chain
+      where i.chain = of_chain and i.kind like 'final\_%' and (i.resolved_at is null or i.resolution = 'healed') and greatest(
+        (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),
+        (select max(n.block_height) from app.spend_inclusion n where n.spend_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
+      ) > c.final_height limit 1))
 $function$;
 
 CREATE OR REPLACE FUNCTION app.withhold_protocol_income()
@@ -8032,12 +8245,14 @@ grant usage on schema squid_polygon to sluice_indexer;
 -- sluice_jobs
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
 grant execute on function app.add_inputs(uuid,integer,text[]) to sluice_jobs;
+grant execute on function app.addresses_to_compare(text,text,integer) to sluice_jobs;
 grant execute on function app.audit_checks() to sluice_jobs;
 grant execute on function app.audit_holdings(text) to sluice_jobs;
 grant execute on function app.audit_is_due() to sluice_jobs;
 grant execute on function app.audit_outputs(text) to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_audit() to sluice_jobs;
+grant execute on function app.begin_comparison(text) to sluice_jobs;
 grant execute on function app.begin_output_payment(uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_output_sweep(uuid,text,uuid,text[],numeric) to sluice_jobs;
 grant execute on function app.begin_paying_from_treasury(uuid) to sluice_jobs;
@@ -8048,20 +8263,28 @@ grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[]) to sluice_jobs;
 grant execute on function app.cancel_spend(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
+grant execute on function app.comparison_age(text) to sluice_jobs;
+grant execute on function app.due_comparison(text) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;
 grant execute on function app.event_body(json,bigint) to sluice_jobs;
 grant execute on function app.expire_payment_requests(integer) to sluice_jobs;
+grant execute on function app.fail_comparison(text,text) to sluice_jobs;
 grant execute on function app.fail_payout(uuid,text,text) to sluice_jobs;
 grant execute on function app.fail_undeliverable(integer) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
+grant execute on function app.found_differences(text) to sluice_jobs;
+grant execute on function app.is_comparison_due(text[]) to sluice_jobs;
 grant execute on function app.iso(timestamp with time zone) to sluice_jobs;
+grant execute on function app.ledger_holdings(text,text[]) to sluice_jobs;
+grant execute on function app.ledger_outputs(text,text[]) to sluice_jobs;
 grant execute on function app.maintain_partitions(interval) to sluice_jobs;
 grant execute on function app.payout_shortage(uuid,numeric) to sluice_jobs;
 grant execute on function app.payout_shortfall(uuid,numeric) to sluice_jobs;
 grant execute on function app.public_id(text,uuid) to sluice_jobs;
 grant execute on function app.record_attempts(uuid,uuid[],integer[],integer[],integer[],integer[],text[],bigint[]) to sluice_jobs;
 grant execute on function app.record_broadcast(text,text,text,integer) to sluice_jobs;
+grant execute on function app.record_comparison(text,text,text,text,text[],jsonb,text,integer,interval) to sluice_jobs;
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
@@ -8073,6 +8296,7 @@ grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;
 grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.why_halted(text) to sluice_jobs;
+grant execute on function app.why_not_comparable(text) to sluice_jobs;
 grant execute on function chain.release_overdue() to sluice_jobs;
 grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
@@ -8081,6 +8305,7 @@ grant select on app.asset to sluice_jobs;
 grant select on app.bump_output to sluice_jobs;
 grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
+grant select on app.comparison to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
 grant select on app.due_job to sluice_jobs;

@@ -1,100 +1,144 @@
-// What an EVM chain holds, compared with the ledger: each address of ours that ever received anything, and the treasury, at the final block
-// that the ledger is of. Promises: asks a node and changes nothing; a node that does not answer is a RetryableError, never a match.
+// What addresses of ours hold on an EVM chain, compared with the ledger at the final block that the ledger is of. Promises: asks a node and
+// changes nothing; a node that does not answer, or answers of another block, is a RetryableError, never a match; a token whose contract does
+// not say what an address holds is told as not read, and the others are compared.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RpcClient} from '@subsquid/rpc-client'
 import type pg from 'pg'
-import {encodeFunctionData, erc20Abi, getAddress} from 'viem'
 import {z} from 'zod'
 import {RetryableError} from '../../service/errors.ts'
 import type {EvmSettings} from '../../service/settings.ts'
+import {addressesMax, heldCode, readHeld} from './held-code.ts'
+import type {Asked, Difference, Look} from './look.ts'
 
 const timeoutMs = 60_000
-const batchMax = 100 // public nodes refuse larger ones
+/** Calls in a look, for each token. */
+const callsMax = 4
+/** Clocks differ, and a block carries the time at which its making began. */
+const clockMarginMs = 3_600_000
 
-interface Holding {
-  address: string
-  token: string
-  amount: bigint
+const Block = z.object({timestamp: z.string().regex(/^0x[0-9a-f]+$/i)})
+
+/** What the ledger has, at one moment. */
+interface Ledger {
+  height: number
+  /** By token: the addresses, and what each holds. */
+  holdings: Map<string, {address: string; amount: bigint}[]>
 }
 
-interface Difference {
-  address: string
-  token: string
-  ledger: string
-  chain: string
-}
-
-const quantity = z
-  .string()
-  .regex(/^0x[0-9a-f]*$/i)
-  .transform(hex => (hex === '0x' ? 0n : BigInt(hex)))
-
-/** What the node has otherwise, by address and token. */
-export async function holdingsThatDiffer(
-  db: pg.Client,
-  chain: string,
-  {rpcUrl, tokens}: EvmSettings,
-): Promise<Map<string, Difference>> {
-  const {holdings, height} = await holdingsOf(db, chain)
-  const contracts = Object.fromEntries([...tokens].map(([contract, token]) => [token, contract]))
-  const client = new RpcClient({
-    url: rpcUrl!,
-    requestTimeout: timeoutMs,
-    retryAttempts: 0,
-    maxBatchCallSize: batchMax,
-    log: null,
-  })
-  const found = new Map<string, Difference>()
-  try {
-    for (let at = 0; at < holdings.length; at += batchMax) {
-      const batch = holdings.slice(at, at + batchMax)
-      const held = await balances(
-        client,
-        batch.map(holding => question(holding, contracts, height)),
-      )
-      for (const [n, {address, token, amount}] of batch.entries())
-        if (held[n] !== amount)
-          found.set(`${address} ${token}`, {address, token, ledger: String(amount), chain: String(held[n])})
-    }
-  } finally {
-    client.close()
+export function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings): Asked {
+  const node = new Node(rpcUrl!)
+  const contracts = new Map([...tokens].map(([contract, token]) => [token, contract]))
+  return {
+    batch: callsMax * addressesMax,
+    look: async addresses => {
+      const {height, holdings} = await ledgerOf(db, chain.code, addresses)
+      const look: Look = {height, differences: [], unread: []}
+      for (const [token, all] of holdings)
+        for (let at = 0; at < all.length; at += addressesMax) {
+          const some = all.slice(at, at + addressesMax)
+          const held = await node.held(contracts.get(token), some, height)
+          if (typeof held === 'string') look.unread.push(`${token}: ${held}`)
+          else compare(token, some, held, look)
+        }
+      return look
+    },
+    heightAt: async time => {
+      const {height} = await ledgerOf(db, chain.code, [])
+      return await node.lastBlockBefore(time.getTime() - clockMarginMs, height)
+    },
+    close: () => node.close(),
   }
-  return found
+}
+
+function compare(token: string, ours: {address: string; amount: bigint}[], held: (bigint | null)[], look: Look): void {
+  let unread = 0
+  for (const [n, {address, amount}] of ours.entries()) {
+    const chain = held[n]!
+    if (chain === null) unread++
+    else if (chain !== amount) look.differences.push(difference(token, address, amount, chain))
+  }
+  if (unread) look.unread.push(`${token}: its contract did not say what ${unread} of ${ours.length} addresses hold`)
+}
+
+function difference(token: string, address: string, ledger: bigint, chain: bigint): Difference {
+  return {address, token, outpoint: '', ledger, chain}
 }
 
 // One statement: the height is that of what is held.
-async function holdingsOf(db: pg.Client, chain: string): Promise<{holdings: Holding[]; height: number}> {
-  const {rows} = await db.query<{address: string; token: string; amount: string; height: number}>(
-    `select h.address, h.token, h.amount, c.final_height as height from chain.cursor c cross join app.audit_holdings(c.chain) h
-     where c.chain = $1`,
-    [chain],
+async function ledgerOf(db: pg.Client, chain: string, addresses: string[]): Promise<Ledger> {
+  const {rows} = await db.query<{height: number; address: string | null; token: string; amount: string}>(
+    `select c.final_height as height, h.address, h.token, h.amount from chain.cursor c
+     left join app.ledger_holdings(c.chain, $2) h on true where c.chain = $1 order by h.token, h.address`,
+    [chain, addresses],
   )
-  return {
-    holdings: rows.map(({address, token, amount}) => ({address, token, amount: BigInt(amount)})),
-    height: rows[0]?.height ?? 0,
+  const holdings: Ledger['holdings'] = new Map()
+  for (const {address, token, amount} of rows) {
+    if (address === null) continue
+    if (!holdings.has(token)) holdings.set(token, [])
+    holdings.get(token)!.push({address, amount: BigInt(amount)})
+  }
+  return {height: rows[0]!.height, holdings}
+}
+
+type Answer = {result: unknown} | {message: string}
+
+class Node {
+  readonly #client: RpcClient
+
+  constructor(url: string) {
+    this.#client = new RpcClient({url, requestTimeout: timeoutMs, retryAttempts: 0, log: null})
+  }
+
+  close(): void {
+    this.#client.close()
+  }
+
+  /** What they hold at a block; why the contract cannot be asked, where the node says so of the contract alone. */
+  async held(contract: string | undefined, addresses: {address: string}[], height: number) {
+    const code = heldCode(
+      contract,
+      addresses.map(({address}) => address),
+    )
+    const answer = await this.#ask('eth_call', [{data: code}, hex(height)])
+    if ('result' in answer) return readHeld(answer.result, {height, count: addresses.length})
+    if (contract) return answer.message
+    throw new RetryableError(`the node refuses to tell balances at block ${height}: ${answer.message}`)
+  }
+
+  /** The highest block up to `to` that was made before; undefined if the node does not tell the times of its blocks. */
+  async lastBlockBefore(time: number, to: number): Promise<number | undefined> {
+    let [low, high] = [1, to]
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      const answer = await this.#ask('eth_getBlockByNumber', [hex(middle), false])
+      const block = 'result' in answer ? Block.safeParse(answer.result).data : undefined
+      if (!block) return
+      if (Number(block.timestamp) * 1000 < time) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  // The client keeps a question until there is a connection, however long that takes.
+  async #ask(method: string, params: unknown[]): Promise<Answer> {
+    const clock = new AbortController()
+    const late = sleep(timeoutMs, undefined, clock).then(() => {
+      throw new Error(`no answer in ${timeoutMs / 1000} s`)
+    })
+    try {
+      const options = {
+        validateResult: (result: unknown): Answer => ({result}),
+        validateError: ({message}: {message: string}): Answer => ({message: message.slice(0, 200)}),
+      }
+      return await Promise.race([this.#client.call<Answer>(method, params, options), late])
+    } catch (error) {
+      throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`, {cause: error})
+    } finally {
+      clock.abort()
+    }
   }
 }
 
-function question({address, token}: Holding, contracts: Record<string, string>, height: number) {
-  const block = `0x${height.toString(16)}`
-  const contract = contracts[token]
-  if (!contract) return {method: 'eth_getBalance', params: [address, block]}
-  const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [getAddress(address)]})
-  return {method: 'eth_call', params: [{to: contract, data}, block]}
-}
-
-// The client keeps a question until there is a connection, however long that takes.
-async function balances(client: RpcClient, questions: {method: string; params: unknown[]}[]): Promise<bigint[]> {
-  const clock = new AbortController()
-  const late = sleep(timeoutMs, undefined, clock).then(() => {
-    throw new Error(`no answer in ${timeoutMs / 1000} s`)
-  })
-  try {
-    const answers = await Promise.race([client.batchCall(questions), late])
-    return answers.map(answer => quantity.parse(answer))
-  } catch (error) {
-    throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`, {cause: error})
-  } finally {
-    clock.abort()
-  }
+function hex(height: number): string {
+  return `0x${height.toString(16)}`
 }

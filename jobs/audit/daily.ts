@@ -1,5 +1,6 @@
-// The audit once a day, by whichever worker comes first. Promises: one worker at a time, once a day over all workers and restarts
-// (app.audit_is_due); a worker that ends does not wait for it; what is found becomes incidents.
+// The audit once a day, by whichever worker comes first, and before it, again and again, some addresses compared with their chains. Promises: one
+// worker at a time, once a day over all workers and restarts (app.audit_is_due); a worker that ends does not wait for it; what is found becomes
+// incidents.
 import type pg from 'pg'
 import {lockConnection} from '../../db/pool.ts'
 import type {Logger} from '../../service/log.ts'
@@ -19,7 +20,7 @@ interface Options {
 }
 
 export interface DailyAudit {
-  /** Audits, if it is time and no other worker does. */
+  /** Compares the next addresses, and audits, if it is time and no other worker does. */
   run(): Promise<void>
   /** Gives up what is under way at once; a worker makes up for it. */
   stop(): void
@@ -33,23 +34,36 @@ export function openDailyAudit({databaseUrl, pool, settings, log}: Options): Dai
     const {rows} = await db.query<{locked: boolean}>(
       `select pg_try_advisory_lock(hashtextextended('sluice.audit', 0)) as locked`,
     )
-    if (!rows[0]!.locked || !(await isDue(db))) return
+    if (!rows[0]!.locked) return
     await db.query(`set client_connection_check_interval = ${goneMs}`)
-    const {audit} = await import('./audit.ts') // what it needs is loaded when it is needed, which is once a day
+    const {compareDue} = await import('./compare.ts') // what it needs is loaded when it is needed
+    for (const [chain, settings] of nodes) {
+      const why = await compareDue(db, settings)
+      if (why)
+        log.warn({chain, why}, 'some addresses could not be compared with their chain; they are again in a minute')
+    }
+    if (!(await isAuditDue(db))) return
+    const {audit} = await import('./audit.ts')
     const {findings, notCompared} = await audit(db, nodes)
     for (const {name, count} of findings)
       if (count) log.error({check: name, count}, 'the audit found something wrong; sluice incident list shows it')
-    for (const {name, why} of notCompared) log.warn({check: name, why}, 'the audit could not compare the ledger')
+    for (const {name, why} of notCompared) log.warn({check: name, why}, 'not every address is compared with its chain')
+  }
+  const isDue = async () => {
+    const {rows} = await pool.query<{due: boolean}>('select app.audit_is_due() or app.is_comparison_due($1) as due', [
+      [...nodes.keys()],
+    ])
+    return rows[0]!.due
   }
   return {
     run: async () => {
-      if (await isDue(pool)) await auditing.on(lockConnection(databaseUrl, 'sluice-audit'), auditIfDue)
+      if (await isDue()) await auditing.on(lockConnection(databaseUrl, 'sluice-audit'), auditIfDue)
     },
     stop: auditing.stop,
   }
 }
 
-async function isDue(db: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
+async function isAuditDue(db: pg.Client): Promise<boolean> {
   const {rows} = await db.query<{due: boolean}>('select app.audit_is_due() as due')
   return rows[0]!.due
 }

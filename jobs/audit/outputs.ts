@@ -1,6 +1,6 @@
-// What a chain of outputs holds, compared with the ledger: each output of ours that the source has unspent, at or below the final block that
-// the ledger is of, is one that the ledger has unspent, and the other way round. Promises: asks the source and changes nothing; one that does
-// not answer is a RetryableError, never a match.
+// What addresses of ours have unspent on a chain of outputs, compared with the ledger: each output of ours that the source has unspent, at or
+// below the final block that the ledger is of, is one that the ledger has unspent, and the other way round. Promises: asks the source and
+// changes nothing; one that does not answer is a RetryableError, never a match; an address that the source refuses is told as not read.
 import type pg from 'pg'
 import {pino} from 'pino'
 import {z} from 'zod'
@@ -9,14 +9,17 @@ import {Bitcoind} from '../../service/bitcoin/rpc.ts'
 import {scripthashOf, scriptOfAddress} from '../../service/bitcoin/script.ts'
 import {RetryableError} from '../../service/errors.ts'
 import type {BitcoinSettings} from '../../service/settings.ts'
+import type {Asked, Difference} from './look.ts'
 
+/** A server reads the history of each address; a bitcoind its whole set of outputs, minutes long, however many addresses it looks for. */
+const batches = {electrum: 2000, node: 100_000}
 const scanTimeoutMs = 600_000
 const sats = 1e8
 
 /** What the ledger has, at one moment. */
 interface Ledger {
   height: number
-  addresses: string[]
+  token: string
   /** Unspent and final, by outpoint. isLeaving: a transaction of ours spends it, or a block that is not final did. */
   outputs: Map<string, Output & {isLeaving: boolean}>
 }
@@ -31,49 +34,69 @@ interface Unspent extends Output {
   height: number
 }
 
-interface Difference {
-  outpoint: string
-  address: string
-  ledger: string | null
-  chain: string | null
+/** What a source has unspent; of the addresses in `refused` it does not say. */
+interface Answer {
+  unspent: Unspent[]
+  refused: Map<string, string>
 }
 
-/** What the source has otherwise, by outpoint. */
-export async function outputsThatDiffer(db: pg.Client, settings: BitcoinSettings): Promise<Map<string, Difference>> {
-  const {height: finalHeight, addresses, outputs} = await ledgerOf(db, settings.chain.code)
-  const ask = settings.source === 'electrum' ? askElectrum : askNode
-  const unspent = await ask(settings, addresses).catch(error => {
-    throw new RetryableError(`the source cannot be asked: ${(error as Error).message}`, {cause: error})
-  })
-  const found = new Map<string, Difference>()
+interface Source {
+  ask(addresses: string[]): Promise<Answer>
+  close(): Promise<void> | void
+}
+
+export function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
+  const source = settings.source === 'electrum' ? electrum(settings) : node(settings)
+  return {
+    batch: batches[settings.source],
+    look: async addresses => {
+      const ledger = await ledgerOf(db, settings.chain.code, addresses)
+      const {unspent, refused} = await source.ask(addresses).catch(error => {
+        throw new RetryableError(`the source cannot be asked: ${(error as Error).message}`, {cause: error})
+      })
+      const differences = compare(ledger, unspent).filter(({address}) => !refused.has(address))
+      return {height: ledger.height, differences, unread: [...refused].map(each => each.join(': '))}
+    },
+    heightAt: async () => undefined, // an output says in which block it is
+    close: () => source.close(),
+  }
+}
+
+function compare({height: finalHeight, token, outputs}: Ledger, unspent: Unspent[]): Difference[] {
+  const found: Difference[] = []
   for (const {outpoint, address, amount, height} of unspent) {
+    if (amount === 0n) continue // a miner may make one to any address; it is nothing, and no deposit
     const ours = outputs.get(outpoint)
     outputs.delete(outpoint)
     const isFinal = height > 0 && height <= finalHeight
     if (ours ? ours.amount !== amount || !isFinal : isFinal)
-      found.set(outpoint, {outpoint, address, ledger: ours ? String(ours.amount) : null, chain: String(amount)})
+      found.push({address, token, outpoint, ledger: ours?.amount ?? 0n, chain: amount, height})
   }
   for (const [outpoint, {address, amount, isLeaving}] of outputs)
-    if (!isLeaving) found.set(outpoint, {outpoint, address, ledger: String(amount), chain: null})
+    if (!isLeaving) found.push({address, token, outpoint, ledger: amount, chain: 0n})
   return found
 }
 
-type Row = {address: string; height: number} & (
-  | {outpoint: string; amount: string; isLeaving: boolean}
-  | {outpoint: null; amount: null; isLeaving: null}
-)
+interface Row {
+  height: number
+  token: string
+  outpoint: string | null
+  address: string
+  amount: string
+  isLeaving: boolean
+}
 
 // One statement: the height is that of the outputs.
-async function ledgerOf(db: pg.Client, chain: string): Promise<Ledger> {
+async function ledgerOf(db: pg.Client, chain: string, addresses: string[]): Promise<Ledger> {
   const {rows} = await db.query<Row>(
-    `select o.address, o.outpoint, o.amount, o.is_leaving as "isLeaving", c.final_height as height
-     from chain.cursor c cross join app.audit_outputs(c.chain) o where c.chain = $1`,
-    [chain],
+    `select c.final_height as height, n.native_token as token, o.outpoint, o.address, o.amount, o.is_leaving as "isLeaving"
+     from chain.cursor c join app.chain n using (chain) left join app.ledger_outputs(c.chain, $2) o on true where c.chain = $1`,
+    [chain, addresses],
   )
-  const ledger: Ledger = {height: rows[0]?.height ?? 0, addresses: [], outputs: new Map()}
-  for (const {address, outpoint, amount, isLeaving} of rows)
-    if (outpoint === null) ledger.addresses.push(address)
-    else ledger.outputs.set(outpoint, {address, amount: BigInt(amount), isLeaving})
+  const {height, token} = rows[0]!
+  const ledger: Ledger = {height, token, outputs: new Map()}
+  for (const {outpoint, address, amount, isLeaving} of rows)
+    if (outpoint !== null) ledger.outputs.set(outpoint, {address, amount: BigInt(amount), isLeaving})
   return ledger
 }
 
@@ -81,10 +104,7 @@ const Listed = z.array(
   z.object({tx_hash: z.string(), tx_pos: z.int(), height: z.int(), value: z.int().transform(BigInt)}),
 )
 
-async function askElectrum(
-  {chain, network, electrumUrls, electrumCa}: BitcoinSettings,
-  addresses: string[],
-): Promise<Unspent[]> {
+function electrum({chain, network, electrumUrls, electrumCa}: BitcoinSettings): Source {
   const format = chain.networks[network]
   const server = new Electrum({
     urls: electrumUrls,
@@ -92,25 +112,21 @@ async function askElectrum(
     log: pino({level: 'silent'}),
     ...(electrumCa !== undefined && {ca: electrumCa}),
   })
-  try {
-    const answers = await server.batch(
-      addresses.map(address => ({
-        method: 'blockchain.scripthash.listunspent',
-        params: [scripthashOf(scriptOfAddress(address, format))],
-      })),
-      Listed,
-    )
-    return answers.flatMap((answer, n) => {
-      if (answer instanceof ElectrumError) throw answer
-      return answer.map(({tx_hash, tx_pos, height, value}) => ({
-        outpoint: `${tx_hash}:${tx_pos}`,
-        address: addresses[n]!,
-        amount: value,
-        height,
-      }))
-    })
-  } finally {
-    server.close()
+  return {
+    ask: async addresses => {
+      const method = 'blockchain.scripthash.listunspent'
+      const calls = addresses.map(address => ({method, params: [scripthashOf(scriptOfAddress(address, format))]}))
+      const answer: Answer = {unspent: [], refused: new Map()}
+      for (const [n, listed] of (await server.batch(calls, Listed)).entries()) {
+        const address = addresses[n]!
+        if (listed instanceof ElectrumError) answer.refused.set(address, listed.message)
+        else
+          for (const {tx_hash, tx_pos, height, value} of listed)
+            answer.unspent.push({outpoint: `${tx_hash}:${tx_pos}`, address, amount: value, height})
+      }
+      return answer
+    },
+    close: () => server.close(),
   }
 }
 
@@ -119,17 +135,21 @@ const Scanned = z.object({
   unspents: z.array(z.object({txid: z.string(), vout: z.int(), desc: z.string(), amount: z.number(), height: z.int()})),
 })
 
-async function askNode({rpcUrl}: BitcoinSettings, addresses: string[]): Promise<Unspent[]> {
-  const node = new Bitcoind(rpcUrl!, {timeoutMs: scanTimeoutMs})
-  try {
-    const {unspents} = await node.call('scantxoutset', ['start', addresses.map(address => `addr(${address})`)], Scanned)
-    return unspents.map(({txid, vout, desc, amount, height}) => ({
-      outpoint: `${txid}:${vout}`,
-      address: desc.match(/^addr\((\w+)\)/)?.[1] ?? desc,
-      amount: BigInt(Math.round(amount * sats)),
-      height,
-    }))
-  } finally {
-    await node.close()
+function node({rpcUrl}: BitcoinSettings): Source {
+  const bitcoind = new Bitcoind(rpcUrl!, {timeoutMs: scanTimeoutMs})
+  return {
+    ask: async addresses => {
+      if (!addresses.length) return {unspent: [], refused: new Map()}
+      const scripts = addresses.map(address => `addr(${address})`)
+      const {unspents} = await bitcoind.call('scantxoutset', ['start', scripts], Scanned)
+      const unspent = unspents.map(({txid, vout, desc, amount, height}) => ({
+        outpoint: `${txid}:${vout}`,
+        address: desc.match(/^addr\((\w+)\)/)?.[1] ?? desc,
+        amount: BigInt(Math.round(amount * sats)),
+        height,
+      }))
+      return {unspent, refused: new Map()}
+    },
+    close: () => bitcoind.close(),
   }
 }

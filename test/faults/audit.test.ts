@@ -7,29 +7,31 @@ import {Anvil} from '../support/anvil.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {makeTreasury, topUp} from '../support/payouts.ts'
+import {makeMerchant, makeUser} from '../support/people.ts'
 import {until} from '../support/until.ts'
 
 const ether = 10n ** 18n
 let db: TestDatabase
 let anvil: Anvil
+let eth: ChainWriter
 const workers: ChildProcess[] = []
 
 beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
-  const eth = await ChainWriter.open(db, 'ETH')
+  eth = await ChainWriter.open(db, 'ETH')
   const treasury = await makeTreasury(db)
   await topUp(eth, treasury, 'ETH', 5n * ether)
-  await eth.close()
   await anvil.call('anvil_setBalance', [treasury, numberToHex(5n * ether)])
   await anvil.mine(1)
   await db.rows(`update public.sluice_migration set applied_at = now() - interval '1 hour'`)
 })
 afterEach(async () => {
   await stopWorkers()
-  await db.rows('delete from app.audit_run')
+  await db.rows('delete from app.audit_run; delete from app.comparison')
 })
 afterAll(async () => {
+  await eth.close()
   await anvil.stop()
   await db.drop()
 })
@@ -100,6 +102,34 @@ test('a worker audits the database and the chains, opens incidents for what is w
   expect(await incidents()).toEqual([{subject: 'audit:ledger', chain: null, resolution: 'healed'}])
 }, 60_000)
 
+test('a worker finds a payment that was missed, at an address where nothing was ever seen, between two audits', async () => {
+  await auditOf()
+  const {address} = await makeUser(db, await makeMerchant(db))
+  await anvil.call('anvil_setBalance', [address, numberToHex(3n)])
+  await eth.write({add: [[], []]})
+  await anvil.mine(1 + eth.head.height)
+  await eth.finalize(eth.head.height)
+  await db.rows(`update app.comparison set began_at = now() - interval '25 hours', next_at = now()`)
+  await startWorker()
+  const [found] = await until(
+    async () => {
+      const rows = await db.rows(
+        `select details from app.incident where subject = 'audit:on_chain_eth' and resolved_at is null`,
+      )
+      return rows.length ? rows : undefined
+    },
+    {timeoutMs: 15_000, what: 'the incident'},
+  )
+  expect(found!.details).toMatchObject({
+    address,
+    missing: '3 ETH',
+    run: expect.stringMatching(/^sluice reindex --chain ETH --from \d+$/),
+  })
+  expect(await db.rows('select from app.audit_run')).toHaveLength(1)
+  await db.rows('delete from app.incident; delete from app.chain_difference')
+  await db.rows('delete from app.address where address = $1', [address])
+}, 30_000)
+
 test('a node that does not answer is neither right nor wrong, and opens no incident', async () => {
   const before = await incidents()
   const run = await auditOf({ETH_RPC_URL: 'http://127.0.0.1:9'})
@@ -121,22 +151,29 @@ test('of several workers one makes it, once a day', async () => {
   await until(async () => (await finished()).length > 1, {timeoutMs: 15_000, what: 'the audit of another day'})
 }, 60_000)
 
-test('a worker that is stopped gives up the audit that it makes, within five seconds', async () => {
-  const blocker = await db.pool.connect()
-  try {
-    await blocker.query('begin; lock table app.ledger_entry in access exclusive mode')
-    await startWorker()
-    await until(async () => (await db.rows('select from app.audit_run')).length, {
-      timeoutMs: 15_000,
-      what: 'the audit to begin',
-    })
-    const began = performance.now()
-    await stopWorkers()
-    expect(performance.now() - began).toBeLessThan(5000)
-    const [run] = await db.rows('select finished_at from app.audit_run')
-    expect(run).toEqual({finished_at: null})
-  } finally {
-    await blocker.query('rollback')
-    blocker.release()
-  }
-}, 30_000)
+test.each([
+  ['comparison', 'app.ledger_entry'],
+  ['audit', 'app.idempotency_key'],
+])(
+  'a worker that is stopped gives up the %s that it makes, within five seconds',
+  async (_, table) => {
+    const blocker = await db.pool.connect()
+    try {
+      await blocker.query(`begin; lock table ${table} in access exclusive mode`)
+      await startWorker()
+      const waiting = `select from pg_stat_activity
+      where application_name = 'sluice-audit' and wait_event_type = 'Lock' and datname = current_database()`
+      await until(async () => (await db.rows(waiting)).length, {timeoutMs: 15_000, what: 'it to wait for the table'})
+      const began = performance.now()
+      await stopWorkers()
+      expect(performance.now() - began).toBeLessThan(5000)
+      expect(await db.rows('select from app.audit_run where finished_at is not null')).toEqual([])
+      const whole = await db.rows('select from app.comparison where since is not null')
+      expect(whole).toHaveLength(table === 'app.ledger_entry' ? 0 : 1)
+    } finally {
+      await blocker.query('rollback')
+      blocker.release()
+    }
+  },
+  30_000,
+)

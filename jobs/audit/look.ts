@@ -1,0 +1,31 @@
+// One look at what a chain holds of some addresses of ours, whatever its family: balances.ts and outputs.ts have how each looks.
+
+/** An address holds something else on the chain than the ledger says. Amounts in base units. */
+export interface Difference {
+  address: string
+  token: string
+  /** txid:vout; empty on chains without outputs. */
+  outpoint: string
+  ledger: bigint
+  chain: bigint
+  /** The block that it is in, where the chain tells. */
+  height?: number
+}
+
+export interface Look {
+  /** The final height that the ledger was of. */
+  height: number
+  differences: Difference[]
+  /** What could not be read, and why. It is neither right nor wrong. */
+  unread: string[]
+}
+
+/** Whom a chain is asked by. Each question is answered, or a RetryableError, and never a match. */
+export interface Asked {
+  /** So many addresses are worth one look. */
+  batch: number
+  look(addresses: string[]): Promise<Look>
+  /** A block before which nothing can have been paid to an address that was handed out then; undefined if that is not known. */
+  heightAt(time: Date): Promise<number | undefined>
+  close(): Promise<void> | void
+}
