@@ -275,7 +275,8 @@ create view analytics.deposits with (security_barrier=true) as
     round(EXTRACT(epoch FROM d.finalised_at - t.block_time), 3) AS seconds_to_final,
     app.public_id('pay'::text, d.settlement_id) AS settlement_id,
     d.id AS deposit_uuid,
-    d.settlement_id AS settlement_uuid
+    d.settlement_id AS settlement_uuid,
+    d.settled_before_restore
    FROM app.deposit d
      JOIN app.merchant m ON m.id = d.merchant_id
      JOIN app."user" u ON u.id = d.user_id
@@ -306,6 +307,7 @@ create view analytics.deposits with (security_barrier=true) as
 --   settlement_id text: Id of the payout that collected it, as in the API; null until then.
 --   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
 --   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
+--   settled_before_restore boolean: True if a payout covers it that was forgotten in a restore, and nobody can tell which deposits that collected; then it is owed no more, though settlement_id is null or names a later payout.
 
 -- Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Over analytics.daily_ledger, and as fresh.
 create view analytics.earnings with (security_barrier=true) as
@@ -476,7 +478,10 @@ create view analytics.payment_receipts with (security_barrier=true) as
     c.finalised_at,
     app.public_id('pay'::text, c.settlement_id) AS settlement_id,
     c.deposit_id AS deposit_uuid,
-    c.settlement_id AS settlement_uuid
+    c.settlement_id AS settlement_uuid,
+    ( SELECT d.settled_before_restore
+           FROM app.deposit d
+          WHERE d.id = c.deposit_id) AS settled_before_restore
    FROM app.receipt c
      JOIN app.merchant m ON m.id = c.merchant_id
      JOIN app.asset a ON a.chain = c.chain AND a.token = c.token;
@@ -502,6 +507,7 @@ create view analytics.payment_receipts with (security_barrier=true) as
 --   settlement_id text: Id of the payout that collected it, as in the API; null until then.
 --   deposit_uuid uuid: deposit_id as a UUID, to search by: deposit_uuid = analytics.id('dep_...').
 --   settlement_uuid uuid: settlement_id as a UUID, to search by: settlement_uuid = analytics.id('pay_...'); null until a payout collected it.
+--   settled_before_restore boolean: True if a payout covers it that was forgotten in a restore, and nobody can tell which deposits that collected; then it is owed no more, though settlement_id is null or names a later payout.
 
 -- One row for each payment request: an amount that a merchant asked to be paid to an address of its own, and what was paid of it.
 create view analytics.payment_requests with (security_barrier=true) as
@@ -944,7 +950,9 @@ create table app.adjustment (
   constraint adjustment_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 CREATE INDEX adjustment_deposit ON app.adjustment USING btree (deposit_id);
+CREATE INDEX adjustment_recovered ON app.adjustment USING btree (merchant_id, chain, token) WHERE ((reason = 'payout_recovered'::text) AND (settlement_id IS NULL));
 CREATE INDEX adjustment_unsettled ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
+CREATE CONSTRAINT TRIGGER settle_recovered AFTER INSERT ON app.adjustment DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.reason = 'payout_recovered'::text) AND (new.amount < (0)::numeric))) EXECUTE FUNCTION app.note_recovered();
 
 -- The materialised views of analytics: what moment each shows, and when it is computed anew.
 create table app.analytics_refresh (
@@ -1086,6 +1094,7 @@ create table app.claim (
   constraint claim_payout_id_kind_key UNIQUE (payout_id, kind)
 );
 CREATE INDEX claim_open ON app.claim USING btree (merchant_id, chain, token, id) WHERE (finished_at IS NULL);
+CREATE CONSTRAINT TRIGGER settle_recovered AFTER UPDATE OF finished_at ON app.claim DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.finished_at IS NULL) AND (new.finished_at IS NOT NULL))) EXECUTE FUNCTION app.note_recovered();
 
 -- How far the comparison of every address with the chain is, and how old the oldest one is.
 create table app.comparison (
@@ -1156,6 +1165,7 @@ create table app.deposit (
   promotion bigint, -- Number, on its chain, of the time at which it became final; null before. A payout claims up to a number.
   payment_request_id uuid, -- The payment request whose address it is; null for a user's and for a treasury's.
   came_at timestamp with time zone, -- Of what reached a payment request's address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.
+  settled_before_restore boolean not null default false, -- True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.
   constraint deposit_pkey PRIMARY KEY (id),
   constraint deposit_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'final'::text, 'reorged'::text]))),
   constraint deposit_txid_output_index_chain_address_token_key UNIQUE (txid, output_index, chain, address, token),
@@ -4187,6 +4197,19 @@ AS $function$
   where secret_hash = of_secret_hash and (last_used_on is null or last_used_on < (clock_timestamp() at time zone 'UTC')::date)
 $function$;
 
+CREATE OR REPLACE FUNCTION app.note_promotion()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.settle_recovered(pair.merchant_id, new.chain, pair.token) from (
+    select distinct a.merchant_id, a.token from app.adjustment a
+    where a.chain = new.chain and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0 order by 1, 2) pair;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.note_receipt()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4196,6 +4219,19 @@ AS $function$
 begin
   insert into app.touched_payment select pg_current_xact_id(), r.id from app.payment_request r
   where r.id = new.payment_request_id and (r.chain, r.token) = (new.chain, new.token) on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.note_recovered()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  if tg_table_name = 'adjustment' or pg_try_advisory_xact_lock(hashtextextended('pair:' || new.merchant_id || ':' || new.chain || ':' || new.token, 0)) then
+    perform app.settle_recovered(new.merchant_id, new.chain, new.token);
+  end if;
   return null;
 end $function$;
 
@@ -4213,6 +4249,23 @@ begin
       on j.task_id = t.id and j.is_available and j.locked_at is null and j.run_at <= clock_timestamp()
     group by t.identifier;
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.open_recovered(of_merchant uuid, of_chain text, of_token text)
+ RETURNS TABLE(payout_id uuid, gross numeric, debt_id uuid, adjusted numeric)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select p.id, p.gross, o.id, coalesce((select sum(a.amount) from app.adjustment a where a.merchant_id = of_merchant and a.chain = of_chain
+      and a.token = of_token and a.settlement_id is null and a.reason <> 'payout_recovered' and a.created_at < r.created_at), 0)
+  from app.payout p
+  join app.adjustment r on r.settlement_id = p.id and r.reason = 'payout_recovered' and r.amount = p.gross
+  cross join lateral (select a.id from app.adjustment a where a.merchant_id = of_merchant and a.chain = of_chain and a.token = of_token
+    and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount = -p.gross order by a.id limit 1) o
+  where p.merchant_id = of_merchant and p.chain = of_chain and p.token = of_token
+    and not exists (select from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered' and a.amount < 0)
+  order by p.created_at, p.id
+$function$;
 
 -- The operator's own money in the treasury, in base units, that is not promised to anything; below zero after unforeseen losses.
 CREATE OR REPLACE FUNCTION app.operator_funds(of_chain text, of_token text)
@@ -5196,6 +5249,44 @@ begin
   perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
 end $function$;
 
+CREATE OR REPLACE FUNCTION app.settle_recovered(of_merchant uuid, of_chain text, of_token text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare at record;
+begin
+  perform from app.adjustment a where a.merchant_id = of_merchant and a.chain = of_chain and a.token = of_token
+    and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0;
+  if not found then return; end if;
+  perform app.lock_pair(of_merchant, of_chain, of_token);
+  perform pg_advisory_xact_lock(hashtextextended('stamp:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
+  perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
+  if found then return; end if; -- what looks unclaimed is not; the end of that calls this again
+  loop
+    select r.payout_id, r.debt_id, t.promotion, t.block_height into at
+    from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
+    join (
+      select d.promotion, d.block_height, sum(sum(d.amount)) over (order by d.promotion, d.block_height) as total from app.deposit d
+      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+        and d.settlement_id is null group by d.promotion, d.block_height
+    ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
+    exit when at.payout_id is null;
+    perform app.stamp_recovered(at.payout_id, at.debt_id, at.promotion, at.block_height);
+  end loop;
+  update app.deposit d set settled_before_restore = true
+  from (
+    select o.id, o.promotion, o.block_height, sum(o.amount) over (order by o.promotion, o.block_height) as total from app.deposit o
+    where o.merchant_id = of_merchant and o.chain = of_chain and o.token = of_token and o.status = 'final' and o.credited and o.settlement_id is null
+  ) o, (
+    select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
+    from app.open_recovered(of_merchant, of_chain, of_token) r
+  ) r
+  where d.id = o.id and not d.settled_before_restore and o.total <= r.covered and not exists (select from chain.transfer t
+    where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
+end $function$;
+
 CREATE OR REPLACE FUNCTION app.settle_spends(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -5322,6 +5413,35 @@ begin
   end if;
   return at.n = batch or exists (select from app.claim c
     where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
+end $function$;
+
+CREATE OR REPLACE FUNCTION app.stamp_recovered(of_payout uuid, debt uuid, to_promotion bigint, to_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  recovered_at timestamptz;
+  stamped record;
+begin
+  select * into strict p from app.payout o where o.id = of_payout;
+  select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
+  with done as (
+    update app.deposit d set settlement_id = p.id, settled_before_restore = false
+    where d.merchant_id = p.merchant_id and d.chain = p.chain and d.token = p.token and d.status = 'final' and d.credited
+      and d.settlement_id is null and (d.promotion, d.block_height) <= (to_promotion, to_height) returning d.amount
+  )
+  select count(*) as n, sum(amount) as amount into stamped from done;
+  update app.adjustment a set settlement_id = p.id
+  where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
+    and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
+  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + stamped.amount <> p.gross then
+    raise exception 'the deposits of payout % do not add up to it', p.id using errcode = 'P0003';
+  end if;
+  update app.claim c set cutoff = to_promotion, deposit_count = stamped.n, amount = stamped.amount, done_count = stamped.n, done_amount = stamped.amount
+  where c.payout_id = p.id and c.kind = 'claim';
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -stamped.n);
 end $function$;
 
 -- Stores a signed transaction as the next attempt of a spend, before it may be broadcast; false if it came too late. Safe to run again.
@@ -6736,6 +6856,7 @@ create table chain.cursor (
   promotion bigint not null default 0, -- How often deposits of the chain became final so far; each gets the number of its time.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
+CREATE CONSTRAINT TRIGGER settle_recovered AFTER UPDATE OF promotion ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.promotion > old.promotion)) EXECUTE FUNCTION app.note_promotion();
 
 -- Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.
 create unlogged table chain.dropped_block (

@@ -26,6 +26,7 @@ export const depositFields: Fields = {
   address: {plain: 'p.address'},
   output_index: {number: 'p.output_index'},
   user_id: {plain: `app.public_id('usr', p.user_id)`},
+  settled_before_restore: 'p.settled_before_restore',
 }
 export const depositJoins =
   'join app.asset a on a.chain = p.chain and a.token = p.token left join chain.cursor c on c.chain = p.chain'
@@ -75,6 +76,12 @@ const shape = {
   address: address.describe('The address that received it.'),
   output_index: z.int().describe('Position inside the transaction.'),
   user_id: id('usr'),
+  settled_before_restore: z
+    .boolean()
+    .describe(
+      'True if it was paid out before the service was restored from a backup, and which payout collected it cannot be told any more: ' +
+        'the balance has it taken off, and no payout pays it again.',
+    ),
 }
 const Deposit = z.object(shape).meta({id: 'Deposit'})
 export const Settlement = z

@@ -122,7 +122,7 @@ test('what was paid since the backup is not paid again, and the next payout pays
   await deposit('ETH', 'USDC', 'ann', '100')
   const before = await pay('ETH', 'USDC', 'before')
   await becomes(before.id, 'completed')
-  await deposit('ETH', 'USDC', 'ann', '200') // is unsettled in the copy, and was paid out
+  const unsettled = await deposit('ETH', 'USDC', 'ann', '200') // is unsettled in the copy, and was paid out
   await deposit('BTC', 'BTC', 'ann', '0.5')
   const backup = path.join(home, 'backup')
   expect(await sluice(home, 'backup', '--to', backup)).toMatchObject({directory: backup})
@@ -184,6 +184,16 @@ test('what was paid since the backup is not paid again, and the next payout pays
   })
   expect((await deposits()).map(({id}) => id)).toEqual(expect.arrayContaining([later.id, owed.id]))
   expect((await balances()).USDC).toBe('45')
+  const settlementOf = async ({id}: Deposit) => (await call('GET', `/v1/deposits/${id}`)).body.settlement_id
+  expect([await settlementOf(unsettled), await settlementOf(later), await settlementOf(owed)]).toEqual([
+    completed.id,
+    second.id,
+    null,
+  ])
+  const [balance] = (await call('GET', '/v1/balances')).body.balances.filter(
+    ({token}: {token: string}) => token === 'USDC',
+  )
+  expect(balance.depositCount).toBe(2)
   const newest = (await call('GET', '/v1/events?limit=1')).body.events[0]
   expect(newest.sequence).toBeGreaterThan(known.sequence)
 

@@ -1,0 +1,243 @@
+// Payouts that an older copy of the database has forgotten, and that custody's journal brings back: which deposits they had collected is told
+// where there is one answer, and nowhere else; nobody's balance depends on it. Every test ends with books that agree.
+import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
+import {assertBooks} from '../test/support/books.ts'
+import {Money} from '../test/support/money.ts'
+import type {TestUser} from '../test/support/people.ts'
+
+let money: Money
+
+beforeAll(async () => {
+  money = await Money.open()
+  await money.topUp('USDC', 1_000_000)
+  await money.topUp('ETH', 1_000_000)
+})
+afterEach(() => assertBooks(money.db))
+afterAll(() => money.close())
+
+interface Recovered {
+  id: string
+  txid: string
+}
+
+/**
+ * sluice custody reconcile, for payouts of these gross amounts, in the order in which they were signed. They were claimed so much later than now:
+ * what the test has the chain read again afterwards came before them.
+ */
+async function recover(user: TestUser, grosses: number[], claimed = '1 hour'): Promise<Recovered[]> {
+  const [{signed, nonce}] = (await money.db.rows(
+    `select (select count(*)::int from custody.journal where stream = 'ETH') as signed,
+       coalesce((select next_nonce::int from app.sender where chain = 'ETH' and address = $1), 0) as nonce`,
+    [money.treasury],
+  )) as [{signed: number; nonce: number}]
+  const ids = (
+    await money.db.rows<{id: string}>('select uuidv7($2::interval) as id from generate_series(1, $1)', [
+      grosses.length,
+      claimed,
+    ])
+  ).map(({id}) => id)
+  const entries = grosses.map((gross, n) => {
+    const fee = Math.floor(gross / 100)
+    const seq = signed + n + 1
+    return {
+      stream: 'ETH',
+      seq,
+      kind: 'pay',
+      subject_id: ids[n],
+      merchant_id: user.merchantId,
+      token: 'USDC',
+      amount: gross - fee,
+      destination: '0x52908400098527886E0F7030069857D2E4169EE7',
+      source: money.treasury,
+      sender: money.treasury,
+      nonce: nonce + n,
+      max_fee: 10,
+      txid: money.newTxid(),
+      raw: '0x02',
+      hash: `${seq}`,
+      signed_at: new Date(Date.now() + n).toISOString(),
+      details: {
+        gross: String(gross),
+        fee: String(fee),
+        fee_bps: 100,
+        max_fee_per_gas: '1',
+        max_priority_fee_per_gas: '1',
+        gas_limit: 10,
+      },
+    }
+  })
+  await money.db.rows('select custody.reconcile($1)', [JSON.stringify(entries)])
+  return entries.map(({txid}, n) => ({id: ids[n]!, txid}))
+}
+
+interface Shown {
+  amount: number
+  payout: string | null
+  before: boolean
+}
+
+/** The merchant's deposits, the oldest first. */
+const deposits = ({merchantId}: TestUser) =>
+  money.db.rows<Shown & {id: string}>(
+    `select amount::int, settlement_id as payout, settled_before_restore as before, id from app.deposit where merchant_id = $1 order by seq`,
+    [merchantId],
+  )
+const shown = async (user: TestUser) =>
+  (await deposits(user)).map(({amount, payout, before}) => [amount, payout, before])
+
+const balance = async ({merchantId}: TestUser) =>
+  (
+    await money.db.rows(
+      'select amount::int, deposit_count::int as deposits from app.balance_now where merchant_id = $1',
+      [merchantId],
+    )
+  )[0]
+
+test('deposits that the copy has, and those that are read again, are stamped once they add up to their payout', async () => {
+  const user = await money.merchant()
+  await money.deposit(user.address, 200)
+  const [first, second] = (await recover(user, [200, 500])) as [Recovered, Recovered]
+  expect(await shown(user)).toEqual([[200, first.id, false]])
+  expect(await balance(user)).toEqual({amount: -500, deposits: 0})
+  await money.deposit(user.address, 300)
+  expect(await shown(user)).toEqual([
+    [200, first.id, false],
+    [300, null, true], // paid in any case, and it is not known yet by which
+  ])
+  await money.deposit(user.address, 200)
+  await money.deposit(user.address, 40)
+  expect(await shown(user)).toEqual([
+    [200, first.id, false],
+    [300, second.id, false],
+    [200, second.id, false],
+    [40, null, false],
+  ])
+  expect(await balance(user)).toEqual({amount: 40, deposits: 1})
+  expect(
+    await money.db.rows('select deposit_count::int from analytics.payouts where payout_id = $1', [
+      `pay_${second.id.replaceAll('-', '')}`,
+    ]),
+  ).toEqual([{deposit_count: 2}])
+
+  await money.mineFinally([first.txid, second.txid])
+  expect([await money.status(first.id), await money.status(second.id)]).toEqual(['completed', 'completed'])
+  const next = await money.claim(user)
+  expect((await shown(user)).at(-1)).toEqual([40, next, false])
+})
+
+test('deposits that become final at once are told apart by their blocks; those of one block belong together', async () => {
+  const user = await money.merchant()
+  const [first, second] = (await recover(user, [30, 70])) as [Recovered, Recovered]
+  await money.deposit(user.address, 30, {final: false})
+  await money.block(
+    [20, 50].map(amount => ({txid: money.newTxid(), token: 'USDC', amount: BigInt(amount), recipient: user.address})),
+    [],
+  )
+  await money.deposit(user.address, 5)
+  expect(await shown(user)).toEqual([
+    [30, first.id, false],
+    [20, second.id, false],
+    [50, second.id, false],
+    [5, null, false],
+  ])
+  await money.mineFinally([first.txid, second.txid])
+})
+
+test('where one was signed before another that had collected first, both find theirs', async () => {
+  const user = await money.merchant()
+  const [later, earlier] = (await recover(user, [70, 30])) as [Recovered, Recovered]
+  await money.deposit(user.address, 30)
+  await money.deposit(user.address, 70)
+  expect(await shown(user)).toEqual([
+    [30, earlier.id, false],
+    [70, later.id, false],
+  ])
+  await money.mineFinally([later.txid, earlier.txid])
+})
+
+test('debts of before count with the deposits', async () => {
+  const user = await money.merchant()
+  const lost = await money.deposit(user.address, 25)
+  const paid = await money.claim(user)
+  await money.mineFinally([await money.payAndSign(paid)])
+  await money.lose(lost)
+  await money.resolve('reorged')
+  expect(await balance(user)).toEqual({amount: -25, deposits: 0})
+  const [{id, txid}] = (await recover(user, [75])) as [Recovered]
+  await money.deposit(user.address, 75)
+  expect(await shown(user)).toEqual([
+    [25, paid, false],
+    [75, null, true],
+  ])
+  await money.deposit(user.address, 25)
+  expect(await shown(user)).toEqual([
+    [25, paid, false],
+    [75, id, false],
+    [25, id, false],
+  ])
+  expect(await balance(user)).toBeUndefined()
+  await money.mineFinally([txid])
+})
+
+test('where no point adds up nothing is stamped: what the payout covers, the oldest first, was settled before the restore', async () => {
+  const user = await money.merchant()
+  const [{txid}] = (await recover(user, [100])) as [Recovered]
+  for (const amount of [60, 30, 25, 7]) await money.deposit(user.address, amount)
+  const expected = [
+    [60, null, true],
+    [30, null, true],
+    [25, null, false],
+    [7, null, false],
+  ]
+  expect(await shown(user)).toEqual(expected)
+  expect(await balance(user)).toEqual({amount: 22, deposits: 4})
+  await money.mineFinally([txid])
+  const views = await money.db.rows(
+    `select amount_base_units::int as amount, settled_before_restore as before, settlement_id from analytics.deposits
+     where merchant_id = $1 order by created_at`,
+    [`mer_${user.merchantId.replaceAll('-', '')}`],
+  )
+  expect(views.map(({amount, settlement_id, before}) => [amount, settlement_id, before])).toEqual(expected)
+
+  const next = await money.claim(user)
+  expect(await money.db.rows('select gross::int from app.payout where id = $1', [next])).toEqual([{gross: 22}])
+  expect(await shown(user)).toEqual(expected.map(([amount, , before]) => [amount, next, before]))
+})
+
+test('what was mined after a payout was requested was not settled by it, whatever it was', async () => {
+  const user = await money.merchant()
+  const [{txid}] = (await recover(user, [100], '-1 hour')) as [Recovered]
+  await money.deposit(user.address, 60)
+  expect(await shown(user)).toEqual([[60, null, false]])
+  await money.mineFinally([txid])
+})
+
+test('a recovered payout that cannot be paid any more gives back what was stamped with it', async () => {
+  const user = await money.merchant()
+  await money.deposit(user.address, 80)
+  const [{id, txid}] = (await recover(user, [80])) as [Recovered]
+  expect(await shown(user)).toEqual([[80, id, false]])
+  await money.mineFinally([txid], {success: false})
+  expect(await money.status(id)).toMatch(/^failed/)
+  await money.stamp(user, 100)
+  expect(await shown(user)).toEqual([[80, null, false]])
+  expect(await balance(user)).toEqual({amount: 80, deposits: 1})
+})
+
+test('what another claim has not stamped yet is not taken for unclaimed', async () => {
+  const user = await money.merchant()
+  await money.deposit(user.address, 50)
+  const claimed = await money.withoutStamping(user, 'USDC', () => money.claim(user))
+  const [{id, txid}] = (await recover(user, [50])) as [Recovered]
+  await money.deposit(user.address, 50)
+  expect(await shown(user)).toEqual([
+    [50, null, false],
+    [50, null, false],
+  ])
+  await money.stamp(user, 100)
+  expect(await shown(user)).toEqual([
+    [50, claimed, false],
+    [50, id, false],
+  ])
+  await money.mineFinally([txid])
+})
