@@ -8,6 +8,7 @@ import {benchApi} from './api.ts'
 import {benchBlockScan} from './block-scan.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
+import {benchCompare} from './compare.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchLatency} from './latency.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
@@ -90,6 +91,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async electrum() {
     results.push(...(await benchElectrum()))
+  },
+  async compare() {
+    results.push(...(await benchCompare()))
   },
   async recovery() {
     const {restarted, takenOver} = await benchRecovery()

@@ -3996,13 +3996,14 @@ CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
+  with treasury as materialized (select app.treasury_address(of_chain) as address)
   select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0)
-  from unnest(addresses) w (address) join app.asset a on a.chain = of_chain
+  from unnest(addresses) w (address) join app.asset a on a.chain = of_chain cross join treasury
   left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
-    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = app.treasury_address(of_chain)) t on true
+    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
 $function$;
 
 -- The final unspent outputs of these addresses, by the ledger; leaving where a transaction of ours, or a block, spends it.

@@ -70,13 +70,14 @@ comment on column app.chain_difference.found_at is 'When it was found.';
 
 create function app.ledger_holdings(of_chain text, addresses text[]) returns table (address text, token text, amount numeric)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+  with treasury as materialized (select app.treasury_address(of_chain) as address)
   select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0)
-  from unnest(addresses) w (address) join app.asset a on a.chain = of_chain
+  from unnest(addresses) w (address) join app.asset a on a.chain = of_chain cross join treasury
   left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
     where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
   left join lateral (select sum(e.amount) as amount from app.ledger_entry e
-    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = app.treasury_address(of_chain)) t on true
+    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
 $$;
 comment on function app.ledger_holdings is 'What these addresses hold of each token at the final height, by the ledger.';
 
