@@ -54,6 +54,10 @@ const known: Record<string, [help: string, ...labels: string[]]> = {
   ],
   sluice_address_pool_free: ['Addresses that wait to be handed out.', 'family'],
   sluice_audit_age_seconds: ['Time since an audit ended.'],
+  sluice_audit_addresses_age_seconds: [
+    'No address that was handed out longer ago than so has not been compared with the chain since.',
+    'chain',
+  ],
   sluice_audit_incomplete: ['1 if the last audit could not check everything.'],
   sluice_audit_findings: ['What the last audit found wrong.', 'check'],
   sluice_database_size_bytes: ['Size of the database on its disk.'],

@@ -268,7 +268,10 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   expect(done.stdout).toContain('9 entries were entered, of 3 payouts')
   await assertBooks(world.db)
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
-  expect(await balance(b)).toBe('0') // what it had claimed is owed
+  expect(await balance(b)).toBeUndefined() // what it had claimed is stamped with it again
+  expect(await world.db.rows('select settlement_id from app.deposit where merchant_id = $1', [b.id])).toEqual([
+    {settlement_id: gone},
+  ])
   expect((await world.db.rows(`select app.why_halted('ETH') as why`))[0]).toEqual({why: null})
   const stored = await world.db.rows<{raw: string}>('select raw from app.outbound_tx')
   expect(stored.map(({raw}) => raw).sort()).toEqual(results.map(({raw}) => raw).sort())
