@@ -198,6 +198,7 @@ test('status says how everything is', async () => {
         last_reorg_at: null,
         last_reorg_depth: null,
         halted: false,
+        contradiction: null,
         waiting: null,
         accepted_gap: null,
         reindexing: [],

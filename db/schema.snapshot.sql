@@ -4138,7 +4138,9 @@ begin
     union all
     select * from app.payout_metrics()
     union all
-    select * from app.payment_metrics();
+    select * from app.payment_metrics()
+    union all
+    select * from app.comparison_metrics();
 end $function$;
 
 CREATE OR REPLACE FUNCTION app.name_deposit()

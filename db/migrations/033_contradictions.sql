@@ -44,7 +44,7 @@ language sql stable set search_path = pg_catalog as $$
   from chain.standing_contradiction s
 $$;
 
--- As in 028_payment_views.sql, and besides: contradictions.
+-- As in 030_compare_addresses.sql, and besides: contradictions.
 create or replace function app.metrics() returns table (metric text, labels json, value double precision)
 language plpgsql stable security definer set search_path = pg_catalog as $$
 begin
@@ -57,5 +57,7 @@ begin
     union all
     select * from app.payout_metrics()
     union all
-    select * from app.payment_metrics();
+    select * from app.payment_metrics()
+    union all
+    select * from app.comparison_metrics();
 end $$;
