@@ -1,12 +1,17 @@
 // Catching up with a chain: blocks/s of the real indexer process over a bare loop that only fetches and parses the same blocks and
-// receipts from the same server, with 1,000,000 provisioned addresses.
+// receipts from the same server, with 1,000,000 provisioned addresses. Beside it, how many blocks a second one core holds against their roots:
+// that is part of what the indexer does.
 import {type ChildProcess, execFile, fork, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
+import {RpcClient} from '@subsquid/rpc-client'
 import {Agent, request} from 'undici'
 import {roleUrl} from '../db/migrate.ts'
+import type {FetchedBlock} from '../indexers/evm/block.ts'
+import {fetchRange} from '../indexers/evm/catch-up.ts'
+import {assertWhole} from '../indexers/evm/whole.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
 import {usdc} from './replay-server.ts'
 import type {Result} from './result.ts'
@@ -17,10 +22,12 @@ const subsquid = fileURLToPath(new URL('subsquid.ts', import.meta.url))
 const hotBlocks = 100 // the newest blocks are followed one by one; catching up is what lies below them
 
 export interface CatchUp {
-  /** The indexer, and evm-processor as it comes. */
+  /** The indexer, evm-processor as it comes, and holding blocks against their roots. */
   results: Result[]
   /** Peak memory of the indexer. */
   memoryMb: number
+  /** What it computed for a block: beside other work on the machine this says more than the rate. */
+  cpuUsPerBlock: number
 }
 
 export async function benchCatchUp(blocks: number, perBlock: number): Promise<CatchUp> {
@@ -30,10 +37,11 @@ export async function benchCatchUp(blocks: number, perBlock: number): Promise<Ca
   try {
     await bareLoop(url, Math.floor(blocks / 5)) // warm up, as the indexer is allowed to below
     const floor = await bareLoop(url, blocks - hotBlocks)
-    const {rate, memoryMb} = await withDatabase(async bench => {
+    const {rate, memoryMb, cpuUsPerBlock} = await withDatabase(async bench => {
       await provision(bench.pool, 'ETH', 1_000_000, `'0x' || lpad(to_hex(n), 8, '0') || repeat('a', 32)`)
       return indexer(bench, url, blocks - hotBlocks)
     })
+    const checks = await checkRate(url, blocks - hotBlocks)
     const after = await bareLoop(url, blocks - hotBlocks)
     const what = `catch-up, ${blocks} blocks of ${perBlock} transactions`
     const ran = await run(process.execPath, [subsquid, url, String(Math.floor(blocks / 5)), String(blocks - hotBlocks)])
@@ -42,8 +50,10 @@ export async function benchCatchUp(blocks: number, perBlock: number): Promise<Ca
       results: [
         {what, value: rate, ...common},
         {what: `${what}: evm-processor as it comes, storing nothing`, value: Number(ran.stdout), ...common},
+        {what: `${what}: holding them against their roots, and nothing else`, value: checks, ...common},
       ],
       memoryMb,
+      cpuUsPerBlock,
     }
   } finally {
     server.kill()
@@ -81,8 +91,23 @@ async function bareLoop(url: string, count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000)
 }
 
+/** Of blocks that are in memory. */
+async function checkRate(url: string, count: number): Promise<number> {
+  const client = new RpcClient({url, capacity: 10, maxBatchCallSize: 100, log: null})
+  const fetched: FetchedBlock[] = []
+  for await (const batch of fetchRange(client, 1, count)) fetched.push(...batch)
+  client.close()
+  const began = performance.now()
+  for (const block of fetched) assertWhole(block, false)
+  return count / ((performance.now() - began) / 1000)
+}
+
 /** The real process, with settling, blocks and finality switched on. */
-async function indexer({ownerUrl, pool}: Bench, url: string, upTo: number): Promise<{rate: number; memoryMb: number}> {
+async function indexer(
+  {ownerUrl, pool}: Bench,
+  url: string,
+  upTo: number,
+): Promise<Omit<CatchUp, 'results'> & {rate: number}> {
   const child = spawn(process.execPath, [new URL('../indexers/main.ts', import.meta.url).pathname, '--chain', 'ETH'], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
@@ -103,15 +128,22 @@ async function indexer({ownerUrl, pool}: Bench, url: string, upTo: number): Prom
   }
   try {
     const first = await reached(head, Math.floor(upTo / 5), child)
-    const began = performance.now()
+    const [began, cpuBefore] = [performance.now(), cpuMs(child)]
     const last = await reached(head, upTo, child)
     const rate = (last - first) / ((performance.now() - began) / 1000)
+    const cpuUsPerBlock = ((cpuMs(child) - cpuBefore) / (last - first)) * 1000
     const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
-    return {rate, memoryMb: Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024}
+    return {rate, cpuUsPerBlock, memoryMb: Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024}
   } finally {
     child.kill()
     await once(child, 'exit')
   }
+}
+
+/** What it computed so far, in user and kernel mode (proc(5): fields 14 and 15, in hundredths of a second). */
+function cpuMs({pid}: ChildProcess): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 async function reached(head: () => Promise<number>, height: number, child: ChildProcess): Promise<number> {
@@ -124,8 +156,11 @@ async function reached(head: () => Promise<number>, height: number, child: Child
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const {results, memoryMb} = await benchCatchUp(Number(process.argv[2] ?? 5000), Number(process.argv[3] ?? 5))
+  const {results, memoryMb, cpuUsPerBlock} = await benchCatchUp(
+    Number(process.argv[2] ?? 5000),
+    Number(process.argv[3] ?? 5),
+  )
   for (const result of results)
     console.log(result.what, result.value.toFixed(0), result.floor.toFixed(0), (result.value / result.floor).toFixed(2))
-  console.log(`peak memory ${memoryMb.toFixed(0)} MB`)
+  console.log(`peak memory ${memoryMb.toFixed(0)} MB, ${cpuUsPerBlock.toFixed(0)} µs of CPU for a block`)
 }
