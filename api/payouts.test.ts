@@ -94,7 +94,18 @@ test('POST /v1/payouts collects the whole balance and answers 202 with gross, fe
   const {id} = created.body
   const {body: payout} = await client.get(`/v1/payouts/${id}`)
   const {gross, fee, net} = created.body
-  const shown = {id, status: 'pending', ...usdc, gross, fee, net, txid: null, error: null, address: destination}
+  const shown = {
+    id,
+    status: 'pending',
+    ...usdc,
+    gross,
+    fee,
+    net,
+    txid: null,
+    error: null,
+    waiting: null,
+    address: destination,
+  }
   expect(payout).toEqual(shown)
   expect(Object.keys(payout)).toEqual(Object.keys(shown))
   const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)

@@ -27,6 +27,8 @@ interface CommonChain {
   stallTimeoutMs: number
   /** How often a source that tells nothing by itself is asked for its head, and every source for its final block. */
   pollIntervalMs: number
+  /** What network fees may come to in a day, in whole coins, where the operator sets nothing else. */
+  feeBudget: string
 }
 
 export interface EvmChain extends CommonChain {
@@ -34,6 +36,8 @@ export interface EvmChain extends CommonChain {
   family: 'evm'
   /** EIP-155 chain id of the public test network. */
   chainId: number
+  /** The most that sweeping a token may cost, in whole coins, where the operator sets nothing else. */
+  tokenSweepFee: string
   /** Blocks that a reorganisation may replace without the store having to be rewound. */
   rollbackHorizonBlocks: number
 }
@@ -83,6 +87,8 @@ export const chains: Chain[] = [
       },
     ],
     rollbackHorizonBlocks: 75,
+    feeBudget: '0.5',
+    tokenSweepFee: '0.01',
     stallTimeoutMs: 180_000,
     pollIntervalMs: 1000,
   },
@@ -95,6 +101,8 @@ export const chains: Chain[] = [
       {token: 'POL', name: 'POL', displayName: 'Polygon Ecosystem Token', decimals: 18, usualMinPayout: 10n ** 16n},
     ],
     rollbackHorizonBlocks: 128,
+    feeBudget: '50',
+    tokenSweepFee: '0.1',
     stallTimeoutMs: 60_000,
     pollIntervalMs: 1000,
   },
@@ -125,6 +133,7 @@ export const chains: Chain[] = [
     },
     // Nodes pass on no output that is smaller (dust), whatever the kind of address.
     assets: [{token: 'BTC', name: 'BTC', displayName: 'Bitcoin', decimals: 8, minPayout: 546n, usualMinPayout: 5_000n}],
+    feeBudget: '0.05',
     stallTimeoutMs: 7_200_000, // blocks an hour apart are nothing special
     pollIntervalMs: 1000,
   },

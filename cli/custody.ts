@@ -1,4 +1,4 @@
-// sluice custody: the seed and its journal. It hands over to custody/cli.ts, a program of its own: nothing but custody imports custody/.
+// sluice custody: the seed, the journal, and what signing may cost. It hands over to custody/cli.ts, a program of its own: nothing but custody imports custody/.
 import {spawn} from 'node:child_process'
 import {fileURLToPath} from 'node:url'
 import type {Command} from 'commander'
@@ -8,7 +8,9 @@ const program = fileURLToPath(new URL('../custody/cli.ts', import.meta.url))
 export function addCustodyCommand(sluice: Command): void {
   sluice
     .command('custody')
-    .description('the seed and the journal of what was signed: init, backup, restore, passphrase, verify, reconcile')
+    .description(
+      'the seed and the journal of what was signed: init, backup, restore, passphrase, verify, reconcile, budget',
+    )
     .argument('[arguments...]')
     .helpOption(false)
     .allowUnknownOption()

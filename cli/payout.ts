@@ -132,12 +132,31 @@ export function addPayoutCommands(program: Command): void {
 
   leaf(
     payout,
+    'replace',
+    [
+      'Offers a higher fee for the payment of a payout in paying, now, and even if its chain is halted.',
+      '',
+      'While a chain is halted nothing else is signed on it: this, and cancel, are for a payment that is out already. It costs what the',
+      'network asks for now, at least an eighth more than before (on Bitcoin 1 sat for each virtual byte), and counts in the fee budget.',
+    ].join('\n'),
+    'sluice payout replace pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
+  )
+    .argument('<id>', 'id of the payout')
+    .action(
+      action(async ({db}, _options, id) => {
+        await db.query('select app.replace_payout_by_operator($1)', [requireId('pay', 'payout', id)])
+        return {json: {id, replacing: true}, text: `The payment of ${id} is replaced now; sluice payout show tells.`}
+      }),
+    )
+
+  leaf(
+    payout,
     'cancel',
     [
       'Fails a payout and gives its balance back to the merchant.',
       '',
       'At once while it is pending, sweeping or swept. In paying a transaction that moves nothing takes the nonce of the payment; the payout',
-      'fails when that one is final, or is completed if the payment was faster.',
+      'fails when that one is final, or is completed if the payment was faster. It is signed even if the chain is halted.',
     ].join('\n'),
     'sluice payout cancel pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )

@@ -11,6 +11,7 @@ export async function signBitcoin(context: PolicyContext, keys: KeyStore, intent
   const decision = await judge(context, intent)
   if ('attempt' in decision) return {answer: answer(decision.attempt)}
   const {plan} = decision
+  await context.budget.charge({...plan, sender: plan.inputs[0]!.outpoint, nonce: 0, maxFee: plan.fee})
   const signed = await signTransaction(plan, keys)
   return {
     answer: answer({...plan, ...signed}),

@@ -106,17 +106,17 @@ test('a backup restores the seed and says how far its journal goes; a changed on
     chain: 'POLYGON',
     token: 'POL',
     address,
-    amount: '5',
+    amount: '500000000000000',
     nonce: 0,
     ...fees,
   }
-  await world.sign(sweep)
+  await world.signForged(sweep)
   const file = path.join(outside, 'backup')
   expect((await custody(['backup', '--to', file])).stdout).toContain('the encrypted seed and 5 entries of the journal')
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readFileSync(file, 'utf8')).not.toContain(junk)
   expect(await custody(['backup', '--to', file])).toMatchObject({code: 1, stderr: expect.stringContaining('exists')})
-  await world.sign({...sweep, ...higherFees})
+  await world.signForged({...sweep, ...higherFees})
   const [{count}] = (await world.db.rows('select count(*)::int as count from custody.address')) as [{count: number}]
   const verified = await custody(['verify', '--backup', file])
   expect(verified).toMatchObject({code: 0, stderr: ''})
@@ -216,7 +216,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     Merchant,
   ]
   await world.deposit(c.address, 10n ** 18n)
-  await world.deposit(c.address, 500n, {token: 'USDC'})
+  await world.deposit(c.address, 5_000_000n, {token: 'USDC'})
   const [kept, gone, early, later] = [
     await world.swept(a),
     await world.swept(b, 2000n),
@@ -232,26 +232,29 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     chain: 'ETH',
     token: 'ETH',
     address: c.address,
-    amount: '700',
+    amount: '700000000000000',
     nonce: 0,
     ...gas,
   }
-  const tokenSweep = {...nativeSweep, spend_id: randomUUID(), token: 'USDC', amount: '500', nonce: 2, ...tokenGas}
-  const results = await world.sign(
+  const tokenSweep = {...nativeSweep, spend_id: randomUUID(), token: 'USDC', amount: '5000000', nonce: 2, ...tokenGas}
+  const intents = [
     pay(kept, 0),
     pay(gone, 1),
     {...pay(gone, 1), ...higherFees},
     nativeSweep,
-    {...nativeSweep, ...higherFees, amount: '600'},
-    {...nativeSweep, spend_id: randomUUID(), nonce: 1, amount: '100'},
+    {...nativeSweep, ...higherFees, amount: '600000000000000'},
+    {...nativeSweep, spend_id: randomUUID(), nonce: 1, amount: '100000000000000'},
     tokenSweep,
     {intent: 'cancel', chain: 'ETH', sender: world.treasury, nonce: 3, ...gas},
-    pay(early, 5), // nonce 4 was taken, and nothing was signed with it
-  )
+    pay(early, 4),
+  ]
+  for (const intent of intents.slice(1)) await world.forgeSpend(intent)
+  const results = await world.sign(...intents)
   expect(results.map(({ok}) => ok)).toEqual(Array(9).fill(true))
-  const [paid0, , paid1, , swept0, swept1, swept2, cancel3, paid5] = results.map(({txid}) => txid as string)
+  const [paid0, , paid1, , swept0, swept1, swept2, cancel3, paid4] = results.map(({txid}) => txid as string)
 
   // The older copy: one payout is not there, one is pending, and the worker has taken nonce 1 for another one.
+  await world.forgetForged()
   await forget(gone)
   await asBefore(`update app.payout set status = 'pending' where id = $1`, [early])
   await begin(later)
@@ -263,6 +266,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   await assertBooks(world.db)
   expect(await balance(b)).toBe('2000')
 
+  await world.db.rows(`update app.sender set next_nonce = 6 where address = $1`, [world.treasury]) // 5 was given to what is gone
   const done = await custody(['reconcile'])
   expect(done).toMatchObject({code: 0, stderr: ''})
   expect(done.stdout).toContain('9 entries were entered, of 3 payouts')
@@ -284,26 +288,29 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     '1 payout live',
     '2 sweep live',
     '3 sweep live',
-    '4 sweep allocated', // is used up, as nothing after it can be mined before
-    '5 payout live',
+    '4 payout live',
+    '5 sweep allocated', // is used up, as nothing after it can be mined before
     '6 payout allocated', // the one that had 1
   ])
   expect(spends[6]!.payout_id).toBe(later)
 
-  const [cancel4, paid6] = await world.sign(
-    {intent: 'cancel', chain: 'ETH', sender: world.treasury, nonce: 4, ...gas},
-    pay(later, 6),
-  )
-  expect([cancel4, paid6]).toMatchObject([{ok: true}, {ok: true}])
+  const [paid6, cancel5] = await world.sign(pay(later, 6), {
+    intent: 'cancel',
+    chain: 'ETH',
+    sender: world.treasury,
+    nonce: 5,
+    ...gas,
+  })
+  expect([cancel5, paid6]).toMatchObject([{ok: true}, {ok: true}])
   for (const [nonce, kind, {txid, raw, amount}] of [
-    [4, 'cancel', cancel4],
+    [5, 'cancel', cancel5],
     [6, 'effect', paid6],
   ])
     await world.db.rows(
       `select app.store_attempt(s.id, 1, $2, $3, $4, $5, 2000000000, 1000000000, 21000) from app.spend s where s.sender = $1 and s.nonce = $6`,
       [world.treasury, kind, txid, raw, amount, nonce],
     )
-  const mined = [paid0, paid1, swept2, cancel3, cancel4.txid, paid5, paid6.txid].map((txid, nonce) => ({
+  const mined = [paid0, paid1, swept2, cancel3, paid4, cancel5.txid, paid6.txid].map((txid, nonce) => ({
     txid,
     sender: world.treasury,
     nonce,

@@ -5,14 +5,17 @@ import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {Command, CommanderError} from 'commander'
 import pg from 'pg'
+import {formatUnits, parseUnits} from 'viem'
 import {chains} from '../chains/registry.ts'
 import {PermanentError} from '../service/errors.ts'
 import {readService} from '../service/home.ts'
-import {loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
+import {type ChainSettings, loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {deriver, families} from './addresses.ts'
 import {readBackup, restoreBackup, writeBackup} from './backup.ts'
-import {journalFile, readHeads} from './journal-file.ts'
+import {mostOf, spentToday} from './budget.ts'
+import {journalFile, readHeads, readKnown} from './journal-file.ts'
 import {type Family, localKeys} from './keys.ts'
+import type {Known} from './known.ts'
 import {reconcile} from './reconcile.ts'
 import {
   changePassphrase,
@@ -100,6 +103,49 @@ program
         `${done.without_purpose} of them cancelled something that cannot be told any more; sluice incident list shows it if it was mined.`,
       )
   })
+
+program
+  .command('budget')
+  .description('Shows what of the network fees that may be signed for today (UTC) is left, and raises them for today.')
+  .option('--chain <code>', 'the chain to raise')
+  .option('--raise <amount>', 'how much more may be spent today, in whole coins, such as 0.25')
+  .action(budget)
+
+async function budget({chain: code, raise}: {chain?: string; raise?: string}): Promise<void> {
+  if ((code === undefined) !== (raise === undefined))
+    throw new PermanentError('--chain and --raise belong together: sluice custody budget --chain ETH --raise 0.25')
+  const settings = readSettings()
+  await withDatabase(settings, async client => {
+    if (code !== undefined && raise !== undefined) await raiseBudget(client, settings, code, raise)
+    const known = readKnown(journalFile(settings.home))
+    for (const chain of settings.chains.values()) console.log(await describeBudget(client, known, chain))
+  })
+}
+
+async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, raise: string): Promise<void> {
+  const chain = [...chains.values()].find(({chain}) => chain.code === code)?.chain
+  if (!chain) throw new PermanentError(`there is no chain ${code}; there are ${[...chains.keys()].join(', ')}`)
+  const {decimals, token} = chain.assets[0]
+  const isAmount = /^\d+(\.\d+)?$/.test(raise) && (raise.split('.')[1] ?? '').length <= decimals
+  const amount = isAmount ? parseUnits(raise, decimals) : 0n
+  if (amount <= 0n) throw new PermanentError(`--raise ${raise} is no amount of ${token}, such as 0.25`)
+  await client.query(
+    `insert into custody.budget_raise (chain, day, amount) values ($1, (clock_timestamp() at time zone 'UTC')::date, $2)`,
+    [code, String(amount)],
+  )
+}
+
+/** By the settings and the journal of this command line, which should be those of custody. */
+async function describeBudget(client: pg.Client, known: Known, settings: ChainSettings): Promise<string> {
+  const {code, assets} = settings.chain
+  const spent = await spentToday(client, known, settings)
+  const coins = (units: bigint) => `${formatUnits(units > 0n ? units : 0n, assets[0].decimals)} ${assets[0].token}`
+  const raised = spent.raised ? `, and ${coins(spent.raised)} for today` : ''
+  return [
+    `${code.padEnd(8)} ${coins(spent.used)} of ${coins(spent.budget)} a day (${code}_FEE_BUDGET)${raised} may be spent by what is signed`,
+    `left: ${coins(mostOf(spent, false) - spent.used)}, and ${coins(mostOf(spent, true) - spent.used)} for payments under way`,
+  ].join('; ')
+}
 
 async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   const settings = readSettings()

@@ -7,12 +7,14 @@ import type {Logger} from '../service/log.ts'
 import type {ChainSettings} from '../service/settings.ts'
 import {step} from '../service/step.ts'
 import {signBitcoin} from './bitcoin.ts'
+import {Budget} from './budget.ts'
 import {signEvm} from './evm.ts'
 import type {CheckResult, Intent, Refused, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
 import type {Family, KeyStore} from './keys.ts'
 import {refusals, signatures} from './metrics.ts'
-import {checkPayout, type Outcome, type Own, type PolicyContext, Refusal} from './policy.ts'
+import {checkPayout, type Outcome, type Own, type PolicyContext} from './policy.ts'
+import {Refusal} from './refusal.ts'
 
 type Add = (draft: Draft) => Promise<void>
 
@@ -29,7 +31,7 @@ export class Custody {
   readonly #client: pg.Client
   readonly #keys: KeyStore
   readonly #journal: Journal
-  readonly #context: PolicyContext
+  readonly #context: Omit<PolicyContext, 'budget'>
   readonly #log: Logger
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -61,9 +63,11 @@ export class Custody {
           await enter(draft)
           signed.push(draft)
         }
-        const results: SignResult[] = []
-        for (const intent of intents) results.push(await this.#orRefuse(intent, () => this.#signOne(intent, add)))
-        return results
+        const context = this.#ofThisTurn()
+        const results = new Map<Intent, SignResult>()
+        for (const intent of inOrderOfNonces(intents))
+          results.set(intent, await this.#orRefuse(intent, () => this.#signOne(context, intent, add)))
+        return intents.map(intent => results.get(intent)!)
       })
       for (const {stream: chain, kind} of signed) signatures.inc({chain, kind})
       step('custody: before answer')
@@ -76,10 +80,14 @@ export class Custody {
     return await this.inTurn(async () => {
       await this.#journal.level()
       return await this.#orRefuse({intent: 'check', payout_id: payoutId}, async () => {
-        await checkPayout(this.#context, payoutId)
+        await checkPayout(this.#ofThisTurn(), payoutId)
         return {ok: true}
       })
     })
+  }
+
+  #ofThisTurn(): PolicyContext {
+    return {...this.#context, budget: new Budget(this.#client, this.#context.chains, this.#journal.known)}
   }
 
   async #orRefuse<T>(
@@ -103,8 +111,8 @@ export class Custody {
     }
   }
 
-  async #signOne(intent: Intent, add: Add): Promise<SignResult> {
-    const {answer, draft} = await this.#outcomeOf(intent)
+  async #signOne(context: PolicyContext, intent: Intent, add: Add): Promise<SignResult> {
+    const {answer, draft} = await this.#outcomeOf(context, intent)
     if (!draft) return answer
     await add(draft)
     const {kind, stream: chain, sender, nonce, subject_id: subject, txid} = draft
@@ -112,11 +120,17 @@ export class Custody {
     return answer
   }
 
-  async #outcomeOf(intent: Intent): Promise<Outcome> {
+  async #outcomeOf(context: PolicyContext, intent: Intent): Promise<Outcome> {
     return 'inputs' in intent
-      ? await signBitcoin(this.#context, this.#keys, intent)
-      : await signEvm(this.#context, this.#keys, intent)
+      ? await signBitcoin(context, this.#keys, intent)
+      : await signEvm(context, this.#keys, intent)
   }
+}
+
+/** A nonce is signed with after the one below it, in whatever order they are asked for. */
+function inOrderOfNonces(intents: Intent[]): Intent[] {
+  const nonceOf = (intent: Intent) => ('nonce' in intent ? intent.nonce : 0)
+  return intents.toSorted((a, b) => nonceOf(a) - nonceOf(b))
 }
 
 function subjectOf(request: Intent | {intent: 'check'; payout_id: string}): string {

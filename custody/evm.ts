@@ -20,6 +20,9 @@ export async function signEvm(context: PolicyContext, keys: KeyStore, intent: Ev
   const decision = await judge(context, intent)
   if ('attempt' in decision) return {answer: answer(decision.attempt)}
   const {plan} = decision
+  const {maxFeePerGas, gasLimit} = plan.fees
+  const {address: sender} = plan.sender
+  await context.budget.charge({...plan, sender, maxFee: maxFeePerGas * gasLimit, isBump: false})
   const signed = await signPlan(context, keys, plan)
   return {answer: answer({...plan, ...signed}), draft: draftOf(plan, signed)}
 }

@@ -114,6 +114,10 @@ export const refusalCodes = [
   'not_ours',
   'insufficient_inputs',
   'dust',
+  'nonce_too_high',
+  'sweep_too_dear',
+  'fee_budget_reached',
+  'chain_halted',
   'journal_ahead',
   'journal_changed',
 ] as const

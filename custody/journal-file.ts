@@ -113,6 +113,13 @@ export function readHeads(file: string): Map<string, Head> {
   return heads
 }
 
+/** What a journal file says, as far as judging needs it; nothing if there is no file. */
+export function readKnown(file: string): Known {
+  const known = new Known()
+  if (existsSync(file)) for (const {entry} of readEntries(file)) known.note(entry)
+  return known
+}
+
 export class JournalFile {
   readonly file: string
   /** What is in it; and, while a transaction adds to it, what will be. */

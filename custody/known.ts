@@ -1,6 +1,6 @@
 // What the journal's file says, as far as judging needs it, in memory: whoever can write to the database cannot change it. Promises: a row of
 // custody.journal can be compared with the entry that the file has in its place; what was signed for a merchant, or on a day, is the sum over the
-// file, so a row that is changed or missing makes it neither smaller nor larger; and for every payment it is known how many attempts there are.
+// file, so a row that is changed or missing makes it neither smaller nor larger, and so is what may be paid for it; and for every payment it is known how many attempts there are.
 //
 // A million payments take some 120 MB. An entry of the transaction under way is noted before it is in the file, and forgotten if it fails.
 import {createHash} from 'node:crypto'
@@ -15,8 +15,18 @@ interface Entry {
   merchant_id: string | null
   token: string | null
   amount: string | null
+  sender: string | null
+  nonce: number | null
+  max_fee: string | null
   signed_at: string
   hash: string
+}
+
+/** The most that is paid for what was signed with a nonce, or a first input. */
+export interface Promised {
+  sender: string
+  nonce: number
+  fee: bigint
 }
 
 export class Known {
@@ -25,11 +35,13 @@ export class Known {
   readonly #attempts = new Map<number, number>()
   readonly #paid = new Map<string, bigint>()
   readonly #days = new Map<string, Day>()
+  readonly #fees = new Map<string, FeeDay>()
 
   note(entry: Entry): void {
     const hashes = this.#hashes.get(entry.stream) ?? new Hashes()
     this.#hashes.set(entry.stream, hashes)
     hashes.push(entry.hash)
+    this.#feesOf(entry)?.push(BigInt(entry.max_fee ?? 0))
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject) ?? 0
@@ -40,6 +52,7 @@ export class Known {
   /** Takes back the entry that was noted last. */
   forget(entry: Entry): void {
     this.#hashes.get(entry.stream)!.pop()
+    this.#feesOf(entry)?.pop()
     if (!isPaid(entry)) return
     const subject = numberOf(entry.subject_id)
     const attempts = this.#attempts.get(subject)! - 1
@@ -51,7 +64,7 @@ export class Known {
   }
 
   clear(): void {
-    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days]) part.clear()
+    for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees]) part.clear()
   }
 
   /** All attempts of a payout, or a withdrawal, move the same: the first one counts. */
@@ -65,6 +78,28 @@ export class Known {
     if (amount > 0n) amounts.set(subject, amount)
     else amounts.delete(subject)
     this.#days.set(`${stream} ${token}`, {date, amounts})
+  }
+
+  /** The highest fees of all that was signed on the day of an entry with its nonce, which is added if it is not there. */
+  #feesOf({stream, sender, nonce, signed_at}: Entry): bigint[] | undefined {
+    if (sender === null || nonce === null) return undefined
+    const date = dateOf(signed_at)
+    const last = this.#fees.get(stream)
+    const day = last && last.date >= date ? last : {date, fees: new Map()} // a clock that is put back begins no new day
+    this.#fees.set(stream, day)
+    const key = `${sender} ${nonce}`
+    const used = day.fees.get(key) ?? {sender, nonce, fees: []}
+    day.fees.set(key, used)
+    return used.fees
+  }
+
+  /** What was signed on the day (UTC) of that moment, or later: of the attempts with one nonce, or first input, the dearest. */
+  promisedOn(moment: string, stream: string): Promised[] {
+    const day = this.#fees.get(stream)
+    if (!day || day.date < dateOf(moment)) return []
+    return [...day.fees.values()]
+      .filter(({fees}) => fees.length)
+      .map(({sender, nonce, fees}) => ({sender, nonce, fee: fees.toSorted((a, b) => (a < b ? 1 : -1))[0]!}))
   }
 
   /** The hash of an entry; '' before the first one, undefined after the last one. */
@@ -94,6 +129,11 @@ export class Known {
 interface Day {
   date: string
   amounts: Map<number, bigint>
+}
+
+interface FeeDay {
+  date: string
+  fees: Map<string, {sender: string; nonce: number; fees: bigint[]}>
 }
 
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'

@@ -48,9 +48,12 @@ const cancel = (inputs: string[], fee = 2000, spend_id: string = randomUUID()) =
 })
 
 /** Expects a refusal with this code, that it is noted as it was asked, and that nothing was signed. */
-async function refused(intent: object, code: string): Promise<{message: string; needed?: {fee: string}}> {
+async function refused(
+  intent: Record<string, unknown>,
+  code: string,
+): Promise<{message: string; needed?: {fee: string}}> {
   const before = await btc.world.journal()
-  const [result] = await btc.world.sign(intent)
+  const result = await btc.world.signForged(intent)
   expect(result).toMatchObject({ok: false, code})
   expect(Object.keys(result)).not.toContain('raw')
   expect(await btc.world.journal()).toEqual(before)
@@ -59,8 +62,8 @@ async function refused(intent: object, code: string): Promise<{message: string; 
   return result
 }
 
-async function signed(intent: object) {
-  const [result] = await btc.world.sign(intent)
+async function signed(intent: Record<string, unknown>) {
+  const result = await btc.world.signForged(intent)
   expect(result).toMatchObject({ok: true})
   return result as {ok: true; txid: string; raw: string; amount: string; fee: string; vsize: number}
 }
@@ -290,7 +293,9 @@ describe('an output', () => {
     await signed(pay(one, [a, b]))
     for (const inputs of [[a], [b], [c, b], [b, c]]) await refused(pay(other, inputs, 2000), 'nonce_taken')
     await refused(sweep([b]), 'nonce_taken')
-    const results = await btc.world.sign(sweep([c]), pay(other, [c]))
+    const intents = [sweep([c]), pay(other, [c])]
+    for (const intent of intents.toReversed()) await btc.world.forgeSpend(intent)
+    const results = await btc.world.sign(...intents)
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'nonce_taken'}]) // in one request, too
   })
 
@@ -453,6 +458,7 @@ describe('a bump', () => {
     const id = await btc.bump(inputs, 200)
     await refused(sweep(inputs, 1000, id), 'not_ours')
     await refused(cancel(inputs, 1000, id), 'not_ours')
+    await btc.world.db.rows('update app.spend set cancelling = false where id = $1', [id])
     await btc.output(merchant.bitcoin, 100_000n)
     await refused(pay(await btc.payout(merchant), inputs), 'not_ours')
     await signed(bump(id, inputs))
@@ -546,6 +552,7 @@ describe('a withdrawal', () => {
     const [a, b] = (await btc.outputs(btc.treasury, [50_000n, 50_000n])) as [string, string]
     const own = await btc.output(merchant.bitcoin, 50_000n)
     const id = await begun(recipient, a)
+    await btc.world.reserve([a, b], id)
     await refused(withdraw(id, [a, b]), 'not_whitelisted')
     await btc.world.whitelist(merchant.id, recipient, 'BTC')
     await refused(withdraw(id, [a, b]), 'not_whitelisted')

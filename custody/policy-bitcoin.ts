@@ -16,8 +16,8 @@ import {
   checkRows,
   checkWithdraw,
   findPayout,
+  findSpend,
   findWithdrawal,
-  type Kind,
   type Own,
   type OwnRow,
   ownOf,
@@ -25,8 +25,9 @@ import {
   type Purpose,
   purposeOfPayout,
   purposeOfWithdrawal,
-  Refusal,
+  type Spend,
 } from './policy.ts'
+import {type Kind, Refusal} from './refusal.ts'
 import {type Input, largestVsize, type Output} from './signers/bitcoin.ts'
 
 /** What is to be signed, once nothing speaks against it. The first input is the lead. */
@@ -36,6 +37,10 @@ export interface Plan extends Purpose {
   fee: bigint
   /** What goes back to the treasury, besides the amount. */
   change: bigint
+  spendId: string
+  /** Replaces what was signed for a payment or a withdrawal, or cancels one. */
+  isForPaymentUnderWay: boolean
+  isBump: boolean
 }
 
 /** An attempt that was signed before. */
@@ -76,7 +81,8 @@ async function judgePay(context: PolicyContext, intent: PayOutputs): Promise<Dec
   const attempts = await findAttempts(context, payout.chain, intent.inputs, payout.id)
   const before = attempts.filter(({kind, subjectId}) => kind === 'pay' && subjectId === payout.id)
   await checkPay(context, payout, before)
-  return await decide(context, purposeOfPayout(payout), intent, attempts)
+  const spend = await findSpend(context, payout.chain, {payoutId: payout.id})
+  return await decide(context, purposeOfPayout(payout), spend, intent, attempts)
 }
 
 async function judgeSweep(
@@ -87,9 +93,11 @@ async function judgeSweep(
   const {chain, spend_id} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, intent.inputs, spend_id)
-  if (attempts.some(({kind, subjectId}) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'))
-    throw new Refusal('settlement_changed', 'it was signed for as something else than a sweep')
-  return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), intent, attempts, find)
+  const spend = await findSpend(context, chain, {id: spend_id})
+  const isOther = ({kind, subjectId}: Attempt) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'
+  if (spend.kind !== 'sweep' || attempts.some(isOther))
+    throw new Refusal('settlement_changed', 'it was begun as something else than a sweep')
+  return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), spend, intent, attempts, find)
 }
 
 /** A sweep of outputs that are not final, which pays for the transaction that made them, too. The row can be made by the owner of the database alone. */
@@ -111,12 +119,16 @@ async function judgeBump(context: PolicyContext, intent: BumpOutputs): Promise<D
 
 async function judgeWithdraw(context: PolicyContext, intent: WithdrawOutputs): Promise<Decision> {
   const spend = await findWithdrawal(context, intent.spend_id, 'bitcoin')
-  if (spend.sender !== intent.inputs[0])
-    throw new Refusal('settlement_changed', 'a withdrawal spends that output first with which it was begun')
   const attempts = await findAttempts(context, spend.chain, intent.inputs, spend.id)
   const before = attempts.filter(({kind, subjectId}) => kind === 'withdraw' && subjectId === spend.id)
   await checkWithdraw(context, spend, before)
-  return await decide(context, purposeOfWithdrawal(spend), intent, attempts)
+  return await decide(
+    context,
+    purposeOfWithdrawal(spend),
+    await findSpend(context, spend.chain, {id: spend.id}),
+    intent,
+    attempts,
+  )
 }
 
 /** Takes the place of whatever was signed with this lead: once it is final, nothing of that can ever be mined. */
@@ -124,8 +136,9 @@ async function judgeCancel(context: PolicyContext, intent: CancelOutputs): Promi
   const {chain, spend_id, inputs} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, inputs, spend_id)
+  const spend = await findSpend(context, chain, {id: spend_id}, {cancelling: true})
   const subjectId = attempts.find(({lead}) => lead === inputs[0])?.subjectId ?? spend_id
-  return await decide(context, purposeOfTreasury(context, chain, 'cancel', subjectId), intent, attempts)
+  return await decide(context, purposeOfTreasury(context, chain, 'cancel', subjectId), spend, intent, attempts)
 }
 
 /** What goes to the treasury as a whole. How much that is, and whose, the inputs say. */
@@ -144,6 +157,7 @@ function purposeOfTreasury(
 async function decide(
   context: PolicyContext,
   purpose: Purpose,
+  spend: Spend,
   asked: Asked,
   attempts: Attempt[],
   find = findOutputs,
@@ -158,8 +172,13 @@ async function decide(
   if (newest) checkKept(newest, asked)
   if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isOver))
     throw new Refusal('nonce_taken', 'an output was signed for something else, which can still be mined')
+  if (spend.sender !== asked.inputs[0])
+    throw new Refusal('settlement_changed', 'it spends that output first with which it was begun')
   const {outputs, parentVsize} = await find(context, purpose, asked.inputs)
-  const plan = build(context, purpose, outputs, fee)
+  if (find === findOutputs) await checkReserved(context, purpose.chain, spend, asked.inputs)
+  const isForPaymentUnderWay = spend.kind !== 'sweep' && (kind === 'cancel' || mine.length > 0)
+  const {id: spendId, isBump} = spend
+  const plan = {...build(context, purpose, outputs, fee), spendId, isForPaymentUnderWay, isBump}
   const vsize = largestVsize(
     plan.inputs.length,
     plan.outputs.map(({script}) => script),
@@ -202,7 +221,12 @@ function leastFee(newest: Attempt, vsize: number): bigint {
 }
 
 /** The transaction: what it is for, and the rest to the treasury. */
-function build(context: PolicyContext, purpose: Purpose, from: OwnOutput[], fee: bigint): Plan {
+function build(
+  context: PolicyContext,
+  purpose: Purpose,
+  from: OwnOutput[],
+  fee: bigint,
+): Omit<Plan, 'spendId' | 'isForPaymentUnderWay' | 'isBump'> {
   const {chain, network} = bitcoinSettings(context.chains.get(purpose.chain))
   const scriptOf = (address: string) => scriptOfAddress(address, chain.networks[network])
   const treasury = scriptOf(context.treasuries.bitcoin.address)
@@ -275,6 +299,18 @@ async function findOutputs(
   const outputs = rows.map(ownOutput)
   checkOwners(kind, merchantId, outputs)
   return {outputs, parentVsize: 0}
+}
+
+/** Nobody has custody spend more outputs than the purpose has reserved: each costs. */
+async function checkReserved({client}: PolicyContext, chain: string, {id}: Spend, outpoints: string[]): Promise<void> {
+  const {rows} = await client.query<{outpoint: string}>({
+    name: 'find_unreserved',
+    text: `select i.outpoint from unnest($2::text[]) i (outpoint)
+      where not exists (select from app.output u
+        where u.chain = $1 and u.txid = split_part(i.outpoint, ':', 1) and u.vout = split_part(i.outpoint, ':', 2)::int and u.spend_id = $3)`,
+    values: [chain, outpoints, id],
+  })
+  if (rows[0]) throw new Refusal('settlement_changed', `${rows[0].outpoint} is not reserved for this`)
 }
 
 /** As findOutputs, of one transaction that is not final yet. Once it is, they are outputs like any others. */

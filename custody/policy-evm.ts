@@ -1,5 +1,5 @@
 // What custody signs on EVM chains, and what it refuses; policy.ts has what all families share. Promises: a payout has one nonce for ever, so
-// at most one of its signatures can be mined; a nonce serves one purpose, or is cancelled.
+// at most one of its signatures can be mined; a nonce serves one purpose, or is cancelled; none is used before the one below it was.
 import type {ChainCode} from '../chains/registry.ts'
 import {evmSettings} from '../service/settings.ts'
 import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from './intents.ts'
@@ -13,8 +13,8 @@ import {
   checkRows,
   checkWithdraw,
   findPayout,
+  findSpend,
   findWithdrawal,
-  type Kind,
   type Own,
   type OwnRow,
   ownOf,
@@ -22,8 +22,8 @@ import {
   type Purpose,
   purposeOfPayout,
   purposeOfWithdrawal,
-  Refusal,
 } from './policy.ts'
+import {type Kind, Refusal} from './refusal.ts'
 import type {Fees} from './signers/evm.ts'
 
 /** What is to be signed, once nothing speaks against it. */
@@ -32,6 +32,9 @@ export interface Plan extends Purpose {
   sender: Own
   nonce: number
   fees: Fees
+  spendId: string
+  /** Replaces what was signed for a payment or a withdrawal, or cancels one. */
+  isForPaymentUnderWay: boolean
 }
 
 /** An attempt that was signed before. */
@@ -70,7 +73,11 @@ async function judgePay(context: PolicyContext, intent: Pay): Promise<Decision> 
   const before = attempts.filter(({kind, subjectId}) => kind === 'pay' && subjectId === payout.id)
   checkNonce(nonce, before)
   await checkPay(context, payout, before)
-  return decide({...purposeOfPayout(payout), source: treasury, sender: treasury, nonce, fees}, attempts)
+  const spend = await findSpend(context, payout.chain, {payoutId: payout.id})
+  checkNonce(nonce, [spend])
+  await checkNext(context, payout.chain, treasury, nonce)
+  const common = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
+  return decide({...purposeOfPayout(payout), ...common, isForPaymentUnderWay: before.length > 0}, attempts)
 }
 
 async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decision> {
@@ -84,6 +91,17 @@ async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decisi
   if (amount === 0n) throw new Refusal('settlement_changed', 'a sweep moves more than nothing')
   const {evm: treasury} = context.treasuries
   const sender = isNative ? source : treasury
+  const spend = await findSpend(context, chain, {id: intent.spend_id})
+  const isAsBegun =
+    spend.kind === 'sweep' &&
+    spend.token === token &&
+    spend.source === source.address &&
+    spend.sender === sender.address
+  if (!isAsBegun || spend.nonce !== nonce || amount > spend.amount)
+    throw new Refusal(
+      'settlement_changed',
+      'a sweep is signed with the address, token and nonce that it was begun with, and moves no more than that',
+    )
   const attempts = await findAttempts(context, chain, sender.address, nonce, intent.spend_id)
   for (const before of attempts.filter(({subjectId, kind}) => subjectId === intent.spend_id && kind !== 'cancel')) {
     const isOther =
@@ -94,6 +112,7 @@ async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decisi
         'a sweep keeps its nonce, address and token, and moves no more than at first',
       )
   }
+  await checkNext(context, chain, sender, nonce)
   return decide(
     {
       kind: 'sweep',
@@ -107,6 +126,8 @@ async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decisi
       sender,
       nonce,
       fees,
+      spendId: spend.id,
+      isForPaymentUnderWay: false,
       details: {},
     },
     attempts,
@@ -122,27 +143,21 @@ async function judgeWithdraw(context: PolicyContext, intent: Withdraw): Promise<
   const before = attempts.filter(({subjectId, kind}) => subjectId === spend.id && kind === 'withdraw')
   checkNonce(nonce, [...before, spend])
   await checkWithdraw(context, spend, before)
-  return decide({...purposeOfWithdrawal(spend), source: treasury, sender: treasury, nonce, fees}, attempts)
+  await checkNext(context, spend.chain, treasury, nonce)
+  const common = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
+  return decide({...purposeOfWithdrawal(spend), ...common, isForPaymentUnderWay: before.length > 0}, attempts)
 }
 
-/** Uses up a nonce by a transaction that moves nothing. It harms nobody but whoever wanted the nonce, and that one can be told from the journal. */
+/** Uses up a nonce by a transaction that moves nothing, where whoever has it is to be cancelled. */
 async function judgeCancel(context: PolicyContext, intent: Cancel): Promise<Decision> {
   const {chain, nonce} = intent
   checkJournal(context, chain)
   const fees = checkFees(context, chain, intent, transferGas)
   const sender = await findOwn(context, intent.sender)
   const attempts = await findAttempts(context, chain, sender.address, nonce, null)
-  const {rows} = await context.client.query<{highest: number | null; is_final: boolean}>({
-    name: 'find_nonce',
-    text: `select (select max(nonce)::int from custody.journal j where j.stream = $1 and j.sender = $2) as highest,
-        exists (select from chain.inclusion i join chain.cursor c using (chain)
-          where i.chain = $1 and i.sender = $2 and i.nonce = $3 and i.block_height <= c.final_height) as is_final`,
-    values: [chain, sender.address, nonce],
-  })
-  const {highest, is_final} = rows[0]!
-  if (is_final) throw new Refusal('wrong_state', `nonce ${nonce} is used up: its transaction is final`)
-  if (nonce > (highest ?? -1) + 1)
-    throw new Refusal('wrong_state', `nonce ${nonce} is not next: ${highest ?? 'none'} is the highest that was signed`)
+  const spend = await findSpend(context, chain, {sender: sender.address, nonce}, {cancelling: true})
+  const {isFinal} = await checkNext(context, chain, sender, nonce)
+  if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used up: its transaction is final`)
   return decide(
     {
       kind: 'cancel',
@@ -156,10 +171,42 @@ async function judgeCancel(context: PolicyContext, intent: Cancel): Promise<Deci
       sender,
       nonce,
       fees,
+      spendId: spend.id,
+      isForPaymentUnderWay: spend.kind !== 'sweep',
       details: {},
     },
     attempts,
   )
+}
+
+/**
+ * What is signed with a nonce far ahead cannot be mined, and cannot be had back. So a nonce is signed with once the one below it was, or is in a
+ * block: nobody but custody and the indexer says so. Whoever asks too early asks again.
+ */
+async function checkNext(
+  {client, journal}: PolicyContext,
+  chain: string,
+  {address}: Own,
+  nonce: number,
+): Promise<{isFinal: boolean}> {
+  const {rows: last} = await client.query<Entry>({
+    name: 'find_last_nonce',
+    text: `select ${entryColumns} from custody.journal j
+      where j.stream = $1 and j.sender = $2 and j.nonce is not null order by j.nonce desc limit 1`,
+    values: [chain, address],
+  })
+  checkRows(journal.check(last)) // a lower one, in place of one that was taken away, lets less be signed
+  const {rows} = await client.query<{mined: number | null; isFinal: boolean}>({
+    name: 'find_mined_nonce',
+    text: `select (select max(nonce) from chain.inclusion i where i.chain = $1 and i.sender = $2) as mined,
+        exists (select from chain.inclusion i join chain.cursor c using (chain)
+          where i.chain = $1 and i.sender = $2 and i.nonce = $3 and i.block_height <= c.final_height) as "isFinal"`,
+    values: [chain, address, nonce],
+  })
+  const {mined, isFinal} = rows[0]!
+  const next = 1 + Math.max(last[0]?.nonce ?? -1, mined ?? -1)
+  if (nonce <= next) return {isFinal}
+  throw new Refusal('nonce_too_high', `nonce ${nonce} is not next: ${next} is, with which nothing was signed yet`)
 }
 
 function checkNonce(nonce: number, before: {nonce: number}[]): void {

@@ -26,6 +26,16 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
+/** The treasury's next one, once more where nothing was signed with it. */
+async function nextNonce(): Promise<number> {
+  const [row] = await world.db.rows<{next: number}>(
+    `select 1 + greatest((select max(nonce) from custody.journal where stream = 'ETH' and sender = $1), -1)::int as next`,
+    [world.treasury],
+  )
+  nonce = row!.next
+  return nonce
+}
+
 const pay = (payout_id: string, more: object = {}) => ({intent: 'pay', payout_id, nonce: nonce++, ...fees, ...more})
 const sweep = (address: string, more: object = {}) => ({
   intent: 'sweep',
@@ -33,7 +43,7 @@ const sweep = (address: string, more: object = {}) => ({
   chain: 'ETH',
   token: 'ETH',
   address,
-  amount: '500',
+  amount: '500000000000000',
   nonce: 0,
   ...fees,
   ...more,
@@ -48,19 +58,20 @@ const cancel = (more: object = {}) => ({
 })
 
 /** Expects a refusal with this code, that it is noted as it was asked, and that nothing was signed. */
-async function refused(intent: object, code: string): Promise<string> {
+async function refused(intent: Record<string, unknown>, code: string): Promise<string> {
   const before = await world.journal()
-  const [result] = await world.sign(intent)
+  const result = await world.signForged(intent)
   expect(result).toMatchObject({ok: false, code})
   expect(Object.keys(result)).not.toContain('raw')
   expect(await world.journal()).toEqual(before)
   const [noted] = await world.db.rows('select code, message, request from custody.refusal order by id desc limit 1')
   expect(noted).toEqual({code, message: result.message, request: intent})
+  await nextNonce()
   return result.message
 }
 
-async function signed(intent: object) {
-  const [result] = await world.sign(intent)
+async function signed(intent: Record<string, unknown>) {
+  const result = await world.signForged(intent)
   expect(result).toMatchObject({ok: true})
   return result as {txid: string; raw: Hex; amount: string}
 }
@@ -219,7 +230,10 @@ describe('a payout', () => {
   test('counts what was signed before in the same request', async () => {
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1500n)
-    const results = await world.sign(pay(await forged(merchant)), pay(await forged(merchant)))
+    const intents = [pay(await forged(merchant)), pay(await forged(merchant))]
+    for (const intent of intents) await world.forgeSpend(intent)
+    const results = await world.sign(...intents)
+    await nextNonce()
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'exceeds_received'}])
   })
 
@@ -266,15 +280,11 @@ describe('a payout', () => {
     const intent = pay(one)
     await signed(intent)
     await refused({...intent, ...higherFees, payout_id: other}, 'nonce_taken')
-    const swept = sweep(merchant.address, {token: 'USDC', nonce: nonce++, ...tokenGas})
+    const swept = sweep(merchant.address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})
     await signed(swept)
     await refused({...pay(other, higherFees), nonce: swept.nonce}, 'nonce_taken')
-    const [{next}] = (await world.db.rows<{next: number}>(
-      `select max(nonce)::int + 1 as next from custody.journal where sender = $1`,
-      [world.treasury],
-    )) as [{next: number}]
-    nonce = Math.max(nonce, next + 1)
-    const free = cancel({nonce: next})
+    await nextNonce()
+    const free = cancel()
     await signed(free)
     await refused({...pay(other, higherFees), nonce: free.nonce}, 'nonce_taken')
     await refused({...swept, spend_id: randomUUID(), ...higherFees, ...tokenGas}, 'nonce_taken')
@@ -294,24 +304,31 @@ describe('a sweep', () => {
     const {address, id} = await world.merchant()
     const intent = sweep(address)
     const first = await signed(intent)
-    expect(await read(first.raw)).toMatchObject({by: address, to: world.treasury.toLowerCase(), value: 500n, nonce: 0})
+    expect(await read(first.raw)).toMatchObject({
+      by: address,
+      to: world.treasury.toLowerCase(),
+      value: 500_000_000_000_000n,
+      nonce: 0,
+    })
     expect((await world.journal()).at(-1)).toMatchObject({
       subject_id: intent.spend_id,
       merchant_id: id,
       source: address,
     })
     expect(await signed(intent)).toEqual(first)
-    await refused({...intent, ...higherFees, amount: '501'}, 'settlement_changed')
+    await refused({...intent, ...higherFees, amount: '500000000000001'}, 'settlement_changed')
     await refused({...intent, ...higherFees, nonce: 1}, 'settlement_changed')
     await refused({...intent, ...higherFees, address: (await world.merchant()).address}, 'settlement_changed')
-    expect((await read((await signed({...intent, ...higherFees, amount: '400'})).raw)).value).toBe(400n)
+    expect((await read((await signed({...intent, ...higherFees, amount: '400000000000000'})).raw)).value).toBe(
+      400_000_000_000_000n,
+    )
     await refused(sweep(address, {amount: '0', nonce: 1}), 'settlement_changed')
     await refused(sweep(address, {nonce: 1, gas_limit: 21_001}), 'fee_above_cap')
   })
 
   test('of a token is relayed by the treasury, with one authorisation for all attempts', async () => {
     const {address} = await world.merchant()
-    const intent = sweep(address, {token: 'USDC', nonce: nonce++, ...tokenGas})
+    const intent = sweep(address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})
     const first = await signed(intent)
     const second = await signed({...intent, ...higherFees, ...tokenGas})
     const {by, to, value, data} = await read(first.raw)
@@ -323,12 +340,12 @@ describe('a sweep', () => {
     expect(decodeFunctionData({abi, data: data!}).args.slice(0, 6)).toEqual([
       address,
       world.treasury,
-      500n,
+      5_000_000n,
       0n,
       2n ** 256n - 1n,
       authorisationNonce(intent.spend_id),
     ])
-    await refused({...intent, ...higherFees, ...tokenGas, amount: '499'}, 'settlement_changed')
+    await refused({...intent, ...higherFees, ...tokenGas, amount: '4999999'}, 'settlement_changed')
   })
 
   test('of an address that is not ours, of the treasury, or of an unknown token is refused', async () => {
@@ -345,7 +362,7 @@ describe('a cancel', () => {
     await signed(intent)
     const asked = cancel({nonce: intent.nonce})
     await refused(asked, 'fee_too_low')
-    const [{needed}] = await world.sign(asked)
+    const {needed} = await world.signForged(asked)
     expect(needed).toEqual({max_fee_per_gas: '2250000000', max_priority_fee_per_gas: '1125000000'})
     const cancelled = await signed({...asked, ...needed})
     expect(cancelled.amount).toBe('0')
@@ -362,11 +379,11 @@ describe('a cancel', () => {
   })
 
   test('of a nonce that is not next, of an address that is not ours, or with more gas than it needs is refused', async () => {
-    await refused(cancel({nonce: nonce + 1}), 'wrong_state')
+    await refused(cancel({nonce: nonce + 1}), 'nonce_too_high')
     await refused(cancel({sender: newAddress(), nonce: 0}), 'not_ours')
     await refused(cancel({nonce, gas_limit: 21_001}), 'fee_above_cap')
     const {address} = await world.merchant()
-    await refused(cancel({sender: address, nonce: 1}), 'wrong_state')
+    await refused(cancel({sender: address, nonce: 1}), 'nonce_too_high')
     expect(await read((await signed(cancel({sender: address, nonce: 0}))).raw)).toMatchObject({
       by: address,
       to: address.toLowerCase(),
@@ -387,7 +404,7 @@ describe('a withdrawal', () => {
     await world.db.rows(
       `insert into app.sender (chain, address, next_nonce) values ('ETH', $1, $2)
       on conflict (chain, address) do update set next_nonce = excluded.next_nonce`,
-      [world.treasury, nonce],
+      [world.treasury, await nextNonce()],
     )
     const [row] = await world.db.rows<{id: string}>(`select app.begin_withdrawal('ETH', 'ETH', 700, $1, 100) as id`, [
       recipient,

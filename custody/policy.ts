@@ -5,25 +5,17 @@
 //
 // Promises: the signatures of a payout exclude each other for ever, so at most one of them can be mined (policy-evm.ts and policy-bitcoin.ts
 // say how); the sum of what is signed for a merchant, chain and token, and not proven dead, never exceeds what the indexers saw arrive,
-// final, on addresses that were handed to that merchant; sweeps go to the treasury and nowhere else.
+// final, on addresses that were handed to that merchant; sweeps go to the treasury and nowhere else; nothing is signed but for a row that says
+// with which nonce, or outputs, and for no more in network fees than budget.ts allows.
 import type pg from 'pg'
 import type {Asset, ChainCode} from '../chains/registry.ts'
 import type {ChainSettings} from '../service/settings.ts'
-import type {RefusalCode, Refused, SignedResult} from './intents.ts'
+import type {Budget} from './budget.ts'
+import type {SignedResult} from './intents.ts'
 import {type Draft, entryColumns, type Journal} from './journal.ts'
 import type {Entry} from './journal-file.ts'
 import type {Family, KeyPath} from './keys.ts'
-
-export class Refusal extends Error {
-  readonly code: RefusalCode
-  readonly needed: Refused['needed']
-
-  constructor(code: RefusalCode, message: string, needed?: Refused['needed']) {
-    super(message)
-    this.code = code
-    this.needed = needed
-  }
-}
+import {type Kind, Refusal} from './refusal.ts'
 
 /** An address of ours, and the key that it has. */
 export interface Own {
@@ -31,8 +23,6 @@ export interface Own {
   path: KeyPath
   merchantId: string | null
 }
-
-export type Kind = 'pay' | 'sweep' | 'withdraw' | 'cancel'
 
 /** What is to be signed for, once nothing speaks against it. */
 export interface Purpose {
@@ -57,6 +47,8 @@ export interface PolicyContext {
   client: pg.Client
   chains: Map<ChainCode, ChainSettings>
   treasuries: Record<Family, Own>
+  /** Of this turn. */
+  budget: Budget
   journal: Journal
 }
 
@@ -102,7 +94,8 @@ export async function checkPayout(context: PolicyContext, payoutId: string): Pro
   if (!['pending', 'sweeping', 'swept'].includes(payout.status))
     throw new Refusal('wrong_state', `the payout is ${payout.status}`)
   checkNet(payout)
-  await checkFirst(context, payout)
+  await checkFirst(context, payout, {withBegun: true})
+  await context.budget.check(payout.chain)
 }
 
 /**
@@ -144,7 +137,7 @@ function checkNet({gross, fee, net}: Payout): void {
     throw new Refusal('amount_not_net', 'the amount is not what is left of the gross after the fee')
 }
 
-async function checkFirst(context: PolicyContext, payout: Payout): Promise<void> {
+async function checkFirst(context: PolicyContext, payout: Payout, more = {withBegun: false}): Promise<void> {
   const {chain, token, is_ours, is_whitelisted} = payout
   if (is_ours) throw new Refusal('not_whitelisted', 'the destination is an address of this service')
   if (!is_whitelisted)
@@ -153,7 +146,7 @@ async function checkFirst(context: PolicyContext, payout: Payout): Promise<void>
       `the destination is not on the merchant's whitelist for ${chain}, or not active yet`,
     )
   const net = BigInt(payout.net)
-  await checkLimits(context, chain, token, net, payout.id)
+  await checkLimits(context, chain, token, net, payout.id, more)
   const {rows} = await context.client.query<{received: string}>({
     name: 'received',
     text: `select coalesce(sum(t.amount), 0)::text as received from chain.cursor c
@@ -199,13 +192,19 @@ async function signedFor({client, journal}: PolicyContext, {id, merchant_id, cha
   return signed
 }
 
+/**
+ * With `withBegun` payments count that have a nonce already, and are not signed yet: a payment that gets a nonce, and no signature before
+ * tomorrow, would hold up all that follow.
+ */
 async function checkLimits(
-  {chains, journal}: PolicyContext,
+  context: PolicyContext,
   chain: ChainCode,
   token: string,
   amount: bigint,
   subjectId: string,
+  {withBegun} = {withBegun: false},
 ): Promise<void> {
+  const {chains, journal} = context
   const {payoutLimit, dailyLimit} = chains.get(chain)!
   const limit = payoutLimit.get(token)
   if (limit !== undefined && amount > limit)
@@ -215,12 +214,31 @@ async function checkLimits(
     )
   const daily = dailyLimit.get(token)
   if (daily === undefined) return
-  const signed = journal.known.paidOn(new Date().toISOString(), chain, token, subjectId)
+  const paid = journal.known.paidOn(new Date().toISOString(), chain, token, subjectId)
+  const signed = paid + (withBegun ? await begunBy(context, chain, token, subjectId) : 0n)
   if (signed + amount > daily)
     throw new Refusal(
       'daily_limit',
       `${signed} base units of ${token} were signed for today (UTC); ${amount} more would exceed ${chain}_DAILY_LIMIT: ${daily}`,
     )
+}
+
+/** The sum of all payments, but of this subject, that have a nonce and were never signed, as the journal's file has it. */
+async function begunBy(
+  {client, journal}: PolicyContext,
+  chain: ChainCode,
+  token: string,
+  exceptSubject: string,
+): Promise<bigint> {
+  const {rows} = await client.query<{subject: string; amount: string}>({
+    name: 'find_begun',
+    text: `select coalesce(s.payout_id, s.id) as subject, s.amount::text as amount from app.spend s
+      where s.chain = $1 and s.token = $2 and s.kind in ('payout', 'withdrawal') and s.status = 'allocated' and not s.cancelling
+        and coalesce(s.payout_id, s.id) <> $3`,
+    values: [chain, token, exceptSubject],
+  })
+  const unsigned = rows.filter(({subject}) => journal.known.attemptsOf(subject) === 0)
+  return unsigned.reduce((sum, {amount}) => sum + BigInt(amount), 0n)
 }
 
 // --- a withdrawal ---
@@ -295,6 +313,57 @@ export function purposeOfWithdrawal({id, chain, token, amount, recipient}: Withd
 }
 
 // --- what all of them share ---
+
+/**
+ * The use of a nonce, or of outputs, for one purpose: app.spend. The worker has it written, through functions that bind it to a payout, to what an
+ * address holds, or to an operator's decision; a false one gives it nothing but a signature that is allowed anyway, and counts in the budget.
+ */
+export interface Spend {
+  id: string
+  kind: 'payout' | 'sweep' | 'withdrawal'
+  token: string
+  amount: bigint
+  source: string
+  sender: string
+  nonce: number
+  status: string
+  cancelling: boolean
+  isBump: boolean
+}
+
+/** The spend of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
+type SpendKey = {id: string} | {payoutId: string} | {sender: string; nonce: number}
+
+/** Throws a Refusal unless it is there and, to be cancelled or not, as it was asked for. */
+export async function findSpend(
+  {client}: PolicyContext,
+  chain: string,
+  key: SpendKey,
+  {cancelling} = {cancelling: false},
+): Promise<Spend> {
+  const [where, values] =
+    'id' in key
+      ? ['s.id = $2', [key.id]]
+      : 'payoutId' in key
+        ? [`s.payout_id = $2 and s.kind = 'payout'`, [key.payoutId]]
+        : ['s.sender = $2 and s.nonce = $3', [key.sender, key.nonce]]
+  const {rows} = await client.query<Omit<Spend, 'amount'> & {amount: string}>({
+    name: `find_spend_by_${Object.keys(key).join('_')}`,
+    text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.sender, s.nonce, s.status, s.cancelling,
+        exists (select from app.bump b where b.spend_id = s.id) as "isBump"
+      from app.spend s where s.chain = $1 and ${where}`,
+    values: [chain, ...values],
+  })
+  const [spend] = rows
+  if (!spend) throw new Refusal('unknown_settlement', `there is no such transaction to be made on ${chain}`)
+  if (spend.status === 'final') throw new Refusal('wrong_state', `transaction ${spend.id} is final`)
+  if (spend.cancelling !== cancelling)
+    throw new Refusal(
+      'wrong_state',
+      cancelling ? `nobody wants transaction ${spend.id} cancelled` : `transaction ${spend.id} is being cancelled`,
+    )
+  return {...spend, amount: BigInt(spend.amount)}
+}
 
 /** Whoever can make a row can name a token of their own, of which they have sent us any amount. */
 export function checkAsset(

@@ -3070,6 +3070,7 @@ begin
   select * into p from app.payout o where o.id = of_payout for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
   if p.status in ('completed', 'failed') then raise exception 'the payout is % already', p.status using errcode = 'SL422'; end if;
+  perform app.decide_payment(p.id, 'cancel');
   if app.fail_payout(p.id, 'cancelled', 'cancelled by the operator') then return 'failed'; end if;
   update app.spend s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
   perform app.wake_spends(p.chain);
@@ -3475,6 +3476,16 @@ begin
     jsonb_build_object('account', 'merchant', 'token', d.token, 'merchant_id', d.merchant_id, 'amount', -d.amount)));
   perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $function$;
+
+CREATE OR REPLACE FUNCTION app.decide_payment(of_payout uuid, what text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into custody.decision as d (spend_id, decision)
+  select s.id, what from app.spend s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
+  on conflict (spend_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
+$function$;
 
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
 CREATE OR REPLACE FUNCTION app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid)
@@ -4422,6 +4433,33 @@ AS $function$
   from app.payout p where p.id = of_payout
 $function$;
 
+-- Why a payout waits, as the API tells it; null where nothing is in its way, or it is over.
+CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout)
+ RETURNS json
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
+  from (
+    select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
+    union all
+    select s.waiting_reason, s.waiting_since from app.spend s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
+  ) w
+  join (values
+    (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
+    (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
+    (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
+    (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
+    (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
+    (array['chain_halted', 'journal_ahead'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
+    (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
+    (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
+    (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
+    (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
+  ) k (reasons, code, message) on w.reason = any(k.reasons)
+$function$;
+
 CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb)
  RETURNS void
  LANGUAGE sql
@@ -4895,6 +4933,26 @@ begin
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
   perform app.wake_stamping(p);
   perform app.emit_payout_event(p, 'payout.failed');
+end $function$;
+
+-- An operator's decision to offer a higher fee for a payment under way, now, even if its chain is halted.
+CREATE OR REPLACE FUNCTION app.replace_payout_by_operator(of_payout uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout for update;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  update app.spend s set next_step_at = clock_timestamp()
+  where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
+  if not found then
+    raise exception 'the payout is %, and no payment of it is under way that could be replaced', p.status using errcode = 'SL422';
+  end if;
+  perform app.decide_payment(p.id, 'replace');
+  perform app.wake_spends(p.chain);
 end $function$;
 
 -- An operator's decision that a chain is read again from a height; its indexer carries it out.
@@ -7728,6 +7786,29 @@ CREATE INDEX address_merchant ON custody.address USING btree (merchant_id) WHERE
 CREATE TRIGGER handed_out_once BEFORE UPDATE ON custody.address FOR EACH ROW WHEN (((old.address <> new.address) OR (old.family <> new.family) OR (old.purpose <> new.purpose) OR (old.derivation_index <> new.derivation_index) OR ((old.taken_at IS NOT NULL) AND ((new.taken_at IS DISTINCT FROM old.taken_at) OR (new.merchant_id IS DISTINCT FROM old.merchant_id))) OR ((old.retired_at IS NOT NULL) AND (new.retired_at IS DISTINCT FROM old.retired_at)))) EXECUTE FUNCTION custody.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON custody.address FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
 
+-- What an operator added to the fee budget of a chain, for one day.
+create table custody.budget_raise (
+  id bigint not null generated always as identity, -- Number of the row.
+  chain text not null, -- Chain code.
+  day date not null, -- The day (UTC) that it is for.
+  amount numeric(78,0) not null, -- What was added, in the native coin's base units.
+  raised_at timestamp with time zone not null default clock_timestamp(), -- When.
+  constraint budget_raise_pkey PRIMARY KEY (id),
+  constraint budget_raise_amount_check CHECK ((amount > (0)::numeric))
+);
+CREATE INDEX budget_raise_day ON custody.budget_raise USING btree (chain, day);
+CREATE TRIGGER announce_raise AFTER INSERT ON custody.budget_raise FOR EACH ROW EXECUTE FUNCTION custody.announce_raise();
+
+-- Payments that an operator wants replaced or cancelled: custody signs for them on a halted chain, too.
+create table custody.decision (
+  spend_id uuid not null, -- The payment.
+  decision text not null, -- replace (by the same payment with a higher fee) or cancel (by a transaction that moves nothing).
+  decided_at timestamp with time zone not null default clock_timestamp(), -- When it was decided, last.
+  constraint decision_pkey PRIMARY KEY (spend_id),
+  constraint decision_decision_check CHECK ((decision = ANY (ARRAY['replace'::text, 'cancel'::text]))),
+  constraint decision_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id) ON DELETE CASCADE
+);
+
 -- Everything that custody signed, written before the signature left it, here and in a file outside the database. Append-only.
 create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
@@ -7803,6 +7884,21 @@ AS $function$
 begin
   perform app.wake_payout(p.id) from app.payout p
   where p.merchant_id = new.merchant_id and p.chain = new.chain and p.address = new.address and p.status in ('pending', 'swept') order by p.id;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION custody.announce_raise()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  update app.spend s set next_step_at = clock_timestamp()
+  where s.chain = new.chain and s.status <> 'final' and s.waiting_reason = 'fee_budget_reached';
+  perform app.wake_spends(new.chain);
+  perform app.wake_payout(p.id) from app.payout p
+  where p.chain = new.chain and p.status not in ('completed', 'failed') and p.waiting_reason = 'fee_budget_reached' order by p.id;
   return null;
 end $function$;
 
@@ -8268,6 +8364,7 @@ grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
+grant execute on function app.payout_waiting(app.payout) to sluice_api;
 grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_api;
 grant execute on function app.provision_user(uuid,text,text[]) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
@@ -8303,6 +8400,7 @@ grant usage on schema chain to sluice_api;
 grant usage on schema custody to sluice_api;
 
 -- sluice_custody
+grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
 grant execute on function custody.watch_treasury(text) to sluice_custody;
@@ -8312,6 +8410,7 @@ grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
 grant select on app.bump to sluice_custody;
 grant select on app.chain to sluice_custody;
+grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
 grant select on app.spend to sluice_custody;
 grant select on chain.cursor to sluice_custody;
@@ -8319,6 +8418,8 @@ grant select on chain.inclusion to sluice_custody;
 grant select on chain.transfer to sluice_custody;
 grant select on chain.unmined to sluice_custody;
 grant select on custody.address to sluice_custody;
+grant select on custody.budget_raise to sluice_custody;
+grant select on custody.decision to sluice_custody;
 grant select on custody.journal_input to sluice_custody;
 grant select on custody.whitelist to sluice_custody;
 grant update on custody.address (retired_at) to sluice_custody;
@@ -8454,6 +8555,7 @@ grant select on app.webhook_endpoint to sluice_jobs;
 grant select on chain.cursor to sluice_jobs;
 grant select on chain.inclusion to sluice_jobs;
 grant select on custody.address to sluice_jobs;
+grant select on custody.decision to sluice_jobs;
 grant select on custody.whitelist to sluice_jobs;
 grant usage on app.event_sequence to sluice_jobs;
 grant usage on schema app to sluice_jobs;

@@ -72,6 +72,17 @@ test('amounts are refused, with what may be written, unless each is of a token o
   )
 })
 
+test('an amount of the native coin is refused, with what may be written, unless it has no more decimals than the coin', () => {
+  const must = 'must be an amount of BTC in whole coins, with at most 8 decimals, such as 0.05'
+  for (const wrong of [' ', 'abc', '-1', '1e3', '.5', '5.', 'BTC:1', '1,BTC:2', '0.000000001', '9'.repeat(31)])
+    expect(problemsOf({BTC_FEE_BUDGET: wrong})).toEqual([`BTC_FEE_BUDGET (it is "${wrong}"): ${must}`])
+  const {chains} = readSettings({BTC_FEE_BUDGET: '0.00000001', ETH_TOKEN_SWEEP_FEE: '2.5'})
+  expect([chains.get('BTC'), chains.get('ETH')]).toMatchObject([
+    {feeBudget: 1n, sweepFeePercent: 50},
+    {feeBudget: 5n * 10n ** 17n, tokenSweepFee: 25n * 10n ** 17n},
+  ])
+})
+
 test('the smallest payout is what is set, else the usual one, and never less than the chain carries', () => {
   const read = (more: Record<string, string>) =>
     Object.fromEntries(

@@ -106,6 +106,23 @@ function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefine
   return found
 }
 
+/** An amount of the native coin, in whole coins, such as 0.5, as base units. */
+function coins(chain: Chain, usual: string) {
+  const {token, decimals} = chain.assets[0]
+  const read = (text: string) => readAmounts(chain, `${token}:${text}`)?.get(token)
+  return z
+    .string()
+    .default(usual)
+    .transform((text, context) => {
+      const found = read(text)
+      if (found !== undefined) return found
+      context.addIssue(
+        `must be an amount of ${token} in whole coins, with at most ${decimals} decimals, such as ${usual}`,
+      )
+      return z.NEVER
+    })
+}
+
 const general = z.object({
   SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice').default('.sluice'),
   SLUICE_DEVNET: choice(['on', 'off']).default('on'),
@@ -158,6 +175,8 @@ function common(chain: Chain) {
     DAILY_LIMIT: amounts(chain).default(() => new Map()),
     COLLECT_ABOVE: amounts(chain).default(() => new Map()),
     MIN_PAYOUT: amounts(chain).default(() => new Map()),
+    FEE_BUDGET: coins(chain, chain.feeBudget),
+    SWEEP_FEE_PERCENT: whole(1, 100, 50).default(50),
   }
 }
 
@@ -184,6 +203,7 @@ function evm(chain: EvmChain, mainnet: boolean) {
     MAX_FEE_GWEI: whole(1, 1_000_000_000, 500).default(500),
     ...common(chain),
     SWEEP_MIN: amounts(chain).default(() => readAmounts(chain, 'USDC:1') ?? new Map()),
+    TOKEN_SWEEP_FEE: coins(chain, chain.tokenSweepFee),
   })
 }
 
@@ -222,6 +242,10 @@ interface CommonSettings {
   collectAbove: Map<string, bigint>
   /** The smallest net amount of a payout of each asset. */
   minPayout: Map<string, bigint>
+  /** What the fees of all that custody signs in a day (UTC) may come to, in the native coin's base units. */
+  feeBudget: bigint
+  /** What a sweep of the native coin may cost, in percent of what it moves. */
+  sweepFeePercent: number
 }
 
 export interface EvmSettings extends CommonSettings {
@@ -242,6 +266,8 @@ export interface EvmSettings extends CommonSettings {
   maxFeePerGas: bigint
   /** Addresses that hold less are not worth sweeping. (For the native coin the network fee decides.) */
   sweepMin: Map<string, bigint>
+  /** The most that a sweep of a token may cost, in wei. */
+  tokenSweepFee: bigint
 }
 
 export interface BitcoinSettings extends CommonSettings {
@@ -327,6 +353,7 @@ export function settingNames(): string[] {
   const ofChains = chains.flatMap(chain =>
     variables(chain.family === 'evm' ? evm(chain, false) : bitcoin(chain))
       .filter(name => !name.startsWith('USDC_') || chain.assets.some(({token}) => token === 'USDC'))
+      .filter(name => name !== 'TOKEN_SWEEP_FEE' || chain.assets.length > 1)
       .map(name => `${chain.code}_${name}`),
   )
   return [...variables(general), ...variables(bitcoinSource), ...ofChains]
@@ -437,6 +464,8 @@ function commonSettings(chain: Chain, given: Given<typeof evm> | Given<typeof bi
     dailyLimit: given.DAILY_LIMIT,
     collectAbove: given.COLLECT_ABOVE,
     minPayout: new Map(chain.assets.map(asset => [asset.token, minPayoutOf(asset, given.MIN_PAYOUT)])),
+    feeBudget: given.FEE_BUDGET,
+    sweepFeePercent: given.SWEEP_FEE_PERCENT,
   }
 }
 
@@ -462,6 +491,7 @@ function evmChain(chain: EvmChain, given: Given<typeof evm>): EvmSettings {
     usdcDomain: {name: given.USDC_DOMAIN_NAME, version: given.USDC_DOMAIN_VERSION},
     maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
     sweepMin: given.SWEEP_MIN,
+    tokenSweepFee: given.TOKEN_SWEEP_FEE,
     ...commonSettings(chain, given),
   }
 }

@@ -35,6 +35,21 @@ const errorCodes = [
   'timed_out',
 ] as const
 
+const waitingCodes = [
+  'address_not_whitelisted',
+  'limit_reached',
+  'fee_budget_reached',
+  'insufficient_treasury_funds',
+  'treasury_immature',
+  'treasury_below_rent',
+  'chain_halted',
+  'fee_too_high',
+  'custody_unavailable',
+  'unresolved_transaction',
+  'unproven_expiry',
+  'payment_contested',
+] as const
+
 const fields: Fields = {
   id: {plain: `app.public_id('pay', p.id)`},
   status: {plain: 'p.status'},
@@ -45,6 +60,7 @@ const fields: Fields = {
   net: {plain: 'app.decimal(p.net, a.decimals)'},
   txid: 'p.txid',
   error: `(select row_to_json(e) from (select p.error_code as code, p.error_message as message) e where p.error_code is not null)`,
+  waiting: 'app.payout_waiting(p)',
   address: {plain: 'p.address'},
 }
 const joins = 'join app.asset a on a.chain = p.chain and a.token = p.token'
@@ -76,6 +92,10 @@ const shape = {
     .object({code: z.enum(errorCodes), message: z.string()})
     .nullable()
     .describe('Why it failed; null unless it did. Its deposits are in the balance again.'),
+  waiting: z
+    .object({code: z.enum(waitingCodes), message: z.string(), since: timestamp})
+    .nullable()
+    .describe('What keeps it from its next step, and since when; null while it moves, and once it is over.'),
   address: address.describe('Where it is paid to. A later change of the payout address does not change it.'),
 }
 const {gross, fee, net} = shape

@@ -89,8 +89,9 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
   return await retryable(
     to.custody.check(id).then(answer => {
       if (answer.ok) return undefined
-      const failsAs = answer.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'
-      return {reason: answer.code, detail: answer.message, ms: retryMs.refused, failsAs}
+      const wait = {reason: answer.code, detail: answer.message, ms: retryMs.refused}
+      if (passing.has(answer.code)) return wait
+      return {...wait, failsAs: answer.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'}
     }),
     async detail => ({reason: 'custody_unreachable', detail, ms: retryMs.soon}),
   )
@@ -115,7 +116,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
     [payout.id],
   )
   const refusal = await ask(to, payout) // the whitelist may have changed since
-  if (refusal) return rows[0] && !passing.has(refusal.reason ?? '') ? {...refusal, failsAfterMs: heldUpMs} : refusal
+  if (refusal) return rows[0] && refusal.failsAs ? {...refusal, failsAfterMs: heldUpMs} : refusal
   if (rows[0]) return begun(rows[0])
   return (await chain.beginPayment(to, payout)) ?? begun({reason: null, detail: null})
 }

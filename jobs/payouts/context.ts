@@ -102,15 +102,18 @@ export function noNode(code: string): string {
   return `no node is named for ${code}; set ${setting} for the jobs worker`
 }
 
-/** A payout waits for sweeps as long as one of them is not final. */
+/** A payout waits for sweeps as long as one of them is not final, and for what most of those wait for. */
 export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
-  const {rows} = await pool.query<{count: number; of: number}>(
-    `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of
+  const {rows} = await pool.query<{count: number; of: number; reason: string | null}>(
+    `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of,
+       mode() within group (order by s.waiting_reason) filter (where s.status <> 'final') as reason
      from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1`,
     [id],
   )
-  const {count, of} = rows[0]!
-  return count ? {reason: 'sweeps', detail: `${count} of ${of} sweeps are not final`, ms: retryMs.told} : undefined
+  const {count, of, reason} = rows[0]!
+  if (!count) return
+  const why = reason ? `: ${reason}` : ''
+  return {reason: reason ?? 'sweeps', detail: `${count} of ${of} sweeps are not final${why}`, ms: retryMs.told}
 }
 
 export function shortOfFunds(detail: string): Wait {

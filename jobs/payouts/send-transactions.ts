@@ -7,7 +7,7 @@ import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../service/step.ts'
 import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
-import {dueSpends, type Spend, waitSpend} from './spends.ts'
+import {dueSpends, lowestUnsigned, type Spend, waitSpend} from './spends.ts'
 
 /** How soon the same bytes are passed on again: after half of their age, within these bounds. */
 const broadcastEveryMs = {least: 5000, most: 60_000}
@@ -78,18 +78,26 @@ function stillWanted({id, newest, cancelling, isFinal}: Spend): Stored[] {
 
 /** The attempts to be made now: first ones, cancels, and replacements of what the chain leaves lying. */
 async function attempts(to: Context, chain: PayoutChain, code: string, open: Spend[]): Promise<Map<string, Stored>> {
-  const wanted = open.filter(
+  let wanted = open.filter(
     ({newest, cancelling, isStuck, isFinal}) =>
       !isFinal && (!newest || (cancelling && newest.kind !== 'cancel') || isStuck),
   )
   if (!wanted.length) return new Map()
-  const halted = await whyHalted(to, code)
-  const why = async (reason: string, detail: string) => {
-    for (const {id} of wanted) await waitSpend(to, id, {reason, detail, ms: nodeRetryMs})
-    return new Map()
+  const wait = async (spends: Spend[], reason: string, detail: string) => {
+    for (const {id} of spends) await waitSpend(to, id, {reason, detail, ms: nodeRetryMs})
+    wanted = wanted.filter(spend => !spends.includes(spend))
+    return new Map<string, Stored>()
   }
-  if (halted) return await why('chain_halted', halted)
-  return await retryable(chain.attempt(to, wanted), detail => why('node_unreachable', detail))
+  const halted = await whyHalted(to, code)
+  if (halted) {
+    const undecided = wanted.filter(({isDecided}) => !isDecided)
+    await wait(undecided, 'chain_halted', halted)
+  }
+  const unsigned = await lowestUnsigned(to, wanted)
+  const behind = wanted.filter(({newest, sender, nonce}) => !newest && nonce > (unsigned.get(sender) ?? nonce))
+  await wait(behind, 'nonce_too_high', 'an earlier transaction of the same address is not signed yet')
+  if (!wanted.length) return new Map()
+  return await retryable(chain.attempt(to, wanted), detail => wait(wanted, 'node_unreachable', detail))
 }
 
 async function broadcast(to: Context, chain: PayoutChain, code: string, attempts: Stored[]): Promise<void> {

@@ -8,12 +8,25 @@ import {type Spend, waitSpend} from './spends.ts'
 const unreachableRetryMs = 2000
 /** Custody writes each refusal down. */
 const refusedRetryMs = 10_000
-/** A cancel is refused until the nonce before it is signed. */
+/** A cancel is refused while the chain asks for too much, or something else was signed with its nonce that is not stored here. */
 const cancelRetryMs = 3000
+/** Of what passes with the day; an operator who raises the fee budget wakes it. */
+const untilTomorrowRetryMs = 300_000
 const lateRetryMs = 1000
 
-/** Refusals that say nothing against what was asked. */
-export const passing = new Set(['journal_ahead', 'journal_changed', 'fee_above_cap', 'fee_too_low'])
+const untilTomorrow = new Set(['fee_budget_reached', 'daily_limit'])
+
+/** Refusals that say nothing against what was asked, and pass by themselves: a cancel would be refused, too, or be worse than waiting. */
+export const passing = new Set([
+  ...untilTomorrow,
+  'chain_halted',
+  'journal_ahead',
+  'journal_changed',
+  'fee_above_cap',
+  'fee_too_low',
+  'nonce_too_high',
+  'sweep_too_dear',
+])
 
 /** An attempt that can be made now. */
 export interface Plan {
@@ -86,7 +99,7 @@ async function take<P extends Plan, S extends Signed, Needed>(
 
 async function refused(to: Context, {spend, kind}: Plan, {code, message}: Refusal<unknown>): Promise<void> {
   to.log.warn({spend: spend.id, chain: spend.chain, code}, `custody did not sign: ${message}`)
-  const ms = kind === 'cancel' ? cancelRetryMs : refusedRetryMs
+  const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitSpend(to, spend.id, {reason: code, detail: message, ms})
   // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
   if (!spend.newest && !spend.cancelling && !passing.has(code))

@@ -31,6 +31,8 @@ export interface Spend {
   isIncluded: boolean
   /** It is next, and the chain went on for long enough since its newest attempt was stored, and took none. */
   isStuck: boolean
+  /** An operator wants it replaced or cancelled, even if its chain is halted. */
+  isDecided: boolean
   /** It was final until a rewind took its block away: what was mined then is passed on again, and nothing else. */
   isFinal: boolean
 }
@@ -43,14 +45,16 @@ interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
 }
 
 // A chain that stands still, or an indexer that does, makes nothing stuck: a replacement would change nothing. Nor does a lower nonce that
-// is not in a block: what waits behind it needs no higher fee.
+// is not in a block: what waits behind it needs no higher fee. What an operator decided is made at once.
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.sender, s.nonce, s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
     i.nonce is not null as "isIncluded",
-    coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
+    coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false)
+      or coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
       select from app.spend b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
         and not exists (select from chain.inclusion i where i.chain = b.chain and i.sender = b.sender and i.nonce = b.nonce)) as "isStuck",
+    x.spend_id is not null as "isDecided",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
       'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
   from (select * from app.spend where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
@@ -60,6 +64,7 @@ const due = `
   left join app.unattributed_decision r on r.sweep_id = s.id
   left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
   left join chain.cursor c on c.chain = s.chain
+  left join custody.decision x on x.spend_id = s.id
   order by s.sender, s.nonce`
 
 /** What is due on a chain, in the order of senders and nonces. */
@@ -76,6 +81,16 @@ export async function dueSpends(
     holding: BigInt(row.holding),
     newest: newest ? {...newest, amount: BigInt(newest.amount)} : undefined,
   }))
+}
+
+/** The lowest nonce of each sender with which nothing is signed, but for those of `spends` themselves. Custody signs with none above it. */
+export async function lowestUnsigned({pool}: {pool: pg.Pool}, spends: Spend[]): Promise<Map<string, number>> {
+  const {rows} = await pool.query<{sender: string; nonce: number}>(
+    `select sender, min(nonce) as nonce from app.spend
+     where chain = $1 and status = 'allocated' and sender = any($2) and id <> all($3) group by sender`,
+    [spends[0]?.chain, spends.map(({sender}) => sender), spends.map(({id}) => id)],
+  )
+  return new Map(rows.map(({sender, nonce}) => [sender, nonce]))
 }
 
 /** Notes what a spend waits for, nothing where there is no reason, and when it is looked at again. */

@@ -10,7 +10,7 @@ import {request as httpRequest} from 'node:http'
 import type {Store} from '@subsquid/typeorm-store'
 import pg from 'pg'
 import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTransaction} from 'viem'
-import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
 import {Inclusion} from '../../indexers/entities.ts'
 import {type ReadBlock, writeBlocks} from '../../indexers/match.ts'
@@ -51,6 +51,8 @@ beforeAll(async () => {
   await arrive(treasury, 'USDC', 1_000_000n * USDC)
 })
 
+beforeEach(() => useUp())
+
 afterAll(async () => {
   custody.kill('SIGKILL')
   for (const client of Object.values(attacker)) await client.end()
@@ -65,7 +67,7 @@ async function startCustody(): Promise<void> {
       ...process.env,
       DATABASE_URL: db.url('sluice_custody'),
       SLUICE_HOME: home,
-      ADDRESS_POOL_SIZE: '50',
+      ADDRESS_POOL_SIZE: '100',
       ETH_PAYOUT_LIMIT: 'ETH:50',
       ETH_DAILY_LIMIT: 'ETH:60',
       LOG_LEVEL: 'fatal',
@@ -210,9 +212,60 @@ async function forgePayout(shop: Shop, gross: bigint, address = shop.wallet, sta
   return id
 }
 
-let forged = 100_000
-/** A nonce that nobody has used. */
-const freshNonce = () => forged++
+/** A nonce that nobody was given. */
+const freshNonce = () => 100_000
+
+/** Binds an invented payout to the nonce that is next, or to one further ahead, in place of whatever has it and is not signed. */
+async function bind(payout: string, ahead = 0): Promise<number> {
+  const nonce = (await nextNonce()) + ahead
+  await asOwner(`delete from app.spend where chain = 'ETH' and sender = $1 and nonce = $2`, [treasury, nonce])
+  await asOwner(
+    `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+     select 'payout', chain, token, net, $2, address, $2, $3, id, merchant_id, 1 from app.payout where id = $1`,
+    [payout, treasury, nonce],
+  )
+  await goOnAfter(nonce)
+  return nonce
+}
+
+/** Of the treasury: the first one that was neither signed with nor mined. */
+async function nextNonce(): Promise<number> {
+  const [next] = await db.rows<{nonce: number}>(
+    `select 1 + greatest((select max(nonce) from custody.journal where stream = 'ETH' and sender = $1),
+       (select max(nonce) from chain.inclusion where chain = 'ETH' and sender = $1), -1)::int as nonce`,
+    [treasury],
+  )
+  return next!.nonce
+}
+
+/** The worker gives out no nonce of the treasury any more that is not above this one. */
+const goOnAfter = (nonce: number) =>
+  asOwner(`update app.sender set next_nonce = greatest(next_nonce, $2) where chain = 'ETH' and address = $1`, [
+    treasury,
+    nonce + 1,
+  ])
+
+/** What a forged payout asks custody for. */
+const payForged = async (payout: string, more: object = {}) => pay(payout, await bind(payout), more)
+
+/** Nonces of the treasury that were given to what is never signed are used up, as the worker does. */
+async function useUp(): Promise<void> {
+  const unsigned = `from app.spend s where s.chain = 'ETH' and s.sender = $1 and s.status <> 'final' and not exists (
+    select from custody.journal j where j.stream = s.chain and j.sender = s.sender and j.nonce = s.nonce)`
+  await asOwner(`update app.spend set cancelling = true where id in (select id ${unsigned})`, [treasury])
+  const rows = await db.rows<{nonce: number}>(`select nonce ${unsigned} order by nonce`, [treasury])
+  for (const {nonce} of rows) expect(await sign(cancel(treasury, nonce))).toMatchObject({ok: true})
+}
+
+const cancel = (sender: string, nonce: number, more: object = {}) => ({
+  intent: 'cancel',
+  chain: 'ETH',
+  sender,
+  nonce,
+  ...fees,
+  gas_limit: 21_000,
+  ...more,
+})
 
 // --- with the rights of the API and of the worker ---
 
@@ -318,7 +371,7 @@ test('a nonce that pays one settlement pays no other', async () => {
   expect(await sign(pay(first, nonce))).toMatchObject({ok: true})
   const second = await claim(b)
   await begin(second)
-  await refused(pay(second, nonce), 'nonce_taken')
+  await refused(pay(second, nonce), 'settlement_changed')
 })
 
 test('a payout whose payment is out, and that the worker fails, is not paid a second time', async () => {
@@ -344,7 +397,7 @@ test('a payment cannot be filed under another payout than the one that it was si
     paid.raw,
   ])
   await expect(filing).rejects.toThrow('was signed for another nonce')
-  await refused(pay(await forgePayout(a, 1n * USDC + 1n), freshNonce()), 'exceeds_received')
+  await refused(await payForged(await forgePayout(a, 1n * USDC + 1n)), 'exceeds_received')
 })
 
 test('a payment that arrived is not called failed because the worker filed it with another amount', async () => {
@@ -425,7 +478,9 @@ test('transactions without number that nobody here stored open one incident for 
     Array.from({length: count}, (_, n) => ({txid: newTxid(), sender, nonce: from + n, success: true}))
   const first = flood(shop.address, 0, 150)
   const second = flood(shop.address, 150, 150)
-  await chain.write({add: [{inclusions: first}, {inclusions: flood(treasury, 900_000, 1)}, {inclusions: second}]})
+  const nonce = await nextNonce()
+  await chain.write({add: [{inclusions: first}, {inclusions: flood(treasury, nonce, 1)}, {inclusions: second}]})
+  await goOnAfter(nonce)
   const [own, ofTreasury, ...others] = (await incidents()).sort(a => (a.subject.includes(shop.address) ? -1 : 1))
   expect(own).toMatchObject({
     subject: `ETH:${shop.address}`,
@@ -443,53 +498,71 @@ test('transactions without number that nobody here stored open one incident for 
   await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
 })
 
-test('sweeps go to our treasury, from addresses of ours, and are bound to their nonce and their spend', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(5n * ETHER, 'ETH')]
-  const sweep = (address: string, coin: string, amount: bigint, more: object = {}) => ({
-    intent: 'sweep',
-    spend_id: randomUUID(),
-    chain: 'ETH',
-    token: coin,
-    address,
-    amount: `${amount}`,
-    nonce: freshNonce(),
-    ...fees,
-    ...more,
-  })
-  for (const address of [newAddress(), treasury, a.wallet]) await refused(sweep(address, 'USDC', USDC), 'not_ours')
-  const free = await db.rows<{address: string}>(
-    `select address from custody.address where taken_at is null and purpose = 'deposit' limit 1`,
-  )
-  expect((await sign(sweep(free[0]!.address, 'USDC', USDC))).ok).toBe(true) // nothing is there; it could only arrive at the treasury
-  const native = sweep(b.address, 'ETH', ETHER, {nonce: 0, gas_limit: 21_000})
-  const signed = await sign(native)
-  expect(parseTransaction(signed.raw!).to).toBe(treasury.toLowerCase())
-  await refused({...native, spend_id: randomUUID()}, 'nonce_taken')
-  await refused({...native, nonce: 1}, 'settlement_changed')
-  await refused(
-    {...native, amount: `${2n * ETHER}`, max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`},
-    'settlement_changed',
-  )
+const sweep = (spend_id: string, address: string, coin: string, amount: bigint, nonce: number, more: object = {}) => ({
+  intent: 'sweep',
+  spend_id,
+  chain: 'ETH',
+  token: coin,
+  address,
+  amount: `${amount}`,
+  nonce,
+  ...fees,
+  ...(coin === 'ETH' && {gas_limit: 21_000}),
+  ...more,
 })
 
-test('a cancel moves nothing, and uses no nonce of an address that is not ours or that is far ahead', async () => {
+/** As the worker does, with numbers of its own: the intents that fit what was written. */
+async function beginSweeps(coin: string, of: {address: string; amount: bigint}[], more: object = {}) {
+  await attacker.jobs.query(`select app.begin_sweeps(null, 'ETH', $1, $2, $3, $4)`, [
+    coin,
+    of.map(({address}) => address),
+    of.map(({amount}) => `${amount}`),
+    of.map(() => '1'),
+  ])
+  const rows = await db.rows<{id: string; source: string; amount: string; nonce: number}>(
+    `select id, source, amount, nonce from app.spend where kind = 'sweep' and status = 'allocated' and token = $1 and source = any($2) order by nonce`,
+    [coin, of.map(({address}) => address)],
+  )
+  return rows.map(({id, source, amount, nonce}) => sweep(id, source, coin, BigInt(amount), nonce, more))
+}
+
+test('sweeps go to our treasury, from addresses of ours, and are bound to their nonce and their spend', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(5n * ETHER, 'ETH')]
+  for (const address of [newAddress(), treasury, a.wallet])
+    await refused(sweep(randomUUID(), address, 'USDC', USDC, freshNonce()), 'not_ours')
+  const [native] = (await beginSweeps('ETH', [{address: b.address, amount: ETHER}])) as [ReturnType<typeof sweep>]
+  for (const other of [
+    {nonce: 1},
+    {amount: `${ETHER + 1n}`},
+    {address: a.address},
+    {token: 'USDC', gas_limit: 100_000},
+  ])
+    await refused({...native, ...other}, 'settlement_changed')
+  const signed = await sign(native)
+  expect(parseTransaction(signed.raw!).to).toBe(treasury.toLowerCase())
+  await refused({...native, spend_id: randomUUID()}, 'unknown_settlement')
+  await refused({...native, nonce: 1}, 'settlement_changed')
+  const dearer = {max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}
+  await refused({...native, amount: `${2n * ETHER}`, ...dearer}, 'settlement_changed')
+})
+
+test('a cancel moves nothing, and uses no nonce but that of what is to be cancelled', async () => {
   const shop = await openShop(3n * ETHER, 'ETH')
-  const cancel = (sender: string, nonce: number) => ({
-    intent: 'cancel',
-    chain: 'ETH',
-    sender,
-    nonce,
-    ...fees,
-    gas_limit: 21_000,
-  })
   await refused(cancel(newAddress(), 0), 'not_ours')
-  await refused(cancel(shop.address, 10), 'wrong_state')
+  for (const nonce of [0, 10]) await refused(cancel(shop.address, nonce), 'unknown_settlement')
+  const [swept] = await beginSweeps('ETH', [{address: shop.address, amount: ETHER}])
+  await refused(cancel(shop.address, 0), 'wrong_state') // nobody wants that
+  await attacker.jobs.query('select app.cancel_spend($1)', [swept!.spend_id])
+  await refused(swept!, 'wrong_state')
   const {raw} = await sign(cancel(shop.address, 0))
   expect(parseTransaction(raw!)).toMatchObject({to: shop.address.toLowerCase(), nonce: 0})
   expect(parseTransaction(raw!).value ?? 0n).toBe(0n)
-  const payout = await claim(shop, 'ETH')
+  const other = await openShop(3n * ETHER, 'ETH')
+  const payout = await claim(other, 'ETH')
   const nonce = await begin(payout)
   const {raw: payment} = await sign(pay(payout, nonce))
+  await refused(cancel(treasury, nonce), 'wrong_state')
+  await db.rows('select app.cancel_payout_by_operator($1)', [payout])
   await refused(cancel(treasury, nonce), 'fee_too_low') // would be no replacement, but a second transaction with luck
   expect(parseTransaction(payment!)).toMatchObject({nonce})
 })
@@ -517,6 +590,7 @@ test('limits hold, for one payout and for a day', async () => {
   ]
   const payout = await claim(big, 'ETH')
   await refused(pay(payout, await begin(payout)), 'above_limit')
+  await useUp()
   const payouts = [await claim(small[0]!, 'ETH'), await claim(small[1]!, 'ETH')]
   expect(await sign(pay(payouts[0]!, await begin(payouts[0]!)))).toMatchObject({ok: true})
   await refused(pay(payouts[1]!, await begin(payouts[1]!)), 'daily_limit')
@@ -545,14 +619,15 @@ test('without the token, or with anything but an intent, nothing is answered but
 
 test('a forged payout is paid up to what the merchant received, and no further', async () => {
   const shop = await openShop(100n * USDC)
-  await refused(pay(await forgePayout(shop, 100n * USDC + 1n), freshNonce()), 'exceeds_received')
-  const twins = [await forgePayout(shop, 60n * USDC), await forgePayout(shop, 60n * USDC)]
-  const results = await Promise.all(twins.map(payout => sign(pay(payout, freshNonce()))))
-  expect(results.map(({ok, code}) => code ?? ok).sort()).toEqual(['exceeds_received', true])
-  await refused(pay(await forgePayout(shop, 40n * USDC + 1n), freshNonce()), 'exceeds_received')
+  await refused(await payForged(await forgePayout(shop, 100n * USDC + 1n)), 'exceeds_received')
+  const twins = [await forgePayout(shop, 60n * USDC), await forgePayout(shop, 60n * USDC)] as const
+  const intents = [pay(twins[0], await bind(twins[0], 1)), pay(twins[1], await bind(twins[1]))]
+  const {body} = await ask('/sign', {intents})
+  expect(body.results.map(({ok, code}) => code ?? ok)).toEqual(['exceeds_received', true]) // the lower nonce comes first
+  await refused(await payForged(await forgePayout(shop, 40n * USDC + 1n)), 'exceeds_received')
   await refused(pay(await forgePayout(shop, 1n, newAddress()), freshNonce()), 'not_whitelisted')
   for (const status of ['pending', 'sweeping', 'completed', 'failed'])
-    await refused(pay(await forgePayout(shop, 1n, shop.wallet, status), freshNonce()), 'wrong_state')
+    await refused(await payForged(await forgePayout(shop, 1n, shop.wallet, status)), 'wrong_state')
 })
 
 test('balances, deposits and holdings that were blown up give nobody more than the chain brought', async () => {
@@ -575,19 +650,20 @@ test('an address handed to one merchant is the source of money of that one alone
   await expect(db.rows(steal, [b.id, a.address])).rejects.toMatchObject({code: 'P0003'})
   await asOwner('update app.address set merchant_id = $1 where address = $2', [b.id, a.address])
   await asOwner('update app.deposit set merchant_id = $1 where address = $2', [b.id, a.address])
-  await refused(pay(await forgePayout(b, 8n * USDC), freshNonce()), 'exceeds_received')
+  await refused(await payForged(await forgePayout(b, 8n * USDC)), 'exceeds_received')
   await arrive(a.address, 'USDC', 50n * USDC)
-  await refused(pay(await forgePayout(b, 8n * USDC), freshNonce()), 'exceeds_received')
-  expect(await sign(pay(await forgePayout(a, 150n * USDC), freshNonce()))).toMatchObject({ok: true})
+  await refused(await payForged(await forgePayout(b, 8n * USDC)), 'exceeds_received')
+  expect(await sign(await payForged(await forgePayout(a, 150n * USDC)))).toMatchObject({ok: true})
 })
 
 test('money that is not final belongs to nobody', async () => {
   const shop = await openShop(10n * USDC)
   await chain.write({add: [[{txid: newTxid(), token: 'USDC', amount: 90n * USDC, recipient: shop.address}]]})
   const payout = await forgePayout(shop, 100n * USDC)
-  await refused(pay(payout, freshNonce()), 'exceeds_received')
+  const intent = await payForged(payout)
+  await refused(intent, 'exceeds_received')
   await chain.finalize(chain.head.height)
-  expect(await sign(pay(payout, freshNonce()))).toMatchObject({ok: true})
+  expect(await sign(intent)).toMatchObject({ok: true})
 })
 
 test('a token that is none of ours is not paid, least of all in the native coin', async () => {
@@ -604,7 +680,7 @@ test('a token that is none of ours is not paid, least of all in the native coin'
 test('what was signed for a settlement is what it stays, whatever its row says later', async () => {
   const shop = await openShop(100n * USDC)
   const payout = await forgePayout(shop, 50n * USDC)
-  const nonce = freshNonce()
+  const nonce = await bind(payout)
   expect(await sign(pay(payout, nonce))).toMatchObject({ok: true})
   const more = {max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}
   const second = newAddress()
@@ -667,23 +743,24 @@ describe('a journal whose rows the owner writes', () => {
   ])('a merchant is not paid twice because %s; it is an incident of the chain', async (_, sql) => {
     const shop = await openShop(100n * USDC)
     const payout = await forgePayout(shop, 100n * USDC)
-    expect(await sign(pay(payout, freshNonce()))).toMatchObject({ok: true})
-    expect(await sign(pay(await forgePayout(await openShop(1n * USDC), 1n), freshNonce()))).toMatchObject({ok: true})
+    const first = await payForged(payout)
+    expect(await sign(first)).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(await openShop(1n * USDC), 1n)))).toMatchObject({ok: true})
     await changed(sql, [payout], async () => {
       // Before it was found, or after: by the sum over the file, or by the row.
-      for (const again of [await forgePayout(shop, 100n * USDC), payout]) {
-        const answer = await sign(pay(again, freshNonce()))
+      for (const again of [await payForged(await forgePayout(shop, 100n * USDC)), first]) {
+        const answer = await sign(again)
         expect(['journal_changed', 'exceeds_received', 'settlement_changed']).toContain(answer.code)
       }
       expect(await found()).toEqual({chain: 'ETH'})
-      await refused(pay(await forgePayout(await openShop(1n * USDC), 1n), freshNonce()), 'journal_changed')
+      await refused(await payForged(await forgePayout(await openShop(1n * USDC), 1n)), 'journal_changed')
     })
-    expect(await sign(pay(await forgePayout(await openShop(1n * USDC), 1n), freshNonce()))).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(await openShop(1n * USDC), 1n)))).toMatchObject({ok: true})
   })
 
   test('custody that lost its connection compares the whole table with the file before it signs anything', async () => {
     const shop = await openShop(100n * USDC)
-    expect(await sign(pay(await forgePayout(shop, 1n * USDC), freshNonce()))).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(shop, 1n * USDC)))).toMatchObject({ok: true})
     const exit = once(custody, 'exit')
     await db.rows(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-custody' and datname = current_database()`,
@@ -691,11 +768,192 @@ describe('a journal whose rows the owner writes', () => {
     await exit
     await changed(`update custody.journal set raw = '0x' where seq = 2 and stream = 'ETH'`, [], async () => {
       await startCustody()
-      await refused(pay(await forgePayout(shop, 1n * USDC), freshNonce()), 'journal_changed')
+      await refused(await payForged(await forgePayout(shop, 1n * USDC)), 'journal_changed')
       expect(await incident()).toEqual({chain: 'ETH'})
     })
-    expect(await sign(pay(await forgePayout(shop, 1n * USDC), freshNonce()))).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(shop, 1n * USDC)))).toMatchObject({ok: true})
   })
+})
+
+// --- what signing costs ---
+
+test('a nonce far ahead, which would make what is signed with it unpayable, is signed with once those below it are', async () => {
+  const [a, b] = [await openShop(100n * USDC), await openShop(100n * USDC)]
+  const payouts = [await claim(a), await claim(b)] as const
+  const nonces = [await begin(payouts[0]), await begin(payouts[1])] as const
+  await refused(pay(payouts[0], 2 ** 31 - 1), 'settlement_changed')
+  await refused(pay(payouts[1], nonces[1]), 'nonce_too_high')
+  const forged = await forgePayout(a, 1n)
+  await refused(pay(forged, await bind(forged, 2 ** 30)), 'nonce_too_high')
+  await asOwner('update app.sender set next_nonce = $2 where address = $1', [treasury, nonces[1] + 1])
+  await asOwner('delete from app.spend where payout_id = $1', [forged])
+  const {body} = await ask('/sign', {intents: [pay(payouts[1], nonces[1]), pay(payouts[0], nonces[0])]})
+  expect(body.results).toMatchObject([{ok: true}, {ok: true}]) // in the order of their nonces, whatever that of the request
+  expect(body.results.map(({raw}) => parseTransaction(raw!).nonce)).toEqual([nonces[1], nonces[0]])
+})
+
+/** Nothing offers more for a unit of gas. */
+const dearest = {max_fee_per_gas: `${500n * GWEI}`, max_priority_fee_per_gas: `${500n * GWEI}`}
+
+test('sweeps and cancels that nobody began are not signed, whatever they would cost', async () => {
+  const shop = await openShop(3n * ETHER, 'ETH')
+  const invented = Array.from({length: 140}, (_, nonce) => [
+    sweep(randomUUID(), shop.address, 'ETH', 1n, nonce, dearest),
+    cancel(treasury, 1_000_000 + nonce, dearest),
+  ]).flat()
+  const signed = await countOf('journal')
+  for (const intents of [invented.slice(0, 140), invented.slice(140)]) {
+    const {body} = await ask('/sign', {intents})
+    expect(new Set(body.results.map(({code}) => code))).toEqual(new Set(['unknown_settlement']))
+  }
+  const [begun] = await beginSweeps('ETH', [{address: shop.address, amount: 1n}])
+  await refused({...begun, ...dearest}, 'sweep_too_dear')
+  await refused(begun!, 'sweep_too_dear')
+  const tokens = await openShop(100n * USDC)
+  const [unit] = await beginSweeps('USDC', [{address: tokens.address, amount: 1n}])
+  await refused(unit!, 'sweep_too_dear')
+  await attacker.jobs.query('select app.cancel_spend($1)', [unit!.spend_id])
+  await useUp()
+  const {address} = await openShop(100n * USDC)
+  const [whole] = await beginSweeps('USDC', [{address, amount: 100n * USDC}])
+  await refused({...whole, ...dearest}, 'sweep_too_dear') // 0.05 ETH for 100 USDC
+  expect(await sign(whole!)).toMatchObject({ok: true})
+  expect(await countOf('journal')).toBe(signed + 2) // with the cancel
+})
+
+test('Bitcoin is not spent on fees either: sweeps that nobody began, or that cost more than what they bring is worth', async () => {
+  const bitcoin = await ChainWriter.open(db, 'BTC')
+  const id = await makeMerchant(db, ['BTC'])
+  await attacker.api.query(`select app.provision_user($1, 'user', array['BTC'])`, [id])
+  const [user] = await db.rows<{address: string}>(`select address from app.address where merchant_id = $1`, [id])
+  const txid = newTxid().slice(2)
+  const outputs = [30_000n, 30_000n].map((amount, outputIndex) => ({
+    txid,
+    outputIndex,
+    token: 'BTC',
+    amount,
+    recipient: user!.address,
+  }))
+  await bitcoin.write({add: [outputs]})
+  await bitcoin.finalize(bitcoin.head.height)
+  const intent = (spend_id: string, inputs: string[], kind = 'sweep') => ({
+    intent: `${kind}_outputs`,
+    spend_id,
+    chain: 'BTC',
+    inputs,
+    fee: '22000',
+  })
+  const [lead, other] = [`${txid}:0`, `${txid}:1`]
+  for (const kind of ['sweep', 'cancel']) await refused(intent(randomUUID(), [lead], kind), 'unknown_settlement')
+  const begin = `select app.begin_output_sweep(null, 'BTC', $1, $2, 1)`
+  await arriveInTreasury(bitcoin)
+  await attacker.jobs.query(begin, [id, [lead]])
+  const [spend] = await db.rows<{id: string}>(`select id from app.spend where chain = 'BTC'`)
+  await refused(intent(spend!.id, [lead]), 'sweep_too_dear') // 22,000 of 30,000 sat
+  await refused(intent(spend!.id, [lead, other]), 'settlement_changed') // more outputs than it reserved
+  await refused(intent(spend!.id, [lead], 'cancel'), 'wrong_state')
+  expect(await sign({...intent(spend!.id, [lead]), fee: '2000'})).toMatchObject({ok: true})
+  await bitcoin.close()
+})
+
+/** The operator's own money, which pays for fees. */
+async function arriveInTreasury(bitcoin: ChainWriter): Promise<void> {
+  const [row] = await db.rows<{address: string}>(
+    `select address from custody.address where purpose = 'treasury' and family = 'bitcoin'`,
+  )
+  await bitcoin.write({add: [[{txid: newTxid().slice(2), token: 'BTC', amount: 100_000n, recipient: row!.address}]]})
+  await bitcoin.finalize(bitcoin.head.height)
+}
+
+test('on a halted chain nothing is signed but what the owner of the database decided about a payment', async () => {
+  const shop = await openShop(100n * USDC)
+  const payout = await claim(shop)
+  const nonce = await begin(payout)
+  const {txid, raw} = await sign(pay(payout, nonce))
+  const [spend] = await db.rows<{id: string}>('select id from app.spend where payout_id = $1', [payout])
+  await attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, $3, 1, 1, 1, 1)`, [spend!.id, txid, raw])
+  const [swept] = await beginSweeps('ETH', [{address: (await openShop(ETHER, 'ETH')).address, amount: ETHER / 2n}])
+  const next = await claim(await openShop(100n * USDC))
+  const unsigned = pay(next, await begin(next))
+
+  await db.rows(
+    `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'it', '{}')`,
+  )
+  const higher = (by: bigint) => ({max_fee_per_gas: `${by * GWEI}`, max_priority_fee_per_gas: `${by * GWEI}`})
+  for (const intent of [unsigned, swept!, pay(payout, nonce, higher(4n))]) await refused(intent, 'chain_halted')
+  expect(await ask('/check', {payout_id: idOf(payout)})).toMatchObject({body: {ok: false}})
+  for (const client of Object.values(attacker))
+    for (const what of ['replace', 'cancel'])
+      await expect(client.query(`select app.${what}_payout_by_operator($1)`, [payout])).rejects.toMatchObject({
+        code: '42501',
+      })
+  await db.rows('select app.replace_payout_by_operator($1)', [payout])
+  expect(await sign(pay(payout, nonce, higher(4n)))).toMatchObject({ok: true})
+  for (const intent of [unsigned, swept!]) await refused(intent, 'chain_halted')
+  await db.rows('select app.cancel_payout_by_operator($1)', [payout])
+  expect(await sign(cancel(treasury, nonce, higher(8n)))).toMatchObject({ok: true})
+  await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where subject = 'it'`)
+  expect(await sign(unsigned)).toMatchObject({ok: true})
+})
+
+const budget = ETHER / 2n // ETH_FEE_BUDGET, as it is by default: docs/custody.md
+
+/** What everything signed today can cost, and what of it a final block says. */
+async function promised(): Promise<bigint> {
+  const [row] = await db.rows<{sum: string}>(
+    `select sum(fee) from (
+       select coalesce((select i.fee from chain.inclusion i join chain.cursor c using (chain)
+         where i.chain = 'ETH' and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height), max(j.max_fee)) as fee
+       from custody.journal j where j.stream = 'ETH' group by j.sender, j.nonce) f`,
+  )
+  return BigInt(row!.sum)
+}
+
+test('with everything that the worker may do, network fees of a day come to no more than the budget', async () => {
+  const victim = await openShop(100n * USDC)
+  const payout = await claim(victim)
+  const nonce = await begin(payout)
+  expect(await sign(pay(payout, nonce))).toMatchObject({ok: true})
+  const merchant = await makeMerchant(db, ['ETH'])
+  for (let i = 0; i < 40; i++)
+    await attacker.api.query(`select app.provision_user($1, $2, array['ETH'])`, [merchant, `u${i}`])
+  const users = await db.rows<{address: string}>('select address from app.address where merchant_id = $1', [merchant])
+  await chain.write({
+    add: [users.map(({address}) => ({txid: newTxid(), token: 'ETH', amount: ETHER, recipient: address}))],
+  })
+  await chain.finalize(chain.head.height)
+  const burning = await beginSweeps(
+    'ETH',
+    users.map(({address}) => ({address, amount: ETHER / 20n})),
+    dearest,
+  )
+  expect(burning).toHaveLength(40)
+  const results = await Promise.all(burning.map(intent => sign(intent))) // 40 requests at once, of 0.0105 ETH each
+  const codes = results.map(({ok, code}) => code ?? ok)
+  expect(new Set(codes)).toEqual(new Set([true, 'fee_budget_reached']))
+  const [most, fee] = [(budget * 3n) / 4n, 21_000n * 500n * GWEI]
+  expect(await promised()).toBeLessThanOrEqual(most)
+  expect(await promised()).toBeGreaterThan(most - fee)
+
+  // Neither a cancel, nor another one's payment, but one that is on its way has the rest.
+  const unsigned = burning[codes.indexOf('fee_budget_reached')]!
+  await attacker.jobs.query('select app.cancel_spend($1)', [unsigned.spend_id])
+  await refused(cancel(unsigned.address, 0, dearest), 'fee_budget_reached')
+  const next = await claim(await openShop(100n * USDC))
+  await refused(pay(next, await begin(next), {...dearest, gas_limit: 100_000}), 'fee_budget_reached')
+  expect(await ask('/check', {payout_id: idOf(next)})).toMatchObject({body: {ok: true}}) // there is something left
+  await refused(pay(payout, nonce, {...dearest, gas_limit: 300_000}), 'fee_budget_reached')
+  expect(await sign(pay(payout, nonce, {...dearest, gas_limit: 200_000}))).toMatchObject({ok: true})
+  expect(await ask('/check', {payout_id: idOf(next)})).toMatchObject({body: {ok: false, code: 'fee_budget_reached'}})
+  await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [next])
+  expect(await promised()).toBeLessThanOrEqual(budget)
+
+  // Which is for the operator alone to raise.
+  const raise = `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, ${ETHER / 5n})`
+  for (const client of Object.values(attacker)) await expect(client.query(raise)).rejects.toMatchObject({code: '42501'})
+  await db.rows(raise)
+  expect(await sign(cancel(unsigned.address, 0, dearest))).toMatchObject({ok: true})
+  expect(await promised()).toBeLessThanOrEqual(budget + ETHER / 5n)
 })
 
 test('in the end nothing was signed that goes anywhere else, and nobody was paid more than they received', async () => {

@@ -102,7 +102,7 @@ async function priceOf({node, settings}: Bitcoin): Promise<Price | Wait> {
 }
 
 function aboveCap({chain, maxFeeRate}: BitcoinSettings): Wait {
-  const detail = `the network asks for more than ${chain.code}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`
+  const detail = `the network asks for more than ${chain.code}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB), or a sweep than its SWEEP_FEE_PERCENT`
   return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
 }
 
@@ -131,7 +131,7 @@ async function sweepFirst(
   let why: Failure | string | undefined
   step('sweep: before begin')
   for (let i = 0; i < count && !why; i++)
-    why = await beginSweep(to, payout, own.slice(i * mostInputs, (i + 1) * mostInputs), price)
+    why = await beginSweep(to, payout, own.slice(i * mostInputs, (i + 1) * mostInputs), price, settings)
   step('sweep: after begin')
   const begun = await untilSwept(to, payout)
   if (begun) return begun

@@ -1,5 +1,6 @@
 // Taking outputs of one merchant's addresses to the treasury, in a transaction of their own: for payouts with too many of them, and for what
 // collect.ts asks of a chain of outputs.
+import type {BitcoinSettings} from '../../../service/settings.ts'
 import type {Context} from '../context.ts'
 import {freeOutputs} from './outputs.ts'
 import type {Bitcoin} from './plan-attempt.ts'
@@ -19,9 +20,12 @@ export async function beginSweep(
   {id, chain, merchantId}: Of,
   outputs: Output[],
   price: Price,
+  {sweepFeePercent}: BitcoinSettings,
 ): Promise<Failure | string | undefined> {
   const found = selectAll(outputs, price)
   if (!('inputs' in found)) return found
+  // Custody would not sign it.
+  if (found.fee * 100n > BigInt(sweepFeePercent) * found.change) return {aboveCap: true}
   const {rows} = await pool.query<{short: string | null}>(
     'select app.begin_output_sweep($1, $2, $3, $4, $5) as short',
     [id, chain, merchantId, found.inputs.map(({outpoint}) => outpoint), String(found.fee)],
@@ -46,7 +50,7 @@ export async function collectMerchants(to: Context, {settings, node}: Bitcoin): 
     for (const {id} of rows) {
       const outputs = await freeOutputs(to.pool, code, id)
       const worth = outputs.filter(({amount}) => amount > costOfInput(price.rate)).slice(0, mostInputs)
-      const why = await beginSweep(to, {id: null, chain: code, merchantId: id}, worth, price)
+      const why = await beginSweep(to, {id: null, chain: code, merchantId: id}, worth, price, settings)
       if (typeof why === 'string')
         to.log.warn({chain: code, merchant: id}, `addresses are not collected: ${why}; send some to the treasury`)
     }

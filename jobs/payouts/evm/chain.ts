@@ -21,7 +21,7 @@ import {offered} from './offered.ts'
 import {paymentCall, paymentGas, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {signing} from './signing.ts'
-import {beginSweeps, sweepsFor} from './sweep.ts'
+import {beginSweeps, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function openEvm(settings: EvmSettings, rpcUrl: string): PayoutChain {
   const chain: Evm = {settings, native: settings.chain.assets[0].token, node: new Node(rpcUrl)}
@@ -42,6 +42,8 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   const fees = await offered(chain)
   if ('reason' in fees) return fees
   const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
+  if (missing !== 0n && isTokenSweepTooDear(chain, payout.token, fees.maxFeePerGas * gas.authorization))
+    return {reason: 'fee_above_cap', detail: tooDear(chain), ms: retryMs.soon}
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
   step('sweep: before begin')
   const short = await beginSweeps(to, payout, sweeps)
@@ -51,6 +53,10 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
   if (short) return shortOfFunds(short)
   await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
   return 'next'
+}
+
+function tooDear({settings}: Evm): string {
+  return `sweeping a token costs more than ${settings.chain.code}_TOKEN_SWEEP_FEE allows now (${settings.tokenSweepFee} wei)`
 }
 
 /** What the treasury lacks of the token itself, in base units. */

@@ -47,8 +47,8 @@ test('a sweep moves what is final and there, less its fee, and never below nothi
 })
 
 test('what is not more than twice the cost of moving it is left alone', () => {
-  expect(isWorthSweeping(61n, 30n)).toBe(true)
-  expect(isWorthSweeping(60n, 30n)).toBe(false)
+  expect(isWorthSweeping(60n, 30n, 50)).toBe(true)
+  expect(isWorthSweeping(59n, 30n, 50)).toBe(false)
 })
 
 test('an estimate gets room', () => {

@@ -47,9 +47,9 @@ export function nativeSweep({balance, holding, fee}: {balance: bigint; holding: 
   return most(least(balance, holding) - fee, 0n)
 }
 
-/** Native coins are worth sweeping if what arrives is more than twice what it may cost. */
-export function isWorthSweeping(amount: bigint, fee: bigint): boolean {
-  return amount > 2n * fee
+/** Native coins are worth sweeping if what it may cost is no more than a share of what arrives; custody signs nothing else. */
+export function isWorthSweeping(amount: bigint, fee: bigint, percent: number): boolean {
+  return amount > 0n && fee * 100n <= BigInt(percent) * amount
 }
 
 /** An estimate with room for what changes until the transaction is mined. */

@@ -3,8 +3,9 @@
 import type {Context} from '../context.ts'
 import type {Plan} from '../sign-attempts.ts'
 import {type Spend, waitSpend} from '../spends.ts'
-import {type FeeMarket, type Fees, gas, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
+import {type FeeMarket, type Fees, gas, isWorthSweeping, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
 import {type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
+import {isTokenSweepTooDear} from './sweep.ts'
 
 /** What an earlier attempt offers. */
 interface Offered extends Fees {
@@ -33,7 +34,10 @@ export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<Ev
     const fees = feesOf(spend, chain, market, now, cap, before)
     const kind = spend.cancelling ? 'cancel' : 'effect'
     const amount = spend.cancelling ? 0n : (spend.newest?.amount ?? spend.amount)
-    if (fees) priced.push({spend, kind, amount, fees, gasLimit: gasOf(spend, chain, before), cap})
+    const gasLimit = gasOf(spend, chain, before)
+    if (fees && kind === 'effect' && isTooDear(spend, chain, fees.maxFeePerGas * gasLimit))
+      await to.pool.query('select app.cancel_spend($1)', [spend.id]) // the treasury's nonce is not held up; a cancel costs a fraction
+    else if (fees) priced.push({spend, kind, amount, fees, gasLimit, cap})
     else await waitSpend(to, spend.id, {reason: 'fee_above_cap', detail: aboveCap(chain, market), ms: retryMs})
   }
   return await withinFunds(to, chain, await withEstimates(to, chain, priced))
@@ -89,6 +93,10 @@ function isNativeSweep({kind, token}: {kind: string; token: string}, {native}: E
   return kind === 'sweep' && token === native
 }
 
+function isTooDear({kind, token}: Spend, chain: Evm, fee: bigint): boolean {
+  return kind === 'sweep' && isTokenSweepTooDear(chain, token, fee)
+}
+
 /** Payments go to addresses that may hold code: what they use is asked for, and one that would fail is not made. */
 async function withEstimates(to: Context, chain: Evm, plans: EvmPlan[]): Promise<EvmPlan[]> {
   const open = plans.filter(({gasLimit}) => gasLimit === 0n)
@@ -139,9 +147,15 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmPlan[]): Promise<E
     const {spend} = item
     const left = nativeSweep({balance, holding: spend.holding, fee: feeOf(item)})
     item.amount = least(left, item.amount)
-    if (item.amount > 0n) continue
+    if (isWorthSweeping(item.amount, feeOf(item), chain.settings.sweepFeePercent)) continue
     refused.add(item)
-    if (balance >= feeOf(item)) await to.pool.query('select app.cancel_spend($1)', [spend.id])
+    if (item.amount > 0n)
+      await waitSpend(to, spend.id, {
+        reason: 'sweep_too_dear',
+        detail: `the fee is ${feeOf(item)} wei now, and it moves ${item.amount}: more than SWEEP_FEE_PERCENT allows`,
+        ms: retryMs,
+      })
+    else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_spend($1)', [spend.id])
     else
       await waitSpend(to, spend.id, {
         reason: 'fee_above_funds',

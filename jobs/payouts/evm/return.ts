@@ -6,6 +6,7 @@ import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
 import {balancesOf, type Evm} from './node.ts'
 import {offered} from './offered.ts'
 import {paymentCall, paymentGas} from './plan-attempt.ts'
+import {isTokenSweepTooDear, worthwhile} from './sweep.ts'
 
 /** What is in its way; undefined once it is begun. */
 export async function beginReturn(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
@@ -24,8 +25,15 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
   const isNative = token === chain.native
   const maxFee = feePerGas * (isNative ? gas.transfer : gas.authorization)
   const moved = isNative ? nativeSweep({balance: balance!, holding: amount, fee: maxFee}) : amount
-  if (isNative && !isWorthSweeping(moved, maxFee))
-    return {reason: 'not_worth_moving', detail: `moving ${amount} wei may cost ${maxFee}`, ms: retryMs.soon}
+  const isWorth = isNative
+    ? isWorthSweeping(moved, maxFee, chain.settings.sweepFeePercent)
+    : moved >= worthwhile(chain, token, feePerGas) && !isTokenSweepTooDear(chain, token, maxFee)
+  if (!isWorth)
+    return {
+      reason: 'not_worth_moving',
+      detail: `moving ${amount} base units may cost ${maxFee} wei; ${isNative ? 'SWEEP_FEE_PERCENT' : 'SWEEP_MIN and TOKEN_SWEEP_FEE'} say what is worth it`,
+      ms: retryMs.soon,
+    }
   return await begin(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
 }
 

@@ -50,7 +50,15 @@ export async function sweepsFor(
 
 /** An address with less of a token is not worth sweeping. */
 export function worthwhile(chain: Evm, token: string, feePerGas: bigint): bigint {
-  return contractOf(chain, token) ? (chain.settings.sweepMin.get(token) ?? 1n) : 3n * gas.transfer * feePerGas + 1n
+  const {sweepMin, sweepFeePercent} = chain.settings
+  if (contractOf(chain, token)) return sweepMin.get(token) ?? 1n
+  const fee = gas.transfer * feePerGas
+  return fee + (fee * 100n) / BigInt(sweepFeePercent) + 1n
+}
+
+/** What sweeping a token may cost. Custody signs for no more. */
+export function isTokenSweepTooDear({settings, native}: Evm, token: string, maxFee: bigint): boolean {
+  return token !== native && maxFee > settings.tokenSweepFee
 }
 
 /** What each address can give, at the newest block; those that are not worth it are left out. */
@@ -66,8 +74,8 @@ export async function sized(chain: Evm, token: string, holdings: Holding[], feeP
     const [balance, holding] = [balances[i]!, BigInt(held)]
     const amount = nativeSweep({balance, holding, fee: isNative ? maxFee : 0n})
     const isWorth = isNative
-      ? isWorthSweeping(amount, maxFee)
-      : amount > 0n && amount >= worthwhile(chain, token, feePerGas)
+      ? isWorthSweeping(amount, maxFee, chain.settings.sweepFeePercent)
+      : amount > 0n && amount >= worthwhile(chain, token, feePerGas) && !isTokenSweepTooDear(chain, token, maxFee)
     return isWorth ? [{address, amount, maxFee}] : []
   })
 }

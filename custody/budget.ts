@@ -1,0 +1,185 @@
+// What custody's signatures may cost. Promises: on each chain, what is signed in a day (UTC) can cost no more in network fees than the chain's
+// budget and what the owner of the database added to it for that day; a quarter of the budget is left for replacing and cancelling payments,
+// which are on their way; a sweep costs no more than what it brings is worth; on a chain that is halted nothing new is signed, but what the
+// owner of the database decided about one payment.
+//
+// Attempts exclude each other, so of each nonce, or first input, the highest fee counts, until a final block says what was paid. All of it is
+// read from the journal's file (known.ts), from what the indexers write (chain.inclusion), and from rows of the database's owner: nothing that
+// the worker can write makes anything cheaper, nor a row of custody.journal that somebody changed.
+import type pg from 'pg'
+import type {ChainCode} from '../chains/registry.ts'
+import type {ChainSettings} from '../service/settings.ts'
+import type {Known, Promised} from './known.ts'
+import {type Kind, Refusal} from './refusal.ts'
+
+/** A transaction that is about to be signed. */
+export interface Cost {
+  chain: ChainCode
+  kind: Kind
+  token: string
+  amount: bigint
+  /** With the nonce: what all attempts share, and what one of them uses up. On Bitcoin the first input. */
+  sender: string
+  nonce: number
+  maxFee: bigint
+  /** The row of app.spend that it is an attempt of. */
+  spendId: string
+  /** Takes the place of a payment or a withdrawal that was signed, or cancels one that was begun. */
+  isForPaymentUnderWay: boolean
+  /** Brings in what somebody else sent, by an operator's command, and is worth that. */
+  isBump: boolean
+}
+
+export interface Spent {
+  budget: bigint
+  /** Added by the owner of the database, for today. */
+  raised: bigint
+  used: bigint
+  /** What only payments under way may use of it. */
+  reserve: bigint
+}
+
+const reservePart = 4n
+
+/** Of now, by the clock that entries of the journal are dated by. */
+const now = () => new Date().toISOString()
+
+/** What these cost: a fee is the highest that may be paid until a final block says what was. */
+async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]): Promise<bigint> {
+  const {rows} = await client.query<{cost: string}>({
+    name: 'cost_of_promised',
+    text: `select coalesce(sum(coalesce(
+          (select i.fee from chain.inclusion i join chain.cursor c using (chain)
+            where i.chain = $1 and i.sender = p.sender and i.nonce = p.nonce and i.block_height <= c.final_height limit 1),
+          p.fee)), 0)::text as cost
+      from unnest($2::text[], $3::bigint[], $4::numeric[]) p (sender, nonce, fee)`,
+    values: [
+      chain,
+      promised.map(({sender}) => sender),
+      promised.map(({nonce}) => nonce),
+      promised.map(({fee}) => String(fee)),
+    ],
+  })
+  return BigInt(rows[0]!.cost)
+}
+
+/** What was spent of today's budget of a chain. */
+export async function spentToday(
+  client: pg.ClientBase,
+  known: Known,
+  {chain: {code}, feeBudget: budget}: Pick<ChainSettings, 'chain' | 'feeBudget'>,
+): Promise<Spent> {
+  const moment = now()
+  const {rows} = await client.query<{raised: string}>({
+    name: 'raised_today',
+    text: 'select coalesce(sum(amount), 0)::text as raised from custody.budget_raise where chain = $1 and day = $2::date',
+    values: [code, moment.slice(0, 10)],
+  })
+  const used = await costOf(client, code, known.promisedOn(moment, code))
+  return {budget, raised: BigInt(rows[0]!.raised), used, reserve: budget / reservePart}
+}
+
+/** For one turn of custody, in which nobody else signs: what was spent is read once for each chain, and counted on from there. */
+export class Budget {
+  readonly #client: pg.Client
+  readonly #chains: Map<ChainCode, ChainSettings>
+  readonly #known: Known
+  readonly #spent = new Map<ChainCode, Spent & {halted: string | null}>()
+
+  constructor(client: pg.Client, chains: Map<ChainCode, ChainSettings>, known: Known) {
+    this.#client = client
+    this.#chains = chains
+    this.#known = known
+  }
+
+  /** Counts what is signed next. Throws a Refusal instead where it must not be. */
+  async charge(cost: Cost): Promise<void> {
+    const spent = await this.#read(cost.chain)
+    if (spent.halted !== null && !(await this.#isDecided(cost.spendId))) throw isHalted(cost.chain, spent.halted)
+    if (cost.kind === 'sweep') this.#checkSweep(cost)
+    const before = await this.#costBefore(cost)
+    const more = cost.maxFee - before
+    const used = more > 0n ? spent.used + more : spent.used
+    const most = mostOf(spent, cost.isForPaymentUnderWay)
+    if (used > most && more > 0n) throw isSpent(cost.chain, spent, most, more)
+    spent.used = used
+  }
+
+  /** Throws a Refusal if no first signature of a payment can be had on the chain now. */
+  async check(chain: ChainCode): Promise<void> {
+    const spent = await this.#read(chain)
+    if (spent.halted !== null) throw isHalted(chain, spent.halted)
+    const most = mostOf(spent, false)
+    if (spent.used >= most) throw isSpent(chain, spent, most, 0n)
+  }
+
+  async #read(chain: ChainCode): Promise<Spent & {halted: string | null}> {
+    const known = this.#spent.get(chain)
+    if (known) return known
+    const {rows} = await this.#client.query<{halted: string | null}>({
+      name: 'why_halted',
+      text: 'select app.why_halted($1) as halted',
+      values: [chain],
+    })
+    const spent = {...(await spentToday(this.#client, this.#known, this.#chains.get(chain)!)), halted: rows[0]!.halted}
+    this.#spent.set(chain, spent)
+    return spent
+  }
+
+  /** What the attempts of today with the same nonce, or first input, count. */
+  async #costBefore({chain, sender, nonce}: Cost): Promise<bigint> {
+    const before = this.#known
+      .promisedOn(now(), chain)
+      .filter(promised => promised.sender === sender && promised.nonce === nonce)
+    return before.length ? await costOf(this.#client, chain, before) : 0n
+  }
+
+  async #isDecided(spendId: string): Promise<boolean> {
+    const {rowCount} = await this.#client.query({
+      name: 'find_decision',
+      text: 'select from custody.decision where spend_id = $1',
+      values: [spendId],
+    })
+    return rowCount === 1
+  }
+
+  #checkSweep({chain: code, token, amount, maxFee, isBump}: Cost): void {
+    const settings = this.#chains.get(code)!
+    if (isBump) return
+    if (token === settings.chain.assets[0].token || settings.family !== 'evm') {
+      if (maxFee * 100n > BigInt(settings.sweepFeePercent) * amount)
+        throw new Refusal(
+          'sweep_too_dear',
+          `it may cost ${maxFee} to move ${amount}: more than ${code}_SWEEP_FEE_PERCENT allows (${settings.sweepFeePercent} %)`,
+        )
+      return
+    }
+    const least = settings.sweepMin.get(token) ?? 1n
+    if (amount < least)
+      throw new Refusal(
+        'sweep_too_dear',
+        `${amount} base units of ${token} are less than is worth a sweep (${code}_SWEEP_MIN: ${least})`,
+      )
+    if (maxFee > settings.tokenSweepFee)
+      throw new Refusal(
+        'sweep_too_dear',
+        `it may cost ${maxFee} wei: more than ${code}_TOKEN_SWEEP_FEE allows (${settings.tokenSweepFee})`,
+      )
+  }
+}
+
+/** What may be used of it, by payments that are on their way, or by everything else. */
+export function mostOf({budget, raised, reserve}: Spent, isForPaymentUnderWay: boolean): bigint {
+  return budget + raised - (isForPaymentUnderWay ? 0n : reserve)
+}
+
+function isHalted(chain: string, why: string): Refusal {
+  return new Refusal('chain_halted', `nothing is signed on ${chain}: ${why}`)
+}
+
+function isSpent(chain: string, {used}: Spent, most: bigint, more: bigint): Refusal {
+  return new Refusal(
+    'fee_budget_reached',
+    `what was signed today (UTC) may cost ${used} in network fees, and this ${more} more; ${chain}_FEE_BUDGET lets it be ${most}. It goes on tomorrow, or when you raise today's: sluice custody budget`,
+  )
+}
