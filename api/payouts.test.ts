@@ -112,6 +112,42 @@ test('POST /v1/payouts collects the whole balance and answers 202 with gross, fe
   expect(await payoutsOf(client)).toEqual([{...shown, created_at}])
 })
 
+test('a payout says why it waits, in the list as well, for reasons that it can tell and for no others', async () => {
+  const {client} = await richMerchant()
+  const {body: payout} = await client.post('/v1/payouts', usdc)
+  const id = uuid(payout.id)
+  const waits = async (reason: string | null) => {
+    await db.rows(`select app.wait_payout($1, $2, 'ETH short by 17 base units', 3600000)`, [id, reason])
+    const {waiting} = (await client.get(`/v1/payouts/${payout.id}`)).body
+    expect((await payoutsOf(client))[0].waiting).toEqual(waiting)
+    return waiting
+  }
+  const told = {
+    not_whitelisted: 'address_not_whitelisted',
+    daily_limit: 'limit_reached',
+    fee_budget_reached: 'fee_budget_reached',
+    insufficient_treasury_funds: 'insufficient_treasury_funds',
+    treasury_immature: 'treasury_immature',
+    chain_halted: 'chain_halted',
+    fee_above_cap: 'fee_too_high',
+    custody_unreachable: 'custody_unavailable',
+    nonce_too_high: 'unresolved_transaction',
+  }
+  for (const [reason, code] of Object.entries(told))
+    expect(await waits(reason)).toEqual({
+      code,
+      message: expect.not.stringContaining('17'),
+      since: expect.stringMatching(/^\d{4}-.*Z$/),
+    })
+  for (const reason of [null, 'sweeps', 'stamping']) expect(await waits(reason)).toBe(null)
+  await beginToPay(db, id)
+  await db.rows(`select app.wait_spend(s.id, 'fee_above_cap', null, 1) from app.spend s where s.payout_id = $1`, [id])
+  expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({
+    status: 'paying',
+    waiting: {code: 'fee_too_high'},
+  })
+})
+
 test('a payout that was paid is completed, with its txid; its deposits show the settlement, and the merchant is told', async () => {
   const merchant = await richMerchant()
   const {client} = merchant

@@ -129,8 +129,13 @@ test('status counts payouts under way, what waits and why, and the treasuries', 
 
 test('a payout that is paying is cancelled by the chain alone; show lists each attempt', async () => {
   const {id, uuid} = await requestPayout()
+  expect(await failure('payout', 'replace', id)).toMatch(/is pending, and no payment of it is under way/)
   const txid = await beginToPay(db, uuid)
+  expect(await json('payout', 'replace', id)).toEqual({id, replacing: true})
+  const decisions = `select decision from custody.decision d join app.spend s on s.id = d.spend_id where s.payout_id = $1`
+  expect(await db.rows(decisions, [uuid])).toEqual([{decision: 'replace'}])
   expect(await json('payout', 'cancel', id)).toEqual({id, cancelled: 'cancelling'})
+  expect(await db.rows(decisions, [uuid])).toEqual([{decision: 'cancel'}])
   expect(await json('payout', 'show', id)).toMatchObject({
     status: 'paying',
     transactions: [

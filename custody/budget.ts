@@ -105,12 +105,22 @@ export class Budget {
     spent.used = used
   }
 
-  /** Throws a Refusal if no first signature of a payment can be had on the chain now. */
-  async check(chain: ChainCode): Promise<void> {
+  /**
+   * Throws a Refusal if no first signature of a payout can be had on its chain now. What was begun before it, and is not signed yet, comes first: a
+   * payment that gets a nonce, and no signature before tomorrow, would hold up all that follow.
+   */
+  async check(chain: ChainCode, payoutId: string): Promise<void> {
     const spent = await this.#read(chain)
     if (spent.halted !== null) throw isHalted(chain, spent.halted)
+    const {rows} = await this.#client.query<{begun: string}>({
+      name: 'begun_before',
+      text: `select coalesce(sum(max_fee), 0)::text as begun from app.spend
+        where chain = $1 and status = 'allocated' and payout_id is distinct from $2`,
+      values: [chain, payoutId],
+    })
     const most = mostOf(spent, false)
-    if (spent.used >= most) throw isSpent(chain, spent, most, 0n)
+    const begun = BigInt(rows[0]!.begun)
+    if (spent.used + begun >= most) throw isSpent(chain, spent, most, begun)
   }
 
   async #read(chain: ChainCode): Promise<Spent & {halted: string | null}> {
@@ -180,6 +190,6 @@ function isHalted(chain: string, why: string): Refusal {
 function isSpent(chain: string, {used}: Spent, most: bigint, more: bigint): Refusal {
   return new Refusal(
     'fee_budget_reached',
-    `what was signed today (UTC) may cost ${used} in network fees, and this ${more} more; ${chain}_FEE_BUDGET lets it be ${most}. It goes on tomorrow, or when you raise today's: sluice custody budget`,
+    `what was signed today (UTC) may cost ${used} in network fees, and what comes next ${more} more; ${chain}_FEE_BUDGET lets it be ${most}. It goes on tomorrow, or when you raise today's: sluice custody budget`,
   )
 }

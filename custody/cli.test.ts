@@ -167,6 +167,27 @@ test.each([
   60_000,
 )
 
+test("budget shows what today's signatures may cost, and raises it for today", async () => {
+  const {address} = await world.merchant()
+  const sweep = {intent: 'sweep', spend_id: randomUUID(), chain: 'POLYGON', token: 'POL', address, nonce: 0, ...fees}
+  const before = (await custody(['budget'])).stdout
+  expect(before).toMatch(/^ETH +0 ETH of 0\.5 ETH a day .*left: 0\.375 ETH, and 0\.5 ETH for payments under way$/m)
+  await world.signForged({...sweep, amount: '500000000000000'})
+  const used = async () => Number(/^POLYGON +([\d.]+) POL/m.exec((await custody(['budget'])).stdout)![1])
+  expect(await used()).toBeGreaterThanOrEqual(0.000042)
+  const raised = await custody(['budget', '--chain', 'ETH', '--raise', '0.25'])
+  expect(raised.stdout).toMatch(/^ETH .*and 0\.25 ETH for today.*left: 0\.625 ETH/m)
+  for (const [given, says] of [
+    [['--chain', 'ETH'], 'belong together'],
+    [['--chain', 'DOGE', '--raise', '1'], 'there is no chain DOGE'],
+    [['--chain', 'ETH', '--raise', '-1'], 'is no amount'],
+    [['--chain', 'BTC', '--raise', '0.000000001'], 'is no amount'],
+  ] as const) {
+    const {code, stderr} = await custody(['budget', ...given])
+    expect([code, stderr]).toEqual([1, expect.stringContaining(says)])
+  }
+}, 60_000)
+
 // --- reconcile ---
 
 const pay = (payout_id: string, nonce: number) => ({intent: 'pay', payout_id, nonce, ...fees})

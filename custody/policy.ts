@@ -95,7 +95,7 @@ export async function checkPayout(context: PolicyContext, payoutId: string): Pro
     throw new Refusal('wrong_state', `the payout is ${payout.status}`)
   checkNet(payout)
   await checkFirst(context, payout, {withBegun: true})
-  await context.budget.check(payout.chain)
+  await context.budget.check(payout.chain, payout.id)
 }
 
 /**

@@ -941,7 +941,6 @@ test('with everything that the worker may do, network fees of a day come to no m
   await refused(cancel(unsigned.address, 0, dearest), 'fee_budget_reached')
   const next = await claim(await openShop(100n * USDC))
   await refused(pay(next, await begin(next), {...dearest, gas_limit: 100_000}), 'fee_budget_reached')
-  expect(await ask('/check', {payout_id: idOf(next)})).toMatchObject({body: {ok: true}}) // there is something left
   await refused(pay(payout, nonce, {...dearest, gas_limit: 300_000}), 'fee_budget_reached')
   expect(await sign(pay(payout, nonce, {...dearest, gas_limit: 200_000}))).toMatchObject({ok: true})
   expect(await ask('/check', {payout_id: idOf(next)})).toMatchObject({body: {ok: false, code: 'fee_budget_reached'}})

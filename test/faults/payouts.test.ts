@@ -210,6 +210,48 @@ test('nothing is begun while the chain asks for more than the cap, or while an i
   await world.becomes(id, 'completed')
 })
 
+test('while the fee budget of the day is spent payouts wait, with a nonce or without, nothing is cancelled, and raising it wakes them', async () => {
+  const [begun, pending] = [await world.openShop('ETH', [ETHER]), await world.openShop('ETH', [ETHER])]
+  await world.kill(worker)
+  await world.killCustody()
+  await world.startCustody({settings: {ETH_FEE_BUDGET: '0.000000001'}})
+  const ids = [await world.request(begun, 'ETH'), await world.request(pending, 'ETH')]
+  for (const begin of ['begin_sweeping($1)', 'begin_paying_from_treasury($1)', 'begin_payment($1, 1000000000000000)'])
+    await world.db.rows(`select app.${begin}`, [ids[0]])
+  worker = await world.startWorker()
+  for (const id of ids) {
+    await world.becomes(id, 'fee_budget_reached')
+    const [row] = await world.db.rows('select app.payout_waiting(p) as waiting from app.payout p where id = $1', [id])
+    expect(row).toMatchObject({waiting: {code: 'fee_budget_reached', since: expect.any(String)}})
+  }
+  const isRefused = async () => (await world.spends(ids[0]!))[0]!.waiting_reason === 'fee_budget_reached'
+  await until(isRefused, {timeoutMs: 10_000, what: 'custody to refuse the payment'})
+  expect(await world.spends(ids[0]!)).toMatchObject([{status: 'allocated', cancelling: false, attempts: 0}])
+  expect(await world.spends(ids[1]!)).toEqual([]) // no nonce was taken for it
+  await world.db.rows(
+    `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, 1000000000000000000)`,
+  )
+  for (const id of ids) await world.becomes(id, 'completed')
+  await world.killCustody()
+  await world.startCustody()
+})
+
+test('on a halted chain an operator has a payment replaced, and nothing else is signed', async () => {
+  const {shop, id} = await payingButNotMined()
+  await world.db.rows(
+    `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'it', '{}')`,
+  )
+  const signed = async () => (await world.spends(id))[0]!.attempts
+  await world.db.rows('update app.spend set next_step_at = clock_timestamp() where payout_id = $1', [id])
+  expect(await signed()).toBe(1)
+  await world.db.rows('select app.replace_payout_by_operator($1)', [id])
+  await until(async () => (await signed()) === 2, {timeoutMs: 10_000, what: 'the replacement'})
+  await world.db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where subject = 'it'`)
+  world.isMining = true
+  await world.becomes(id, 'completed')
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+})
+
 test('a payment that would fail is not made, until it would not', async () => {
   const shop = await world.openShop('ETH', [ETHER])
   await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])

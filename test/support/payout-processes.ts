@@ -138,8 +138,15 @@ export class PayoutProcesses {
     await killCustody(this.#custody)
   }
 
-  async startCustody({crashAt}: {crashAt?: string} = {}): Promise<ChildProcess> {
-    this.#custody = await startCustody(this.db, this.home, {...this.#settings, ...this.#crashing(crashAt)})
+  async startCustody({
+    crashAt,
+    settings,
+  }: {
+    crashAt?: string
+    settings?: Record<string, string>
+  } = {}): Promise<ChildProcess> {
+    const all = {...this.#settings, ...settings, ...this.#crashing(crashAt)}
+    this.#custody = await startCustody(this.db, this.home, all)
     return this.#custody.process
   }
 
