@@ -129,6 +129,7 @@ test('a payout says why it waits, in the list as well, for reasons that it can t
     insufficient_treasury_funds: 'insufficient_treasury_funds',
     treasury_immature: 'treasury_immature',
     chain_halted: 'chain_halted',
+    journal_changed: 'chain_halted',
     fee_above_cap: 'fee_too_high',
     custody_unreachable: 'custody_unavailable',
     nonce_too_high: 'unresolved_transaction',

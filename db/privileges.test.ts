@@ -124,6 +124,8 @@ const may: Record<Role, string[]> = {
     `insert into custody.journal (stream, seq, kind, signed_at, hash) values ('pool:evm', 1, 'pool', now(), 'x')`,
     `insert into custody.refusal (code, message, request) values ('not_ours', 'x', '{}')`,
     'select * from custody.whitelist, app.payout, app.spend, app.asset, app.chain, chain.transfer, chain.inclusion, chain.cursor',
+    'select * from custody.budget_raise, custody.decision, app.output',
+    `select app.why_halted('ETH')`,
   ],
   sluice_analyst: [
     'select * from analytics.deposits',
@@ -233,6 +235,9 @@ const mayNot: Record<Role, string[]> = {
     `insert into custody.address (address, family, derivation_index, merchant_id) values ('0xMine', 'evm', 9, '${someone}')`,
     'delete from custody.address',
     'delete from custody.journal',
+    `insert into custody.budget_raise (chain, day, amount) values ('ETH', now(), 1)`,
+    `insert into custody.decision (spend_id, decision) values ('${someone}', 'replace')`,
+    `select app.replace_payout_by_operator('${someone}')`,
     `update custody.journal set hash = 'x'`,
     `insert into custody.whitelist (chain, address) values ('ETH', '0xMine')`,
     `update app.payout set address = '0xMine'`,

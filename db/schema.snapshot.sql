@@ -4452,7 +4452,7 @@ AS $function$
     (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
     (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
     (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
-    (array['chain_halted', 'journal_ahead'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
+    (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
     (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
     (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
     (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),

@@ -89,13 +89,14 @@ test('custody counts what it signs, what it refuses, who has no token, and the a
     intent: 'sweep',
     chain: 'ETH',
     token: 'ETH',
-    amount: '5',
+    amount: '50000000',
     nonce: 0,
     address,
     ...fees,
   })
   const ask = async (...addresses: string[]) => {
     const intents = addresses.map(address => ({...sweep(address), spend_id: crypto.randomUUID()}))
+    for (const intent of intents) await world.forgeSpend(intent)
     return await world.custody.ask('/sign', {intents})
   }
   await world.deposit(merchant.address, 10n ** 18n)

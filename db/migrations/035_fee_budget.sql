@@ -85,7 +85,7 @@ comment on function app.replace_payout_by_operator is 'An operator''s decision t
 
 -- Why a payout waits, for its merchant: a code of the contract, in words that tell nothing of the treasury. What waits for nothing but time is
 -- not told of. (In paying it is the payment that waits; before that, the payout notes what its sweeps and its payment wait for.)
-create function app.payout_waiting(p app.payout) returns json
+create or replace function app.payout_waiting(p app.payout) returns json
 language sql stable security definer set search_path = pg_catalog as $$
   select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
   from (
@@ -99,7 +99,7 @@ language sql stable security definer set search_path = pg_catalog as $$
     (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
     (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
     (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
-    (array['chain_halted', 'journal_ahead'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
+    (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
     (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
     (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
     (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),

@@ -7,10 +7,10 @@
 -- commit. A suspension touches nothing but the keys: deposits are credited, payouts under way end, webhooks are delivered, the page of a payment
 -- request is shown.
 
-alter table app.merchant add column suspended_at timestamptz;
+alter table app.merchant add column if not exists suspended_at timestamptz;
 comment on column app.merchant.suspended_at is 'Since when its keys do not work; null while they do.';
 
-alter table app.api_key add column label text check (char_length(label) between 1 and 100), add column last_used_on date;
+alter table app.api_key add column label text check (char_length(label) between 1 and 100), add column if not exists last_used_on date;
 comment on column app.api_key.label is 'What it is for, in the operator''s words; null if that was not said.';
 comment on column app.api_key.last_used_on is 'The newest day (UTC) on which a request came with it; null if none ever did.';
 

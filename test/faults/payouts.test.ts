@@ -226,6 +226,13 @@ test('while the fee budget of the day is spent payouts wait, with a nonce or wit
   }
   const isRefused = async () => (await world.spends(ids[0]!))[0]!.waiting_reason === 'fee_budget_reached'
   await until(isRefused, {timeoutMs: 10_000, what: 'custody to refuse the payment'})
+  await world.db.rows(
+    `update app.payout set waiting_since = now() - interval '2 minutes', next_step_at = now() where id = $1`,
+    [ids[0]],
+  )
+  const isLookedAt = 'select from app.payout where id = $1 and next_step_at > now()'
+  await until(async () => (await world.db.rows(isLookedAt, [ids[0]])).length, {timeoutMs: 10_000, what: 'another look'})
+  expect(await world.payout(ids[0]!)).toMatchObject({status: 'swept'}) // what is refused for the day alone does not fail
   expect(await world.spends(ids[0]!)).toMatchObject([{status: 'allocated', cancelling: false, attempts: 0}])
   expect(await world.spends(ids[1]!)).toEqual([]) // no nonce was taken for it
   await world.db.rows(

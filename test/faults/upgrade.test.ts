@@ -49,8 +49,12 @@ test('migrations run while the service works: no request fails, no deposit and n
   timeout: 180_000,
 }, async () => {
   const db = await databaseAt(level)
-  // The processes are those of this version, which start once all is migrated: the version before does not ask for this column.
-  await db.rows('alter table app.deposit add column settled_before_restore boolean not null default false')
+  // The processes are those of this version, which start once all is migrated: the version before does not ask for these.
+  await db.rows(`alter table app.deposit add column settled_before_restore boolean not null default false;
+    alter table app.merchant add column suspended_at timestamptz;
+    alter table app.api_key add column last_used_on date;
+    create function app.payout_waiting(p app.payout) returns json language sql as 'select null::json';
+    grant execute on function app.payout_waiting to sluice_api`)
   const receiver = await startReceiver()
   const merchant = await makeMerchant(db)
   await fillPool(db, 500)
