@@ -288,9 +288,12 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   expect(await balance(b)).toBe('2000')
 
   await world.db.rows(`update app.sender set next_nonce = 6 where address = $1`, [world.treasury]) // 5 was given to what is gone
+  const spent = async () => /^ETH +([\d.]+) ETH/m.exec((await custody(['budget'])).stdout)![1]
+  expect(await spent()).toBe('0')
   const done = await custody(['reconcile'])
   expect(done).toMatchObject({code: 0, stderr: ''})
   expect(done.stdout).toContain('9 entries were entered, of 3 payouts')
+  expect(Number(await spent())).toBeGreaterThan(5 * 0.000042) // what was signed today counts today
   await assertBooks(world.db)
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
   expect(await balance(b)).toBeUndefined() // what it had claimed is stamped with it again
