@@ -74,7 +74,7 @@ async function startCustody(): Promise<void> {
     },
     execArgv: [],
   })
-  expect((await once(custody, 'message', {signal: AbortSignal.timeout(15_000)}))[0]).toEqual({ready: true})
+  expect((await once(custody, 'message', {signal: AbortSignal.timeout(60_000)}))[0]).toEqual({ready: true})
   token = readFileSync(custodyDoor(home).tokenFile, 'utf8').trim()
 }
 
