@@ -289,11 +289,12 @@ test('reconcile enters what was signed since an older copy was made, and everyth
 
   await world.db.rows(`update app.sender set next_nonce = 6 where address = $1`, [world.treasury]) // 5 was given to what is gone
   const spent = async () => /^ETH +([\d.]+) ETH/m.exec((await custody(['budget'])).stdout)![1]
-  expect(await spent()).toBe('0')
+  const before = await spent() // an older copy of the database gives no budget back
+  expect(Number(before)).toBeGreaterThan(5 * 0.000042)
   const done = await custody(['reconcile'])
   expect(done).toMatchObject({code: 0, stderr: ''})
   expect(done.stdout).toContain('9 entries were entered, of 3 payouts')
-  expect(Number(await spent())).toBeGreaterThan(5 * 0.000042) // what was signed today counts today
+  expect(await spent()).toBe(before)
   await assertBooks(world.db)
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
   expect(await balance(b)).toBeUndefined() // what it had claimed is stamped with it again

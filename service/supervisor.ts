@@ -301,7 +301,7 @@ export class Supervisor {
         if (user && role === 'sluice_custody') giveToCustody(this.#home, user)
       },
       environment: () => ({
-        ...(user ? withFilesRead(environmentOf(role)) : environmentOf(role)),
+        ...(user ? {...withFilesRead(environmentOf(role)), HOME: this.#home} : environmentOf(role)), // it may have no home of its own
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#ownerUrl, role),
         DATABASE_URL_FILE: '', // the owner's, if there is one

@@ -193,7 +193,7 @@ test.runIf(process.getuid?.() === 0)(
     const home = inHome()
     const secret = path.join(home, 'passphrase')
     writeFileSync(secret, 'correct horse\n', {mode: 0o600})
-    await start(home, {CUSTODY_PASSPHRASE_FILE: secret})
+    await start(home, {CUSTODY_PASSPHRASE_FILE: secret, HOME: undefined})
     const names = ['custody', 'jobs', 'api', 'indexer-eth']
     const userOf = (name: string) => {
       const {uid, gid} = statSync(`/proc/${pidOf(home, name)}`)

@@ -15,7 +15,7 @@ export interface Started {
   output(): string
 }
 
-export function spawnService(home: string, port = 0, more: Record<string, string> = {}, given: string[] = []): Started {
+export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {}, given: string[] = []): Started {
   let said = ''
   const child = spawn(process.execPath, [path.join(root, 'service/main.ts'), ...given], {
     cwd: tmpdir(),
@@ -36,7 +36,7 @@ export function spawnService(home: string, port = 0, more: Record<string, string
 }
 
 /** Starts the service of a home and waits until it says that it runs. On a machine that is too busy for that, tries again. */
-export async function start(home: string, more?: Record<string, string>): Promise<Started & {service: Service}> {
+export async function start(home: string, more?: NodeJS.ProcessEnv): Promise<Started & {service: Service}> {
   const starting = spawnService(home, 0, more)
   const service = await until(
     async () => {
