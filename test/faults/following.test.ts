@@ -33,6 +33,7 @@ test('a node that is away, or of another network, at the first start is told of,
     SLUICE_DEVNET: 'off',
     CUSTODY_PASSPHRASE: 'correct horse battery',
     METRICS_PORT: `${metricsPort}`,
+    METRICS_ON_API_PORT: '1',
     ETH_RPC_URL: node.httpUrl.replace('//', '//user:secret@'),
     ETH_CHAIN_ID: `${localChainId}`,
   }
@@ -84,9 +85,9 @@ test('a node that is away, or of another network, at the first start is told of,
   await anvil.mine(10)
 
   // A node of another network is none either; that is said once, and not each second.
-  node.behave = ({method}, pass) => (method === 'eth_chainId' ? '0x1' : pass())
+  node.behave = ({method}, pass) => (method === 'eth_chainId' ? '0x4268' : pass())
   await waits('wrong_network')
-  expect((await statusOf('ETH')).waiting!.message).toContain(`the node is on eip155:1, expected eip155:${localChainId}`)
+  expect((await statusOf('ETH')).waiting!.message).toContain(`the node is on eip155:17000, expected eip155:${localChainId}`)
   await node.asked(4, 'eth_chainId')
   const logged = running
     .output()

@@ -38,6 +38,8 @@ async function readAgain(db: TestDatabase, chain: 'ETH' | 'BTC', environment: Re
 
 /** Reads everything again twice, while blocks go on to come. */
 async function isTheSameAfterwards(world: PayoutProcesses, chain: 'ETH' | 'BTC', environment: Record<string, string>) {
+  const numbered = async () => !(await world.db.rows('select from app.event where sequence is null')).length
+  await until(numbered, {timeoutMs: 10_000, what: 'each event to have its number'}) // which it gets after its transaction
   const [before] = await world.db.rows(told)
   for (let i = 0; i < 2; i++)
     expect(await readAgain(world.db, chain, environment)).toMatchObject({
