@@ -66,6 +66,10 @@ test('of a database that is named, owner and roles get new passwords, and the fi
 
 test('where npm start runs Postgres the service must be stopped, and finds the new password at its next start', async () => {
   const before = postgres.url
+  expect(await rotate({}, '--to', path.join(home, 'unused'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/--to is for a database that DATABASE_URL names/),
+  })
   expect(await rotate({})).toEqual({code: 0, stdout: '{"rotated":true}\n', stderr: ''})
   postgres = await startPostgres({dir, flags: ['-c fsync=off']})
   expect(postgres.url).not.toBe(before)

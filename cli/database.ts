@@ -26,6 +26,10 @@ export function addDatabaseCommands(program: Command): void {
     .option('--to <file>', 'with DATABASE_URL: a file, not there yet, for its new value')
     .action(async ({to, json = false}: {to?: string; json?: boolean}) => {
       const {home, databaseUrl} = readSettings()
+      if (!databaseUrl && to !== undefined)
+        throw new PermanentError(
+          '--to is for a database that DATABASE_URL names; without it npm start finds the new password',
+        )
       if (databaseUrl) await rotateNamed(databaseUrl, to)
       else await rotateEmbedded(path.resolve(home))
       const text = databaseUrl

@@ -234,8 +234,14 @@ export class Supervisor {
 
   async #findUsers(): Promise<void> {
     const users = await findUsers(this.#home)
-    if (typeof users !== 'string') this.#users = users
-    else
+    if (typeof users !== 'string') {
+      const {port} = this.#settings
+      if (port > 0 && port < 1024 && this.#isWanted('api'))
+        throw new PermanentError(
+          `PORT must be above 1023, such as 8080 (it is ${port}): the API does not run as root, and only root may listen below; put a web server before it`,
+        )
+      this.#users = users
+    } else
       this.#log.warn(
         {why: users},
         'all processes are one user: whoever runs code in one of them can read the seed (docs/operations.md)',

@@ -83,9 +83,10 @@ export function withFilesRead(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv
   const read = {...environment}
   for (const name of settingNames()) {
     const file = name.endsWith('_FILE') && environment[name]
-    if (!file) continue
+    const variable = name.slice(0, -'_FILE'.length)
+    if (!file || environment[variable]) continue // of both the variable counts, or the process refuses them
     try {
-      read[name.slice(0, -'_FILE'.length)] = readFileSync(file, 'utf8').trim()
+      read[variable] = readFileSync(file, 'utf8').trim()
       read[name] = ''
     } catch {} // the process names it, and says what is wrong
   }

@@ -225,6 +225,10 @@ test.runIf(process.getuid?.() === 0)(
     expect(await readable('indexer-eth')).toEqual([])
     expect(statSync(socket).mode & 0o777).toBe(0o660)
 
+    const low = spawnService(inHome(), 81)
+    expect(await ended(low.child)).toBe(1)
+    expect(low.output()).toContain('PORT must be above 1023, such as 8080 (it is 81)')
+
     chownSync(files.seed, 0, 0) // as a command that root ran leaves it
     const before = pidOf(home, 'custody')
     kill(before, 'SIGKILL')
