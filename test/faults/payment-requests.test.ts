@@ -41,7 +41,7 @@ let mistaken: Request
 
 beforeAll(async () => {
   home = newHome()
-  running = await start(home)
+  running = await start(home, {RATE_LIMIT_PER_MINUTE: '100000'})
   chains = await openChains(home)
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
   secret = (await sluice(home, 'key', 'create', '--merchant', 'acme')).secret
