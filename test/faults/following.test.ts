@@ -87,7 +87,9 @@ test('a node that is away, or of another network, at the first start is told of,
   // A node of another network is none either; that is said once, and not each second.
   node.behave = ({method}, pass) => (method === 'eth_chainId' ? '0x4268' : pass())
   await waits('wrong_network')
-  expect((await statusOf('ETH')).waiting!.message).toContain(`the node is on eip155:17000, expected eip155:${localChainId}`)
+  expect((await statusOf('ETH')).waiting!.message).toContain(
+    `the node is on eip155:17000, expected eip155:${localChainId}`,
+  )
   await node.asked(4, 'eth_chainId')
   const logged = running
     .output()
