@@ -41,12 +41,10 @@ export function addDatabaseCommands(program: Command): void {
 
 async function rotateNamed(ownerUrl: string, to: string | undefined): Promise<void> {
   if (to === undefined) throw new PermanentError('give --to FILE: it gets the new DATABASE_URL, password and all')
-  const {changeOwnerPassword} = await import('../db/migrate.ts') // takes longer to load than most commands to run
+  const {changeOwnerPassword, withPassword} = await import('../db/migrate.ts') // takes longer to load than most commands to run
   const password = randomBytes(24).toString('hex')
-  const url = new URL(ownerUrl)
-  url.password = password
   try {
-    writeFileSync(to, `${url.href}\n`, {flag: 'wx', mode: 0o600, flush: true}) // before the server takes it: nobody else would know it
+    writeFileSync(to, `${withPassword(ownerUrl, password)}\n`, {flag: 'wx', mode: 0o600, flush: true}) // before the server takes it: nobody else would know it
   } catch (error) {
     const {code, message} = error as NodeJS.ErrnoException
     throw new PermanentError(

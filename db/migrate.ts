@@ -94,22 +94,26 @@ export async function migrate(
 
 /**
  * Gives the owner another password, and with it every role, in one transaction: after it the old ones open nothing. Connections that are open
- * stay so. Resolves to the owner's new URL.
+ * stay so.
  */
-export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<string> {
-  const url = new URL(ownerUrl)
-  url.password = password
+export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<void> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-password'})
   await client.connect()
   try {
     await waitForTurn(client)
     await inTransaction(client, async () => {
       await client.query(`alter role current_user password ${pg.escapeLiteral(password)}`)
-      await setRoles(client, url.href)
+      await setRoles(client, withPassword(ownerUrl, password))
     })
   } finally {
     await client.end()
   }
+}
+
+/** A URL with another password. */
+export function withPassword(ownerUrl: string, password: string): string {
+  const url = new URL(ownerUrl)
+  url.password = password
   return url.href
 }
 
