@@ -1,5 +1,5 @@
 // Enters what the journal's file has and the database lacks: the database is an older copy. Promises: all of it or nothing; only what
-// continues the database's own entries; running it again changes nothing. What follows from an entry is in db/migrations/014_reconcile.sql.
+// continues the database's own entries; running it again changes nothing. What follows from an entry is in db/functions/custody.
 import type pg from 'pg'
 import {missingEntries} from './journal.ts'
 

@@ -8,17 +8,16 @@ import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {chains} from '../chains/registry.ts'
 import {PermanentError, RetryableError} from '../service/errors.ts'
-import {assertBooks} from '../test/support/books.ts'
 import {createDatabase, templateName, urlOf} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {migrate, roleUrl} from './migrate.ts'
 import {schemaSnapshot} from './snapshot.ts'
 
-const own = new URL('migrations/', import.meta.url)
+const own = new URL('./', import.meta.url)
 let name: string
 let url: string
 let client: pg.Client
-/** A copy of the migrations, for a test to change. */
+/** A copy of the tables, functions and views, for a test to change. */
 let folder: URL
 
 beforeEach(async () => {
@@ -26,8 +25,9 @@ beforeEach(async () => {
   await createDatabase(inject('serverUrl'), name)
   url = urlOf(inject('serverUrl'), name)
   client = await connect(url)
-  folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-migrations-'))}/`)
-  cpSync(own, folder, {recursive: true})
+  folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-schema-'))}/`)
+  for (const kind of ['tables', 'functions', 'views'])
+    cpSync(new URL(kind, own), new URL(kind, folder), {recursive: true})
 })
 
 afterEach(async () => {
@@ -58,10 +58,12 @@ async function rows<T extends pg.QueryResultRow>(sql: string, values?: unknown[]
 const recorded = () =>
   rows<{name: string}>('select name, checksum, applied_at from public.sluice_migration order by name')
 
-test('every migration runs once, in order, and running them again changes nothing', async () => {
+test('every file is applied once, tables first and in order, and running them again changes nothing', async () => {
   const {applied} = await migrate(url)
-  expect(applied).toEqual((await recorded()).map(({name}) => name))
-  expect(applied[0]).toBe('001_roles.sql')
+  const tables = applied.filter(name => name.startsWith('tables/'))
+  expect(applied.slice(0, tables.length)).toEqual(tables.toSorted())
+  expect(applied.toSorted()).toEqual((await recorded()).map(({name}) => name).toSorted())
+  expect(applied[0]).toBe('tables/001_roles.sql')
   const state = async () => [
     await schemaSnapshot(client),
     await recorded(),
@@ -75,15 +77,34 @@ test('every migration runs once, in order, and running them again changes nothin
 test('a migration that was edited after it ran is refused, with its name and what to do instead, and nothing is changed', async () => {
   await beMigrated()
   const before = [await schemaSnapshot(client), await recorded()]
-  const edited = new URL('003_merchants.sql', folder)
+  const edited = new URL('tables/003_merchants.sql', folder)
   writeFileSync(edited, `${readFileSync(edited, 'utf8')}\n-- one more line\n`)
-  writeFileSync(new URL('999_later.sql', folder), 'create table app.later ()')
+  writeFileSync(new URL('tables/999_later.sql', folder), 'create table app.later ()')
   const refused = migrate(url, folder)
   await expect(refused).rejects.toBeInstanceOf(PermanentError)
   await expect(refused).rejects.toThrow(
-    'db/migrations/003_merchants.sql was changed after it ran here; add a new migration instead',
+    'db/tables/003_merchants.sql was changed after it ran here; add a new file to db/tables instead',
   )
   expect([await schemaSnapshot(client), await recorded()]).toEqual(before)
+})
+
+test('a database of the layout before this one is refused in one sentence, and nothing in it is touched', async () => {
+  await client.query(`create table public.sluice_migration (name text primary key, checksum text not null, applied_at timestamptz);
+    insert into public.sluice_migration values ('001_roles.sql', '', now())`)
+  const before = await schemaSnapshot(client)
+  const refused = migrate(url)
+  await expect(refused).rejects.toBeInstanceOf(PermanentError)
+  await expect(refused).rejects.toThrow('give it a new, empty database')
+  expect(await schemaSnapshot(client)).toBe(before)
+})
+
+test('a file of tables that ran and is gone is noticed; those of a newer version, from which one goes back, are not missed', async () => {
+  await beMigrated()
+  writeFileSync(new URL('tables/999_later.sql', folder), 'create table app.later ()')
+  await migrate(url, folder)
+  expect(await migrate(url)).toEqual({applied: []})
+  rmSync(new URL('tables/004_events.sql', folder))
+  await expect(migrate(url, folder)).rejects.toThrow('db/tables/004_events.sql ran here, and is gone; put it back')
 })
 
 test('two migrations of the same empty database at once: one does the work, the other waits and finds it done', async () => {
@@ -93,26 +114,26 @@ test('two migrations of the same empty database at once: one does the work, the 
 
 test('a migration that fails leaves nothing behind, keeps those before it, and runs once it is mended', async () => {
   await beMigrated()
-  writeFileSync(new URL('998_fine.sql', folder), 'create table app.fine ()')
-  const broken = new URL('999_broken.sql', folder)
+  writeFileSync(new URL('tables/998_fine.sql', folder), 'create table app.fine ()')
+  const broken = new URL('tables/999_broken.sql', folder)
   const made = `select relname from pg_class where relname in ('fine', 'half_done', 'never_reached') order by relname`
   for (const [sql, reason] of [
     ['create table app.half_done (); select 1 / 0; create table app.never_reached ()', 'division by zero'],
     [
-      `create table app.half_done (); insert into public.sluice_migration values ('999_broken.sql', '')`,
+      `create table app.half_done (); insert into public.sluice_migration values ('tables/999_broken.sql', '')`,
       'duplicate key',
     ],
   ] as const) {
     writeFileSync(broken, sql)
-    await expect(migrate(url, folder)).rejects.toThrow(
-      `db/migrations/999_broken.sql failed and changed nothing: ${reason}`,
-    )
+    await expect(migrate(url, folder)).rejects.toThrow(`db/tables/999_broken.sql failed and changed nothing: ${reason}`)
     expect(await rows(made)).toEqual([{relname: 'fine'}])
-    expect((await recorded()).at(-1)).toMatchObject({name: '998_fine.sql'})
+    expect((await recorded()).findLast(({name}) => name.startsWith('tables/'))).toMatchObject({
+      name: 'tables/998_fine.sql',
+    })
   }
 
   writeFileSync(broken, 'create table app.half_done ()')
-  expect(await migrate(url, folder)).toEqual({applied: ['999_broken.sql']})
+  expect(await migrate(url, folder)).toEqual({applied: ['tables/999_broken.sql']})
   expect(await rows(made)).toEqual([{relname: 'fine'}, {relname: 'half_done'}])
 })
 
@@ -120,7 +141,7 @@ const impatient = {lockTimeoutMs: 50, pauseMs: 10, attempts: 5}
 
 test('a migration that waits for a lock gives way to everybody else, and runs when the lock is free', async () => {
   await beMigrated()
-  writeFileSync(new URL('999_column.sql', folder), 'alter table app.merchant add column later int')
+  writeFileSync(new URL('tables/999_column.sql', folder), 'alter table app.merchant add column later int')
   const holder = await connect(url)
   await holder.query('begin; select from app.merchant')
   const migrated = migrate(url, folder, {lockTimeoutMs: 50, pauseMs: 10, attempts: 1000})
@@ -129,13 +150,13 @@ test('a migration that waits for a lock gives way to everybody else, and runs wh
   for (let n = 0; n < 20; n++) await client.query(`set statement_timeout = 2000; select from app.merchant`)
   await holder.query('rollback')
   await holder.end()
-  expect(await migrated).toEqual({applied: ['999_column.sql']})
+  expect(await migrated).toEqual({applied: ['tables/999_column.sql']})
 })
 
 test('a migration that never gets its lock says which transaction is in the way, and changes nothing', async () => {
   await beMigrated()
   writeFileSync(
-    new URL('999_column.sql', folder),
+    new URL('tables/999_column.sql', folder),
     'create table app.half_done (); alter table app.merchant add column later int',
   )
   const holder = await connect(url)
@@ -143,16 +164,16 @@ test('a migration that never gets its lock says which transaction is in the way,
   const refused = migrate(url, folder, impatient)
   await expect(refused).rejects.toBeInstanceOf(RetryableError)
   await expect(refused).rejects.toThrow(
-    /^db\/migrations\/999_column.sql failed and changed nothing: others hold the locks that it needs; the oldest transaction is that of a long report \(pid \d+\)/,
+    /^db\/tables\/999_column.sql failed and changed nothing: others hold the locks that it needs; the oldest transaction is that of a long report \(pid \d+\)/,
   )
   await holder.end()
   expect(await rows(`select relname from pg_class where relname = 'half_done'`)).toEqual([])
-  expect(await migrate(url, folder, impatient)).toEqual({applied: ['999_column.sql']})
+  expect(await migrate(url, folder, impatient)).toEqual({applied: ['tables/999_column.sql']})
 })
 
 test('the steps above the transaction run one by one, outside of it, and again if the file starts again', async () => {
   await beMigrated()
-  const file = new URL('999_steps.sql', folder)
+  const file = new URL('tables/999_steps.sql', folder)
   const steps = [
     '-- Why.\ncreate table if not exists app.step (n int);\n\ninsert into app.step values (1);\n',
     'drop index concurrently if exists app.step_n;\n\ncreate index concurrently step_n on app.step (n);\n',
@@ -164,9 +185,11 @@ test('the steps above the transaction run one by one, outside of it, and again i
   expect(await rows('select n from app.step')).toEqual([{n: 1}])
 
   writeFileSync(file, `${steps}\n-- Transaction\ninsert into app.step values (2);\n\nselect 1;`)
-  expect((await migrate(url, folder)).applied).toEqual(['999_steps.sql'])
+  expect((await migrate(url, folder)).applied).toEqual(['tables/999_steps.sql'])
   expect(await rows('select n from app.step')).toEqual([{n: 1}, {n: 1}, {n: 2}])
-  expect((await recorded()).at(-1)).toMatchObject({name: '999_steps.sql'})
+  expect((await recorded()).findLast(({name}) => name.startsWith('tables/'))).toMatchObject({
+    name: 'tables/999_steps.sql',
+  })
 })
 
 test('chains and assets are those of the registry after every run, whatever stood in the tables', async () => {
@@ -191,34 +214,6 @@ test('chains and assets are those of the registry after every run, whatever stoo
     ),
   )
   expect(await rows(`select to_regclass('squid_eth.status') is not null as made`)).toEqual([{made: true}])
-})
-
-test('a database from before there were payouts has books that are right: what was final is in the ledger, and whose its addresses are', async () => {
-  const [merchant, user] = ['019c0000-0000-7000-8000-00000000000a', '019c0000-0000-7000-8000-0000000000a1']
-  writeFileSync(
-    new URL('008_then_in_use.sql', folder),
-    `insert into app.chain values ('ETH', 'evm');
-     insert into app.asset values ('ETH', 'ETH', 'ETH', 'Ether', 18), ('ETH', 'USDC', 'ETH-USDC', 'USD Coin', 6);
-     insert into app.merchant (id, name, prefix, fee_bps) values ('${merchant}', 'Acme', 'acme', 100);
-     insert into app.user (id, merchant_id, external_ref) values ('${user}', '${merchant}', 'alice');
-     insert into app.pool_address values ('0xAlice', 'evm', 0, now(), now()), ('0xFree', 'evm', 1, now(), null);
-     insert into app.address values ('ETH', '0xalice', '0xAlice', '${user}', '${merchant}', true);
-     insert into app.deposit (merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash, status,
-       credited, version)
-     select '${merchant}', '${user}', 'ETH', token, amount, '0xSender', '0xAlice', txid, 0, 1, '0x', status, token <> '0xfake', 1
-     from (values ('USDC', 30, '0x1', 'final'), ('USDC', 12, '0x2', 'final'), ('ETH', 5, '0x3', 'pending'), ('0xfake', 9, '0x4', 'final'))
-       as d (token, amount, txid, status);
-     insert into app.balance values ('${merchant}', 'ETH', 'USDC', 42, 2)`,
-  )
-  await migrate(url, folder)
-  await assertBooks({rows})
-  expect(await rows('select address, token, amount::int from app.holding')).toEqual([
-    {address: '0xAlice', token: 'USDC', amount: 42},
-  ])
-  expect(await rows('select address, merchant_id from custody.address order by derivation_index')).toEqual([
-    {address: '0xAlice', merchant_id: merchant},
-    {address: '0xFree', merchant_id: null},
-  ])
 })
 
 test('nobody but the owner may make schemas or temporary tables in a migrated database', async () => {

@@ -1,13 +1,13 @@
-// Brings a database up to date, while the service works on it. Promises: each file of db/migrations runs once, in order, in a transaction
-// of its own, under an advisory lock, and never changes afterwards (its checksum is kept); a migration that has to wait for a lock gives
-// up at once, so that nobody queues behind it, and tries again for some minutes; graphile-worker's schema, the registry of assets, the
-// state tables of each chain, and the passwords, connection limits and habits of the roles are brought up to date with it. Running it again
-// changes nothing.
+// Brings a database up to date, while the service works on it. Promises: each file of db/tables runs once, in order, in a transaction
+// of its own, under an advisory lock, and never changes afterwards (its checksum is kept); then the functions and views that changed are
+// replaced, all together (db/definitions.ts); what has to wait for a lock gives up at once, so that nobody queues behind it, and tries again
+// for some minutes; graphile-worker's schema, the registry of assets, the state tables of each chain, and the passwords, connection limits and
+// habits of the roles are brought up to date with it. Running it again changes nothing.
 //
 // What takes long on a big table, and must not keep anybody waiting, stands at the top of a file, above the line `-- Transaction`: steps
 // with blank lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top.
 // One that works CONCURRENTLY holds nobody up while it waits, so it waits for as long as it takes.
-// docs/operations/upgrade.md says what a migration may do.
+// db/README.md says how to change something, docs/operations/upgrade.md what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -15,11 +15,12 @@ import pg from 'pg'
 import {chains} from '../chains/registry.ts'
 import {PermanentError, RetryableError} from '../service/errors.ts'
 import {connectionLimit} from './connections.ts'
+import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
 
 export const roles = ['sluice_indexer', 'sluice_api', 'sluice_jobs', 'sluice_custody', 'sluice_analyst'] as const
 export type Role = (typeof roles)[number]
 
-const ownMigrations = new URL('migrations/', import.meta.url)
+const ownFolder = new URL('./', import.meta.url)
 const stepsEnd = /^-- Transaction$/m
 
 /** How a migration waits for locks. While it waits, whoever wants the same table waits behind it. */
@@ -33,6 +34,7 @@ const turnPauseMs = 100
 const patience: Patience = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
 
 interface Migration {
+  /** Path below db/. */
   name: string
   /** What runs before the transaction, one by one. */
   steps: string[]
@@ -41,8 +43,9 @@ interface Migration {
 }
 
 function readMigrations(folder: URL): Migration[] {
-  const names = readdirSync(folder).filter(name => name.endsWith('.sql'))
-  return names.sort().map(name => {
+  const files = readdirSync(new URL('tables/', folder)).filter(name => name.endsWith('.sql'))
+  return files.sort().map(file => {
+    const name = `tables/${file}`
     const text = readFileSync(new URL(name, folder), 'utf8')
     const [sql = '', steps = ''] = text.split(stepsEnd).reverse()
     const checksum = createHash('sha256').update(text).digest('hex')
@@ -68,20 +71,25 @@ function rolePassword(ownerUrl: string, role: Role): string {
 }
 
 /**
- * Migrates the database that an owner's URL names, from a folder of migrations that is Sluice's own unless told. Resolves to the names of
- * those that ran now. Throws PermanentError if a migration that already ran was edited since, RetryableError if others held the locks that
- * one needs for longer than its patience.
+ * Migrates the database that an owner's URL names, from a folder with tables, functions and views that is Sluice's own unless told. Resolves to
+ * the files that were applied now. Throws PermanentError if a file of tables that already ran was edited since or is gone, if the database is
+ * of the time before this layout, or if something that Sluice did not make hangs on what has to change; RetryableError if others held the locks
+ * that a file needs for longer than its patience.
  */
 export async function migrate(
   ownerUrl: string,
-  folder = ownMigrations,
+  folder = ownFolder,
   wait: Patience = patience,
 ): Promise<{applied: string[]}> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
   try {
     await waitForTurn(client)
-    const applied = await applyMigrations(client, readMigrations(folder), wait)
+    const definitions = readDefinitions(folder)
+    const checksums = await appliedBefore(client)
+    await withPatience(client, wait, () => dropWhatIsGone(client, definitions))
+    const applied = await applyMigrations(client, readMigrations(folder), checksums, wait)
+    applied.push(...(await withPatience(client, wait, () => applyDefinitions(client, definitions))))
     await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)
     await migrateJobs(client, ownerUrl)
@@ -128,55 +136,84 @@ async function waitForTurn(client: pg.Client): Promise<void> {
   }
 }
 
-async function applyMigrations(client: pg.Client, migrations: Migration[], wait: Patience): Promise<string[]> {
-  await client.query(`create table if not exists public.sluice_migration (
-    name text primary key, checksum text not null, applied_at timestamptz not null default clock_timestamp())`)
-  const done = await client.query<{name: string; checksum: string}>(
-    'select name, checksum from public.sluice_migration',
+async function applyMigrations(
+  client: pg.Client,
+  migrations: Migration[],
+  checksums: Map<string, string>,
+  wait: Patience,
+): Promise<string[]> {
+  const names = migrations.map(({name}) => name)
+  // What comes after our last file is of a newer version, from which an operator goes back.
+  const gone = [...checksums.keys()].find(
+    name => name.startsWith('tables/') && !names.includes(name) && name < names.at(-1)!,
   )
-  const checksums = new Map(done.rows.map(row => [row.name, row.checksum]))
+  if (gone) throw new PermanentError(`db/${gone} ran here, and is gone; put it back`)
   const applied: string[] = []
   for (const migration of migrations) {
     const {name, checksum} = migration
     const known = checksums.get(name)
     if (known === checksum) continue
-    if (known)
-      throw new PermanentError(`db/migrations/${name} was changed after it ran here; add a new migration instead`)
+    if (known) throw new PermanentError(`db/${name} was changed after it ran here; add a new file to db/tables instead`)
     await apply(client, migration, wait)
     applied.push(name)
   }
   return applied
 }
 
+/** The checksums of the files that ran here, by their names. Throws, and changes nothing, where the database has the layout before this one. */
+async function appliedBefore(client: pg.Client): Promise<Map<string, string>> {
+  const {rows: exists} = await client.query(
+    `select from pg_tables where (schemaname, tablename) = ('public', 'sluice_migration')`,
+  )
+  const {rows} = exists.length
+    ? await client.query<{name: string; checksum: string}>('select name, checksum from public.sluice_migration')
+    : {rows: []}
+  if (rows.some(({name}) => !name.includes('/')))
+    throw new PermanentError(
+      'this database was made by a version of Sluice from before its first release, which this version does not take over; give it a new, empty database',
+    )
+  if (!exists.length)
+    await client.query(`create table public.sluice_migration (
+      name text primary key, checksum text not null, applied_at timestamptz not null default clock_timestamp())`)
+  await makeRegister(client)
+  return new Map(rows.map(({name, checksum}) => [name, checksum]))
+}
+
 async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration, wait: Patience): Promise<void> {
-  const transaction = async () => {
+  const outcome = steps.length ? 'will start from its top again' : 'changed nothing'
+  const named = (cause: unknown) => {
+    if (cause instanceof RetryableError)
+      throw new RetryableError(`db/${name} failed and ${outcome}: ${cause.message}`, {cause})
+    throw new Error(`db/${name} failed and ${outcome}: ${(cause as Error).message}`, {cause})
+  }
+  for (const step of steps) {
+    const isConcurrent = /\bindex concurrently\b/.test(step)
+    // One that failed leaves an index that its file must drop first.
+    const once = {...wait, lockTimeoutMs: 0, attempts: 1}
+    await patiently(client, isConcurrent ? once : wait, () => client.query(step)).catch(named)
+  }
+  await withPatience(client, wait, async () => {
     await client.query(sql)
     await client.query('insert into public.sluice_migration (name, checksum) values ($1, $2)', [name, checksum])
-  }
-  const works: (() => Promise<unknown>)[] = steps.map(step => () => client.query(step))
-  const outcome = steps.length ? 'will start from its top again' : 'changed nothing'
-  for (const [n, work] of [...works, () => inTransaction(client, transaction)].entries()) {
-    const isConcurrent = /\bindex concurrently\b/.test(steps[n] ?? '')
-    await client.query(`set lock_timeout = ${isConcurrent ? 0 : wait.lockTimeoutMs}`)
-    const attempts = isConcurrent ? 1 : wait.attempts // one that failed leaves an index that its file must drop first
-    await patiently(work, {...wait, attempts}).catch(async cause => {
-      const message = `db/migrations/${name} failed and ${outcome}: `
-      if (!isInTheWay(cause)) throw new Error(message + cause.message, {cause})
-      throw new RetryableError(`${message}others hold the locks that it needs; ${await oldestTransaction(client)}`, {
-        cause,
-      })
-    })
-  }
+  }).catch(named)
+}
+
+/** In one transaction, which is begun again while others hold the locks that it needs. */
+function withPatience<T>(client: pg.Client, wait: Patience, work: () => Promise<T>): Promise<T> {
+  return patiently(client, wait, () => inTransaction(client, work))
 }
 
 /** Does the work again while others hold the locks that it needs, until the attempts are used up. */
-async function patiently<T>(work: () => Promise<T>, {attempts, pauseMs}: Patience): Promise<T> {
+async function patiently<T>(client: pg.Client, wait: Patience, work: () => Promise<T>): Promise<T> {
+  await client.query(`set lock_timeout = ${wait.lockTimeoutMs}`)
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()
-    } catch (error) {
-      if (!isInTheWay(error) || attempt >= attempts) throw error
-      await sleep(pauseMs)
+    } catch (cause) {
+      if (!isInTheWay(cause)) throw cause
+      if (attempt >= wait.attempts)
+        throw new RetryableError(`others hold the locks that it needs; ${await oldestTransaction(client)}`, {cause})
+      await sleep(wait.pauseMs)
     }
   }
 }
@@ -240,7 +277,6 @@ async function analystHabits(client: pg.Client): Promise<string[]> {
 // The owner owns graphile-worker's schema, too, because functions of the owner add jobs: whoever owned what they call could put other code
 // in its place, and would be the owner. Its tables let only their owner in (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
-  await client.query(ownGraphileWorker) // older versions of Sluice let sluice_jobs own it
   const {makeWorkerUtils} = await import('graphile-worker') // whoever just wants the URL of a role does without it
   const utils = await makeWorkerUtils({connectionString: ownerUrl})
   try {
@@ -250,27 +286,6 @@ async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
   }
   await client.query(grantGraphileWorker)
 }
-
-const ownGraphileWorker = `do $$
-declare item text;
-begin
-  for item in
-    select format('schema %I', nspname) from pg_namespace where nspname = 'graphile_worker' and nspowner <> current_user::regrole
-    union all
-    select format('%s %s', case relkind when 'v' then 'view' when 'S' then 'sequence' else 'table' end, oid::regclass)
-    from pg_class c where relnamespace = to_regnamespace('graphile_worker') and relkind in ('r', 'v', 'S') and relowner <> current_user::regrole
-      and not exists (select from pg_depend d where d.objid = c.oid and d.deptype in ('a', 'i') and c.relkind = 'S')
-    union all
-    select format('function %s', oid::regprocedure) from pg_proc
-    where pronamespace = to_regnamespace('graphile_worker') and proowner <> current_user::regrole
-    union all
-    select format('type %s', t.oid::regtype) from pg_type t left join pg_class c on c.oid = t.typrelid
-    where t.typnamespace = to_regnamespace('graphile_worker') and t.typowner <> current_user::regrole and t.typelem = 0
-      and (t.typrelid = 0 or c.relkind = 'c')
-  loop
-    execute format('alter %s owner to %I', item, current_user);
-  end loop;
-end $$`
 
 const grantGraphileWorker = `
   grant usage on schema graphile_worker to sluice_jobs;
@@ -312,11 +327,12 @@ async function syncRegistry(client: pg.Client): Promise<void> {
   }
 }
 
-async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
+async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await client.query('begin')
   try {
-    await work()
+    const result = await work()
     await client.query('commit')
+    return result
   } catch (error) {
     await client.query('rollback')
     throw error

@@ -115,7 +115,7 @@ const may: Record<Role, string[]> = {
     `select graphile_worker.add_job('deliver_webhooks')`,
     'select id, breaking from graphile_worker.migrations',
     'select app.audit_is_due(), app.finish_audit(app.begin_audit(), to_json(array(select c from app.audit_checks() c))::jsonb, null)',
-    `select app.audit_holdings('ETH'), app.audit_outputs('BTC')`,
+    `select app.ledger_holdings('ETH', '{}'), app.ledger_outputs('BTC', '{}')`,
   ],
   sluice_custody: [
     `insert into custody.address (address, family, derivation_index) values ('0xNext', 'evm', 1)`,

@@ -685,10 +685,10 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   chain text: Chain code.
 --   happened_at timestamp with time zone: When Sluice followed it.
 --   depth integer: How many blocks left the chain.
---   first_height integer: Height of the lowest of them; null where that was not noted.
---   old_head_hash text: Hash of the newest block before; null where that is not known.
---   new_head_hash text: Hash of the newest block afterwards; null where that is not known.
---   deposits_reorged integer: How many deposits were in no block afterwards. Those that another block holds now are not counted; null where that was not noted.
+--   first_height integer: Height of the lowest of them.
+--   old_head_hash text: Hash of the newest block before; null where that block was not among those that left.
+--   new_head_hash text: Hash of the newest block afterwards; null if there was none.
+--   deposits_reorged integer: How many deposits were in no block afterwards. Those that another block held then are not counted.
 
 -- One row for each sweep of a deposit address to the treasury.
 create view analytics.sweeps with (security_barrier=true) as
@@ -900,16 +900,16 @@ CREATE OR REPLACE FUNCTION analytics.id(public_id text)
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (public_id ~ '^[a-z]{3}_[0-9a-f]{32}$'::text) THEN ("right"(public_id, 32))::uuid ELSE NULL::uuid END;
 
--- Merchants, users, deposits, balances, events and webhooks: what follows from the chains, and what merchants asked for.
+-- Merchants, users, deposits, payouts, balances, events and webhooks: what follows from the chains, and what merchants asked for.
 create schema app;
 
--- Chains that an operator had followed from a block that is later than the first one that may pay to us. What was paid below is not seen.
+-- Chains that an operator had begin at a later block than the first one that may pay to us. What was paid below is not seen.
 create table app.accepted_gap (
   chain text not null, -- Chain code.
   missing_from integer, -- The first block that was to be read, and was not; null where nobody knows.
   follow_from integer not null, -- The first block that is read: the gap ends below it.
   accepted_by text not null, -- Who accepted it: the user of the operating system, and the machine.
-  accepted_at timestamp with time zone not null default clock_timestamp(), -- When.
+  accepted_at timestamp with time zone not null default clock_timestamp(), -- When it was accepted.
   constraint accepted_gap_pkey PRIMARY KEY (chain),
   constraint accepted_gap_chain_fkey FOREIGN KEY (chain) REFERENCES app.chain(chain),
   constraint accepted_gap_follow_from_check CHECK ((follow_from > 0))
@@ -934,14 +934,14 @@ CREATE UNIQUE INDEX address_payment_request ON app.address USING btree (payment_
 CREATE INDEX address_user ON app.address USING btree (user_id);
 CREATE TRIGGER announce_address AFTER INSERT ON app.address FOR EACH ROW WHEN ((new.chain = 'BTC'::text)) EXECUTE FUNCTION app.announce_address();
 
--- Debts of merchants and what cancels them: a deposit that was lost after it was paid out. The next payout claims them with the deposits.
+-- Debts of merchants, and what cancels them: for a deposit that was lost after a payout had claimed it, or for a payout that an older copy of the database had forgotten. The next payout claims them with the deposits.
 create table app.adjustment (
   id uuid not null default uuidv7(), -- Id.
   merchant_id uuid not null, -- The merchant.
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   amount numeric(78,0) not null, -- What it changes the balance by: below zero for a debt.
-  deposit_id uuid, -- The deposit that was lost, or came back.
+  deposit_id uuid, -- The deposit that was lost, or came back; null where it is about a payout.
   reason text not null, -- deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.
   settlement_id uuid, -- The payout that claimed it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was made.
@@ -982,14 +982,14 @@ create table app.api_key (
 CREATE INDEX api_key_merchant ON app.api_key USING btree (merchant_id);
 CREATE TRIGGER announce_revocation AFTER UPDATE OF revoked_at ON app.api_key FOR EACH ROW WHEN ((new.revoked_at IS NOT NULL)) EXECUTE FUNCTION app.announce_revocation();
 
--- The (chain, token) pairs that are credited. Kept equal to chains/registry.ts by every migration run.
+-- The (chain, token) pairs that are credited, from chains/registry.ts: every migration run brings them up to date.
 create table app.asset (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   name text not null, -- Name of the asset in payment requests.
   display_name text not null, -- Name for people.
-  decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals.
-  min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units.
+  decimals integer not null, -- Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.
+  min_payout numeric(78,0) not null default 1, -- The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, and no less than the chain carries.
   constraint asset_pkey PRIMARY KEY (chain, token),
   constraint asset_name_key UNIQUE (name)
 );
@@ -1040,7 +1040,7 @@ CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, c
 -- Sweeps of outputs that are not final: children that pay for a parent of somebody else.
 create table app.bump (
   spend_id uuid not null, -- The sweep.
-  txid text not null, -- The parent: an unmined transaction of somebody else that pays us.
+  txid text not null, -- The parent: an unconfirmed transaction of somebody else that pays us.
   outputs text[] not null, -- Its outputs that are spent (txid:vout).
   parent_inputs text[] not null, -- What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.
   parent_vsize integer not null, -- Size of the parent in virtual bytes, which the child pays for, too.
@@ -1049,7 +1049,7 @@ create table app.bump (
   constraint bump_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id) ON DELETE CASCADE
 );
 
--- The chains that Sluice can run. Kept equal to chains/registry.ts by every migration run.
+-- The chains that Sluice can run, from chains/registry.ts: every migration run adds what is new there.
 create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
@@ -1064,7 +1064,7 @@ create table app.chain_difference (
   token text not null, -- Token code.
   outpoint text not null default ''::text, -- The output (txid:vout), on chains that have them; else empty.
   ledger numeric not null, -- What it holds by the ledger, in base units.
-  on_chain numeric not null, -- What it holds on the chain.
+  on_chain numeric not null, -- What it holds on the chain, in base units.
   from_height integer, -- What is missing in the ledger is in this block or above; null if that is not known.
   handed_out_at timestamp with time zone not null, -- When the address was handed out.
   found_at timestamp with time zone not null default clock_timestamp(), -- When it was found.
@@ -1087,7 +1087,7 @@ create table app.claim (
   last_promotion bigint not null default '-1'::integer, -- Promotion number of the last one that was done.
   last_seq bigint not null default '-1'::integer, -- seq of the last one that was done.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was asked for.
-  finished_at timestamp with time zone, -- When it was done.
+  finished_at timestamp with time zone, -- When it was done; null before.
   constraint claim_pkey PRIMARY KEY (id),
   constraint claim_kind_check CHECK ((kind = ANY (ARRAY['claim'::text, 'release'::text]))),
   constraint claim_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
@@ -1107,21 +1107,21 @@ create table app.comparison (
   unread text, -- What this pass could not read, and why; null if it read everything.
   next_at timestamp with time zone not null default clock_timestamp(), -- When the worker goes on, so that it asks the node for no more than a quarter of the time.
   error text, -- Why the chain could not be asked when it was last tried; null if it could.
-  since timestamp with time zone, -- Every address that was handed out before was compared since then; null before the first whole pass.
+  since timestamp with time zone, -- Every address that was handed out before this moment was compared at or after it; null before the first whole pass.
   since_height integer, -- The lowest final height at which the last whole pass compared.
   constraint comparison_pkey PRIMARY KEY (chain)
 );
 
 -- One event on its way to one endpoint. A part for each week; old weeks are dropped.
 create table app.delivery (
-  id uuid not null default uuidv7(), -- Id; shown as dlv_ and 32 hex digits.
+  id uuid not null default uuidv7(), -- Id, a UUID of version 7, whose time says which week it is in; shown as dlv_ and 32 hex digits.
   event_id uuid not null, -- The event.
   endpoint_id uuid not null, -- The endpoint.
   status text not null default 'pending'::text, -- pending until it succeeds (delivered) or every attempt is used up or the endpoint is disabled (failed).
   attempts integer not null default 0, -- Attempts of the present schedule; a redelivery starts again at 0.
   next_attempt_at timestamp with time zone default clock_timestamp(), -- When the next attempt is due; null when there will be none.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When the event happened.
-  finished_at timestamp with time zone, -- When it was delivered or failed.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was made, with its event.
+  finished_at timestamp with time zone, -- When it was delivered or failed; null while it is pending.
   constraint delivery_pkey PRIMARY KEY (id),
   constraint delivery_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])))
 ) partition by RANGE (id);
@@ -1143,7 +1143,7 @@ create table app.delivery_attempt (
 
 -- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for, or what a chain's rules paid.
 create table app.deposit (
-  id uuid not null, -- Id; shown as dep_ and 32 hex digits.
+  id uuid not null, -- Id, made from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
   merchant_id uuid, -- The merchant whose address it is; null for a treasury.
   user_id uuid, -- The user whose address it is; null for a payment request's and for a treasury's.
@@ -1156,13 +1156,13 @@ create table app.deposit (
   output_index integer not null, -- Position inside the transaction (see chain.transfer).
   block_height integer, -- Block that holds it, or last held it; null while it is in none.
   block_hash text, -- Hash of that block; null while it is in none.
-  status text not null, -- pending: in a block that may still leave the chain, or in none yet. final: counts. reorged: its block left the chain, or it will never be in one.
+  status text not null, -- pending: in a block that may still leave the chain, or unconfirmed. final: counts. reorged: its block left the chain, or it will never be in one.
   credited boolean not null, -- True if it counts for the merchant; decided when it is first seen, or by an operator afterwards.
   version integer not null, -- Number of changes of status so far; that an operator credited it is one, too.
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
-  finalised_at timestamp with time zone, -- When it became final.
-  promotion bigint, -- Number, on its chain, of the time at which it became final; null before. A payout claims up to a number.
+  finalised_at timestamp with time zone, -- When it became final; null while it is not.
+  promotion bigint, -- Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
   payment_request_id uuid, -- The payment request whose address it is; null for a user's and for a treasury's.
   came_at timestamp with time zone, -- Of what reached a payment request's address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.
   settled_before_restore boolean not null default false, -- True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.
@@ -1196,16 +1196,16 @@ CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, blo
 CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_protocol_income(new.output_index))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
 
--- What happened, once for each change of state. Never changed, never deleted.
+-- What happened, once for each change of state. Never deleted, and never changed once it has its sequence.
 create table app.event (
   id uuid not null, -- Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.
   "position" bigint not null generated always as identity, -- Order of insertion.
   sequence bigint, -- Order in which events became visible; gaps are allowed. Null for a moment after the commit.
   merchant_id uuid not null, -- The merchant that is told.
-  type text not null, -- Type, such as deposit.confirmed.
-  subject_id uuid not null, -- What changed: the id of the deposit.
+  type text not null, -- deposit.pending, deposit.confirmed, deposit.reorged, payout.completed, payout.failed or webhook.test.
+  subject_id uuid not null, -- What changed: the id of the deposit or the payout; of webhook.test the endpoint.
   version integer not null, -- How many changes the subject has had, this one included.
-  payload json not null, -- The body of the event but for its sequence.
+  payload json not null, -- The body of the event but for its sequence. (json keeps the order of the fields.)
   created_at timestamp with time zone not null, -- When it happened.
   constraint event_pkey PRIMARY KEY (id),
   constraint event_subject_id_version_key UNIQUE (subject_id, version)
@@ -1231,8 +1231,8 @@ create table app.idempotency_key (
   merchant_id uuid not null, -- The merchant.
   key text not null, -- The key.
   request_hash bytea not null, -- SHA-256 of what was asked with it.
-  payout_id uuid, -- The payout that it made.
-  body text, -- The reply that was given, and is given again.
+  payout_id uuid, -- The payout that it made; null only within the transaction that makes it.
+  body text, -- The reply that was given, and is given again; null only within the transaction that makes the payout.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was used first.
   constraint idempotency_key_pkey PRIMARY KEY (merchant_id, key),
   constraint idempotency_key_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
@@ -1243,7 +1243,7 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead, journal_changed or audit.
-  subject text not null, -- The id of the deposit or of the spend, <chain>:<the address that sent>, <chain>:<txid>, the chain, the stream of the journal, or audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the spend (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -1258,11 +1258,11 @@ create table app.ledger_entry (
   posting bigint not null, -- The movement that the entry is a part of.
   kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
   reference text not null, -- What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.
-  account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/migrations/010_ledger.sql says what they are).
+  account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
-  address text, -- The address, for the account address.
+  address text, -- The address, for the account address; else null.
   amount numeric not null, -- Debit (positive) or credit (negative), in base units.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
   constraint ledger_entry_pkey PRIMARY KEY (id),
@@ -1320,9 +1320,9 @@ create table app.outbound_tx (
   gas_limit bigint, -- Most units of gas that it may use; null on Bitcoin.
   stored_at timestamp with time zone not null default clock_timestamp(), -- When it was stored.
   broadcast_at timestamp with time zone, -- When it was last given to a node; null if never.
-  broadcast_error text, -- What the node answered then; it proves nothing.
-  fee numeric(78,0), -- On Bitcoin: the fee that it pays, in sat.
-  vsize integer, -- On Bitcoin: its size in virtual bytes.
+  broadcast_error text, -- What the node answered then; null if it took it. It proves nothing.
+  fee numeric(78,0), -- On Bitcoin: the fee that it pays, in sat; null elsewhere.
+  vsize integer, -- On Bitcoin: its size in virtual bytes; null elsewhere.
   constraint outbound_tx_pkey PRIMARY KEY (chain, txid),
   constraint outbound_tx_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
   constraint outbound_tx_spend_id_attempt_key UNIQUE (spend_id, attempt),
@@ -1338,9 +1338,9 @@ create table app.output (
   address text not null, -- Our address.
   merchant_id uuid, -- The merchant whose user's address it is; null for the treasury's.
   amount numeric(78,0) not null, -- Amount in base units.
-  spend_id uuid, -- The spend that has it reserved, or spent it.
-  from_attempt integer, -- The attempt of that spend from which on it is an input.
-  spent_by text, -- The final transaction that spent it.
+  spend_id uuid, -- The spend that has it reserved, or spent it; null while it is free.
+  from_attempt integer, -- The attempt of that spend from which on it is an input; null while it is free.
+  spent_by text, -- The final transaction that spent it; null while it is unspent.
   mature_at integer, -- The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.
   constraint output_pkey PRIMARY KEY (chain, txid, vout),
   constraint output_amount_check CHECK ((amount > (0)::numeric)),
@@ -1408,14 +1408,14 @@ create table app.payout (
   sweep_first boolean not null, -- True if every claimed address that still holds funds is swept before anything is paid.
   txid text, -- The transaction that paid it; null until that is final.
   network_fee numeric(78,0) not null default 0, -- Network fees of the payment and of the sweeps made for it, in the native coin's base units. The operator bears them.
-  error_code text, -- Why it failed, for programs.
-  error_message text, -- Why it failed, for people.
+  error_code text, -- Why it failed, for programs; null unless it did.
+  error_message text, -- Why it failed, for people; null unless it did.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
   waiting_since timestamp with time zone, -- Since when it waits for that.
   next_step_at timestamp with time zone default clock_timestamp(), -- When its next step is tried again, if nothing wakes it before; null while its payment goes on by itself, and once it is over.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was requested.
-  finished_at timestamp with time zone, -- When it was completed or failed.
+  finished_at timestamp with time zone, -- When it was completed or failed; null before.
   constraint payout_pkey PRIMARY KEY (id),
   constraint payout_check CHECK ((gross = (fee + net))),
   constraint payout_fee_check CHECK ((fee >= (0)::numeric)),
@@ -1474,7 +1474,7 @@ create table app.sender (
   constraint sender_pkey PRIMARY KEY (chain, address)
 );
 
--- The use of one nonce of an address of ours: a payout's payment, a sweep or a withdrawal.
+-- Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout's payment, a sweep or a withdrawal.
 create table app.spend (
   id uuid not null default uuidv7(), -- Id.
   kind text not null, -- payout, sweep or withdrawal.
@@ -1491,15 +1491,15 @@ create table app.spend (
   cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
   recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
-  txid text, -- The transaction that became final with its nonce.
-  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend).
-  fee_paid numeric(78,0), -- What it cost, in the native coin's base units.
-  waiting_reason text, -- What it waits for, if its next step could not be taken.
+  txid text, -- The transaction that became final with its nonce; null before.
+  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.
+  fee_paid numeric(78,0), -- What it cost, in the native coin's base units; null before.
+  waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
-  waiting_since timestamp with time zone, -- Since when.
+  waiting_since timestamp with time zone, -- Since when it waits for that.
   next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final, unless its block was taken away by a rewind.
   created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
-  final_at timestamp with time zone, -- When it became final.
+  final_at timestamp with time zone, -- When it became final; null before.
   swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; as long as it is under way, so much less is reserved.
   constraint spend_pkey PRIMARY KEY (id),
   constraint spend_amount_check CHECK ((amount > (0)::numeric)),
@@ -1530,7 +1530,7 @@ create table app.treasury (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   balance numeric not null default 0, -- Sum of the account treasury, in base units.
-  reserved numeric not null default 0, -- Amounts and highest network fees of transactions under way.
+  reserved numeric not null default 0, -- Amounts and highest network fees of transactions under way, less what payments bring with them (app.spend.swept_in), and what was swept for returns that have not left yet; in base units.
   constraint treasury_pkey PRIMARY KEY (chain, token)
 );
 
@@ -1539,8 +1539,8 @@ create table app.treasury_share (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   merchant_id uuid not null, -- The merchant.
-  amount numeric not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts. Below zero: the operator has advanced it.
-  reserved numeric not null default 0, -- Gross of the payments under way.
+  amount numeric not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts, in base units. Below zero: the operator has advanced it.
+  reserved numeric not null default 0, -- Gross of the payments under way, less what they bring with them from the merchant's addresses (app.spend.swept_in), in base units.
   constraint treasury_share_pkey PRIMARY KEY (chain, token, merchant_id),
   constraint treasury_share_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
@@ -1695,7 +1695,7 @@ create view app.balance_now with (security_barrier=true) as
 --   amount numeric: Gross balance in base units.
 --   deposit_count bigint: Number of deposits in it.
 
--- Outputs of bumps that are under way, as long as they are not final.
+-- Outputs that a bump under way spends, as long as they are not final: a child that pays for its unconfirmed parent.
 create view app.bump_output as
  SELECT b.spend_id,
     u.chain,
@@ -1711,10 +1711,10 @@ create view app.bump_output as
   WHERE s.status <> 'final'::text AND NOT (EXISTS ( SELECT
            FROM app.output o
           WHERE o.chain = u.chain AND o.txid = u.txid AND o.vout = u.output_index));
---   spend_id uuid: The sweep.
+--   spend_id uuid: The bump, a sweep (app.spend).
 --   chain text: Chain code.
---   txid text: The parent.
---   vout integer: The position of the output there.
+--   txid text: The transaction that made it: the parent.
+--   vout integer: Its position there.
 --   merchant_id uuid: The merchant whose address it is; null for the treasury's.
 --   amount numeric(78,0): Amount in base units.
 --   parent_vsize integer: Size of the parent in virtual bytes.
@@ -1762,7 +1762,7 @@ create view app.delivery_partition as
 --   delivery_bytes bigint: Size of the part of app.delivery on disk, indexes included.
 --   attempt_bytes bigint: Size of the part of app.delivery_attempt on disk, indexes included.
 
--- The jobs of every payout, spend and stamping that is due now.
+-- The jobs of every payout, outgoing payment (app.spend) and stamping of deposits that is due now.
 create view app.due_job as
  SELECT 'advance_payout'::text AS task,
     json_build_object('payout_id', payout.id) AS payload,
@@ -1785,8 +1785,8 @@ UNION ALL
             claim.token
            FROM app.claim
           WHERE claim.finished_at IS NULL) c;
---   task text: The task.
---   payload json: What it is given.
+--   task text: Name of the task.
+--   payload json: What the task is given.
 --   key text: Its key: there is one job of a key at a time.
 
 -- Returns of unattributed value whose next transaction is to be begun.
@@ -1842,8 +1842,8 @@ create view app.known_incident as
     kind
    FROM app.incident
   WHERE resolved_at IS NULL OR resolution = 'kept'::text;
---   subject text: What it is about.
---   kind text: Its kind.
+--   subject text: What it is about, as in app.incident.
+--   kind text: Kind of the incident.
 
 -- What is kept beside the ledger and differs from it. Always empty; a row is a bug.
 create view app.ledger_audit as
@@ -2123,7 +2123,7 @@ create view app.ledger_audit as
 --   merchant_id uuid: The merchant, where it is about one.
 --   address text: The address, where it is about one.
 --   kept numeric: As it is kept, in base units.
---   posted numeric: As the ledger has it.
+--   posted numeric: As it follows from the ledger, in base units; of what is reserved, from what is under way.
 
 -- What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.
 create view app.receipt as
@@ -2169,7 +2169,7 @@ create view app.receipt as
 --   sender text: Where the value came from.
 --   address text: The address of the payment request.
 
--- Transactions in a block that use what a spend uses: its nonce, or any of its outputs. Some are there more than once.
+-- Transactions in a block that use what an outgoing payment (app.spend) uses: its nonce, or any of its outputs. Some are there more than once.
 create view app.spend_inclusion as
  SELECT s.id AS spend_id,
     i.chain,
@@ -2191,13 +2191,13 @@ UNION ALL
    FROM app.output u
      JOIN chain.inclusion i ON i.chain = u.chain AND i.sender = ((u.txid || ':'::text) || u.vout) AND i.nonce = 0
   WHERE u.spend_id IS NOT NULL;
---   spend_id uuid: The spend.
+--   spend_id uuid: The outgoing payment.
 --   chain text: Chain code.
 --   txid text: The transaction.
 --   block_height integer: Its block.
---   success boolean: Whether it had its effect.
---   fee numeric(78,0): What it cost.
---   excludes boolean: Whether it uses what every attempt of the spend uses: if it is none of them, none can be mined.
+--   success boolean: Whether it had the effect that it was sent for, as in chain.inclusion.
+--   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
+--   excludes boolean: Whether it uses what every attempt of the payment uses: if it is none of them, none of them can ever be mined.
 
 -- What has been under way for longer than it should be. Not wrong: the chain, a node, the whitelist or a merchant may be what it waits for.
 create view app.stuck as
@@ -2265,10 +2265,13 @@ UNION ALL
 --   state text: What it waits for, or how far it is.
 --   since timestamp with time zone: When it began.
 
+-- Sequence numbers of events. An older copy of the database that takes the place of a newer one skips far ahead (app.after_restore).
 create sequence app.event_sequence as bigint;
 
+-- Numbers of postings.
 create sequence app.ledger_posting as bigint;
 
+-- Positions in GET /payments.
 create sequence app.payment_position as bigint;
 
 -- An amount in base units as an exact decimal string without trailing zeros.
@@ -2278,7 +2281,7 @@ CREATE OR REPLACE FUNCTION app."decimal"(amount numeric, decimals integer)
  IMMUTABLE PARALLEL SAFE
 RETURN (trim_scale((amount * CASE decimals WHEN 18 THEN 0.000000000000000001 WHEN 6 THEN 0.000001 ELSE (('1e-'::text || (decimals)::text))::numeric END)))::text;
 
--- An operator's decision to follow a chain that was never followed from this block on, whatever was paid below.
+-- An operator's decision to follow a chain that was never followed from this block on, whatever was paid below; returns what is missing. Deciding again replaces it.
 CREATE OR REPLACE FUNCTION app.accept_gap(of_chain text, from_height integer, by_whom text)
  RETURNS app.accepted_gap
  LANGUAGE plpgsql
@@ -2306,6 +2309,7 @@ begin
   return accepted;
 end $function$;
 
+-- Gives a user, whose row the caller has locked, an address on each of the chains. Chains of one family share one address.
 CREATE OR REPLACE FUNCTION app.add_addresses(of_merchant uuid, of_user uuid, chains text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -2329,6 +2333,7 @@ begin
   update app.address a set is_provisioned = true where a.user_id = of_user and a.chain = any(chains) and not a.is_provisioned;
 end $function$;
 
+-- Makes the parts of one week; returns what it did, in words.
 CREATE OR REPLACE FUNCTION app.add_delivery_week(week timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -2350,6 +2355,7 @@ begin
   return format('made the week of %s', to_char(week at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
+-- Adds to what an address holds of final, credited money.
 CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric)
  RETURNS void
  LANGUAGE sql
@@ -2359,7 +2365,7 @@ AS $function$
   on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
 $function$;
 
--- Reserves more outputs for the next attempt of a spend; false if that came too late, or one is not free.
+-- Reserves more outputs for the next attempt of an outgoing payment, whose number the caller names; false if that came too late, or one is not free.
 CREATE OR REPLACE FUNCTION app.add_inputs(of_spend uuid, number integer, inputs text[])
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2385,6 +2391,7 @@ begin
   return true;
 end $function$;
 
+-- Adds the outputs that become final at this height, settles the bumps that they decide, and forgets unconfirmed transfers that are final now.
 CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2398,13 +2405,14 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
-  perform app.settle_bumps(of_chain, final_height); -- 018_bump.sql
+  perform app.settle_bumps(of_chain, final_height);
   delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
 end $function$;
 
+-- Adds to a merchant's share of the treasury, and to how much of it is reserved for its payments under way.
 CREATE OR REPLACE FUNCTION app.add_share(of_chain text, of_token text, of_merchant uuid, more numeric, more_reserved numeric)
  RETURNS void
  LANGUAGE sql
@@ -2414,6 +2422,7 @@ AS $function$
   on conflict (chain, token, merchant_id) do update set amount = s.amount + excluded.amount, reserved = s.reserved + excluded.reserved
 $function$;
 
+-- Adds to what the treasury holds of a token, and to how much of it is reserved for transactions that are not final.
 CREATE OR REPLACE FUNCTION app.add_treasury(of_chain text, of_token text, more numeric, more_reserved numeric)
  RETURNS void
  LANGUAGE sql
@@ -2422,6 +2431,7 @@ AS $function$
   update app.treasury set balance = balance + more, reserved = reserved + more_reserved where chain = of_chain and token = of_token
 $function$;
 
+-- The addresses that a user was given, by chain, as a JSON array of {chain, address}. Those that are only watched are left out.
 CREATE OR REPLACE FUNCTION app.addresses_of(of_user uuid)
  RETURNS json
  LANGUAGE sql
@@ -2444,6 +2454,7 @@ AS $function$
   where a.chain = of_chain and a.match_key > after order by a.match_key limit batch
 $function$;
 
+-- Changes the balance of a deposit's merchant, chain and token by that many base units more (below zero: a debt), for one of the reasons of app.adjustment.
 CREATE OR REPLACE FUNCTION app.adjust(d app.deposit, more numeric, why text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2455,6 +2466,7 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, more, 0);
 end $function$;
 
+-- Looks for outgoing payments that are of the return of a deposit that is read again.
 CREATE OR REPLACE FUNCTION app.adopt_deposit()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2467,6 +2479,7 @@ begin
   return null;
 end $function$;
 
+-- Makes the decision to return this deposit again, with a transaction of the return. That belongs to no merchant, and no payout waits for it.
 CREATE OR REPLACE FUNCTION app.adopt_return(d app.deposit, s app.spend)
  RETURNS void
  LANGUAGE plpgsql
@@ -2485,6 +2498,7 @@ begin
   delete from app.payout_sweep l where l.spend_id = s.id;
 end $function$;
 
+-- Looks for the deposit whose return a recovered outgoing payment is of.
 CREATE OR REPLACE FUNCTION app.adopt_spend()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2508,6 +2522,7 @@ AS $function$
   select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
 $function$;
 
+-- Trigger: notifies address_added, with the address.
 CREATE OR REPLACE FUNCTION app.announce_address()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2519,6 +2534,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: wakes the worker to fail what is pending, when an endpoint was disabled or deleted.
 CREATE OR REPLACE FUNCTION app.announce_disabled()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2530,6 +2546,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: tells every API process the hash of a key that was revoked (api_key_revoked).
 CREATE OR REPLACE FUNCTION app.announce_revocation()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2541,6 +2558,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: has every API process forget what it remembers of keys, when an account was suspended (api_key_revoked with an empty payload).
 CREATE OR REPLACE FUNCTION app.announce_suspension()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2552,6 +2570,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2574,7 +2593,7 @@ declare view record;
 begin
   for view in
     select c.relname, obj_description(c.oid, 'pg_class') as claim from pg_class c
-    where c.relnamespace = 'audit'::regnamespace and c.relkind = 'v' order by c.oid
+    where c.relnamespace = 'audit'::regnamespace and c.relkind = 'v' order by c.relname
   loop
     return query execute format('with wrong as materialized (select to_jsonb(w) as row from audit.%I w)
       select $1, $2, (select count(*) from wrong), coalesce((
@@ -2583,23 +2602,6 @@ begin
     using view.relname::text, view.claim;
   end loop;
 end $function$;
-
--- For processes of the version before; the next version drops it. app.ledger_holdings has taken its place.
-CREATE OR REPLACE FUNCTION app.audit_holdings(of_chain text)
- RETURNS TABLE(address text, token text, amount numeric)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-  with treasury as (select app.treasury_address(of_chain) as address), posted as (
-    select case e.account when 'treasury' then t.address else e.address end as address, e.token, sum(e.amount) as amount
-    from app.ledger_entry e cross join treasury t where e.chain = of_chain and e.account in ('address', 'treasury') group by 1, 2
-  ), ours as (
-    select d.address from app.deposit d where d.chain = of_chain union select t.address from treasury t where t.address is not null
-  )
-  select o.address, a.token, coalesce(p.amount, 0)
-  from ours o join app.asset a on a.chain = of_chain left join posted p on p.address = o.address and p.token = a.token order by o.address, a.token
-$function$;
 
 -- Whether the last audit is a day ago.
 CREATE OR REPLACE FUNCTION app.audit_is_due()
@@ -2613,26 +2615,7 @@ AS $function$
       where r.finished_at > clock_timestamp() - interval '1 day' or r.started_at > clock_timestamp() - interval '1 hour')
 $function$;
 
--- For processes of the version before; the next version drops it. app.ledger_outputs has taken its place.
-CREATE OR REPLACE FUNCTION app.audit_outputs(of_chain text)
- RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-  select u.address, u.txid || ':' || u.vout, u.amount, u.spend_id is not null or exists (
-    select from chain.inclusion i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
-  from app.output u where u.chain = of_chain and u.spent_by is null
-  union all -- not ours to spend
-  select d.address, d.txid || ':' || d.output_index, d.amount, false from app.deposit d
-  where d.chain = of_chain and d.status = 'final' and not d.credited and d.merchant_id is not null
-  union all -- what has nothing unspent is looked at, too
-  select ours.address, null, null, null from (
-    select d.address from app.deposit d where d.chain = of_chain union select app.treasury_address(of_chain) where app.treasury_address(of_chain) is not null
-  ) ours
-$function$;
-
--- Has a payout wait for the sweeps of its addresses that are under way for others. Safe to run again.
+-- Has a payout wait for sweeps of its merchant's addresses that are under way for others, or for nobody. Safe to run again.
 CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
  RETURNS void
  LANGUAGE sql
@@ -2662,7 +2645,7 @@ AS $function$
   insert into app.audit_run default values returning id
 $function$;
 
--- Begins to compare every address with the chain anew.
+-- For an operator: begins to compare every address with the chain anew, now.
 CREATE OR REPLACE FUNCTION app.begin_comparison(of_chain text)
  RETURNS void
  LANGUAGE sql
@@ -2673,7 +2656,7 @@ AS $function$
   set began_at = clock_timestamp(), position = '', height = null, compared = 0, unread = null, error = null, next_at = clock_timestamp()
 $function$;
 
--- Begins a child that spends unmined outputs of ours and pays for their transaction, too; returns the id of the spend.
+-- Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.
 CREATE OR REPLACE FUNCTION app.begin_output_bump(of_chain text, inputs text[], network_fee numeric, parent_vsize integer)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -2687,7 +2670,7 @@ declare
   spend uuid;
   lead text := inputs[1];
 begin
-  perform from chain.cursor c where c.chain = of_chain for update; -- what is unmined stays so
+  perform from chain.cursor c where c.chain = of_chain for update; -- what is unconfirmed stays so
   perform app.lock_treasury(of_chain);
   select count(*) as count, count(distinct u.txid) as parents, count(distinct coalesce(d.merchant_id::text, 'treasury')) as owners,
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
@@ -2722,7 +2705,7 @@ begin
   return spend;
 end $function$;
 
--- Reserves the outputs that a payout is paid from, and takes it from sweeping to swept; returns what is short, or null. Safe to run again.
+-- Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment is there, or the payout is not ready for it. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -2765,7 +2748,7 @@ begin
   return null;
 end $function$;
 
--- Reserves outputs of a merchant's addresses for one transaction that takes them to the treasury; returns what is short, or null.
+-- Reserves outputs of a merchant's addresses for one transaction that takes them to the treasury, with this network fee (in base units). Returns what is in the way; null if it is begun, or the payout is not sweeping.
 CREATE OR REPLACE FUNCTION app.begin_output_sweep(of_payout uuid, of_chain text, of_merchant uuid, inputs text[], network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -2804,7 +2787,7 @@ begin
   return null;
 end $function$;
 
--- Reserves outputs of the treasury for a withdrawal of the operator's own money; returns the id of the spend.
+-- Reserves outputs of the treasury for a withdrawal of the operator's own money (amounts in base units); returns the id of the outgoing payment.
 CREATE OR REPLACE FUNCTION app.begin_output_withdrawal(of_chain text, amount numeric, recipient text, inputs text[], network_fee numeric)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -2854,7 +2837,7 @@ begin
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $function$;
 
--- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short, or null. Safe to run again.
+-- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short, or null when the payment is there (begun now or before). Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -2882,7 +2865,7 @@ begin
   return null;
 end $function$;
 
--- Begins the sweep of a return to the treasury; returns what is in its way, or nothing. Safe to run again.
+-- Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or nothing. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, OUT reason text, OUT detail text)
  RETURNS record
  LANGUAGE plpgsql
@@ -2963,7 +2946,7 @@ begin
   update app.payout p set status = 'sweeping' where p.id = of_payout and p.status = 'pending';
 end $function$;
 
--- Takes nonces for sweeps of addresses to the treasury, or finds those under way; returns what is short of network fees, or null. Safe to run again.
+-- Takes nonces for sweeps of merchants' addresses to the treasury, for a payout (null: for none), or finds those under way; returns what is short of network fees, or null. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fees numeric[])
  RETURNS text
  LANGUAGE plpgsql
@@ -3016,7 +2999,7 @@ begin
   return short;
 end $function$;
 
--- Takes a nonce for a withdrawal of the operator's own money; returns the id of the spend.
+-- Takes a nonce for a withdrawal of the operator's own money (amounts in base units); returns the id of the outgoing payment.
 CREATE OR REPLACE FUNCTION app.begin_withdrawal(of_chain text, of_token text, amount numeric, recipient text, network_fee numeric)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -3041,7 +3024,7 @@ begin
   return spend;
 end $function$;
 
--- A merchant's wish to cancel a payout, which is granted while it is pending.
+-- Cancels a payout for its merchant, while it is pending.
 CREATE OR REPLACE FUNCTION app.cancel_payout(of_merchant uuid, of_payout uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -3058,7 +3041,7 @@ begin
   perform app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant');
 end $function$;
 
--- An operator's decision to cancel a payout: at once before it pays, else by a transaction that uses up its nonce.
+-- An operator's decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling where a payment is under way and a cancel of it has to become final first.
 CREATE OR REPLACE FUNCTION app.cancel_payout_by_operator(of_payout uuid)
  RETURNS text
  LANGUAGE plpgsql
@@ -3077,7 +3060,7 @@ begin
   return 'cancelling';
 end $function$;
 
--- Gives up a sweep or a withdrawal: its nonce is used up by a transaction that moves nothing.
+-- Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.
 CREATE OR REPLACE FUNCTION app.cancel_spend(of_spend uuid)
  RETURNS void
  LANGUAGE sql
@@ -3088,6 +3071,7 @@ AS $function$
   where s.id = of_spend and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $function$;
 
+-- Heights of each chain and how old they are, its last reorganisation, what it waits for, deposits that are pending or unattributed, and open incidents.
 CREATE OR REPLACE FUNCTION app.chain_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE plpgsql
@@ -3123,6 +3107,7 @@ begin
     left join app.incident i on i.chain is not distinct from c.chain and i.resolved_at is null group by c.chain;
 end $function$;
 
+-- Trigger: refuses a change that a payout cannot have. A change of status ends what it waited for, and says when its next step is due.
 CREATE OR REPLACE FUNCTION app.check_payout_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -3146,6 +3131,7 @@ begin
   return new;
 end $function$;
 
+-- Raises SL422 if no endpoint can have this URL, or subscribe to these types of events.
 CREATE OR REPLACE FUNCTION app.check_webhook(url text, event_types text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -3161,7 +3147,7 @@ begin
   end if;
 end $function$;
 
--- Free outputs of the deposits that a payout claimed, the largest first.
+-- The free outputs of the deposits that a payout claimed, with their amounts in base units, the largest first: what it spends with sweep_first.
 CREATE OR REPLACE FUNCTION app.claimed_outputs(of_payout uuid, most integer)
  RETURNS TABLE(outpoint text, amount numeric)
  LANGUAGE sql
@@ -3181,9 +3167,10 @@ CREATE OR REPLACE FUNCTION app.comparison_age(of_chain text)
  SET search_path TO 'pg_catalog'
 AS $function$
   select clock_timestamp() - coalesce((select coalesce(c.since, c.created_at) from app.comparison c where c.chain = of_chain),
-    (select m.applied_at from public.sluice_migration m where m.name like '030%'))
+    (select min(m.applied_at) from public.sluice_migration m))
 $function$;
 
+-- How old the oldest comparison of an address with each chain is.
 CREATE OR REPLACE FUNCTION app.comparison_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -3193,6 +3180,7 @@ AS $function$
   select 'sluice_audit_addresses_age_seconds', json_build_object('chain', c.chain), extract(epoch from app.comparison_age(c.chain)) from chain.cursor c
 $function$;
 
+-- How many blocks confirm what is at this height, its own included; 0 where the height is null. Null for a chain that was never followed.
 CREATE OR REPLACE FUNCTION app.confirmations(of_chain text, of_height integer)
  RETURNS integer
  LANGUAGE sql
@@ -3202,6 +3190,7 @@ AS $function$
   select case when of_height is null then 0 else greatest(0, c.head_height - of_height + 1) end from chain.cursor c where c.chain = of_chain
 $function$;
 
+-- For how long nothing new of a chain could be written, because its servers contradict themselves.
 CREATE OR REPLACE FUNCTION app.contradiction_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -3213,8 +3202,8 @@ AS $function$
   from chain.standing_contradiction s
 $function$;
 
--- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included); returns the id of the key.
-CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea)
+-- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and what it is for; returns the id of the key.
+CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3227,23 +3216,11 @@ begin
   if octet_length(secret_hash) is distinct from 32 then
     raise exception 'the hash of a key has 32 bytes (SHA-256)' using errcode = 'SL422';
   end if;
-  insert into app.api_key as k (merchant_id, secret_hash) values (of_merchant, create_api_key.secret_hash) returning k.id into key;
-  return key;
-end $function$;
-
--- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and what it is for; returns the id of the key.
-CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text)
- RETURNS uuid
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare key uuid := app.create_api_key(of_merchant, secret_hash);
-begin
   if char_length(label) not between 1 and 100 then
     raise exception 'a label has 1 to 100 characters' using errcode = 'SL422';
   end if;
-  update app.api_key k set label = create_api_key.label where k.id = key;
+  insert into app.api_key as k (merchant_id, secret_hash, label) values (of_merchant, create_api_key.secret_hash, create_api_key.label)
+  returning k.id into key;
   return key;
 end $function$;
 
@@ -3322,7 +3299,7 @@ begin
   return app.created_payment_request(coalesce(r.id, twin.id));
 end $function$;
 
--- Claims the balance of a merchant's chain and token for a payout; returns the reply. The same key gives the same reply.
+-- Claims the balance of a merchant's chain and token for a payout; returns the body of the answer. The same key gives the same answer.
 CREATE OR REPLACE FUNCTION app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text, of_request bytea)
  RETURNS text
  LANGUAGE plpgsql
@@ -3402,7 +3379,7 @@ begin
   return reply;
 end $function$;
 
--- Makes a webhook endpoint; its secret is shown here and never again.
+-- Makes a webhook endpoint; returns its id, and its secret, which is shown here and never again. event_types null: all types but deposit.reorged.
 CREATE OR REPLACE FUNCTION app.create_webhook_endpoint(of_merchant uuid, url text, event_types text[] DEFAULT NULL::text[], OUT id uuid, OUT secret text)
  RETURNS record
  LANGUAGE plpgsql
@@ -3422,6 +3399,7 @@ begin
   returning w.id, w.secret into id, secret;
 end $function$;
 
+-- What the call that made a payment request is answered.
 CREATE OR REPLACE FUNCTION app.created_payment_request(of_request uuid)
  RETURNS app.payment_answer
  LANGUAGE sql
@@ -3438,7 +3416,7 @@ AS $function$
   where r.id = of_request
 $function$;
 
--- An operator's decision that what arrived for nobody counts for the merchant whose address it is.
+-- Makes what arrived for nobody a final deposit of the merchant whose address it is, which is told at once; from then on it is one like any other.
 CREATE OR REPLACE FUNCTION app.credit_unattributed(of_deposit uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -3477,6 +3455,7 @@ begin
   perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $function$;
 
+-- Notes for custody what an operator decided about a payout's payment that is not final: replace or cancel.
 CREATE OR REPLACE FUNCTION app.decide_payment(of_payout uuid, what text)
  RETURNS void
  LANGUAGE sql
@@ -3500,7 +3479,7 @@ begin
   perform app.give_up_deliveries(own.id);
 end $function$;
 
--- Until when deliveries have a partition to go to; null while they are not partitioned.
+-- Until when deliveries have a week's part to go to; what comes later goes to the default part.
 CREATE OR REPLACE FUNCTION app.delivery_partitions_end()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -3513,7 +3492,7 @@ AS $function$
   where i.inhparent = 'app.delivery'::regclass
 $function$;
 
--- The id of a deposit, by what it is. (Deposits from before this existed keep theirs.)
+-- The id of a deposit, by what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text)
  RETURNS uuid
  LANGUAGE sql
@@ -3525,6 +3504,7 @@ AS $function$
   from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
 $function$;
 
+-- Takes the oldest free address of a family from the pool for a merchant, for ever; returns it.
 CREATE OR REPLACE FUNCTION app.draw_address(of_merchant uuid, of_family text)
  RETURNS text
  LANGUAGE plpgsql
@@ -3542,6 +3522,7 @@ begin
   return drawn;
 end $function$;
 
+-- Drops the parts of one week; returns what it did, in words, or null if something in it is pending.
 CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -3556,7 +3537,7 @@ begin
   return format('dropped what is older than %s', to_char(until at time zone 'UTC', 'YYYY-MM-DD'));
 end $function$;
 
--- Behind which address the comparison with the chain goes on now; null if it is not time. Safe to call at any time.
+-- For the worker: behind which address (match_key) the comparison with the chain goes on now; null if it is not time. Safe to call at any time.
 CREATE OR REPLACE FUNCTION app.due_comparison(of_chain text)
  RETURNS text
  LANGUAGE plpgsql
@@ -3570,6 +3551,7 @@ begin
   return (select c.position from app.comparison c where c.chain = of_chain and c.next_at <= clock_timestamp());
 end $function$;
 
+-- Inserts events of users' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those that the event is about.
 CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[])
  RETURNS void
  LANGUAGE plpgsql
@@ -3602,6 +3584,7 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $function$;
 
+-- Inserts the event of a payout that has ended, its deliveries, and the job that sends them.
 CREATE OR REPLACE FUNCTION app.emit_payout_event(p app.payout, of_type text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3626,7 +3609,7 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $function$;
 
--- Adds a job for graphile-worker; it becomes visible when the calling transaction commits.
+-- Adds a job for graphile-worker, in place of one with the same key that waits; it becomes visible when the calling transaction commits.
 CREATE OR REPLACE FUNCTION app.enqueue(task text, payload json DEFAULT '{}'::json, key text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3637,14 +3620,14 @@ begin
   perform graphile_worker.add_job(task, payload, job_key := key);
 end $function$;
 
--- The JSON body of an event: its payload and its sequence.
+-- The body of an event as webhooks and GET /v1/events show it: its payload and its sequence, as JSON.
 CREATE OR REPLACE FUNCTION app.event_body(payload json, sequence bigint)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN ((("left"((payload)::text, '-1'::integer) || ', "sequence" : '::text) || (sequence)::text) || '}'::text);
 
--- Judges payment requests that have expired; returns how many. Safe to run at any time and in several places.
+-- Judges payment requests that have expired, each once; returns how many. Fewer than batch: no more are due.
 CREATE OR REPLACE FUNCTION app.expire_payment_requests(batch integer DEFAULT 100)
  RETURNS integer
  LANGUAGE plpgsql
@@ -3704,7 +3687,7 @@ begin
   return true;
 end $function$;
 
--- Fails pending deliveries of endpoints that are disabled or deleted. Safe to run at any time and in several places.
+-- Fails pending deliveries of endpoints that are disabled or deleted, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.fail_undeliverable(batch integer DEFAULT 2000)
  RETURNS integer
  LANGUAGE plpgsql
@@ -3753,7 +3736,7 @@ AS $function$
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $function$;
 
--- Stores what an audit found, and opens, renews or heals the incidents that follow from it.
+-- Stores what an audit found ([{"name", "claim", "count", "found"}, ...]), and opens, renews or heals the incidents that follow from it. error: what could not be checked, and why.
 CREATE OR REPLACE FUNCTION app.finish_audit(of_run bigint, findings jsonb, error text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3768,6 +3751,7 @@ begin
   perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $function$;
 
+-- Ends the payout whose payment is final: done completes it, every other outcome fails it and gives the balance back.
 CREATE OR REPLACE FUNCTION app.finish_payment(s app.spend, outcome text, txid text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3815,6 +3799,7 @@ begin
   end if;
 end $function$;
 
+-- Posts what a final sweep moved (in base units) from its address to the treasury; nothing where it had another outcome than done.
 CREATE OR REPLACE FUNCTION app.finish_sweep(s app.spend, outcome text, moved numeric)
  RETURNS void
  LANGUAGE plpgsql
@@ -3839,6 +3824,7 @@ begin
     jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
 end $function$;
 
+-- Posts a final withdrawal; where it had another outcome than done, gives back what was reserved for it.
 CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.spend, outcome text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3856,7 +3842,7 @@ begin
   end if;
 end $function$;
 
--- Adds balance deltas to balances; returns how many. Safe to run at any time and in several places.
+-- Adds balance deltas to balances, the oldest first, a batch at most; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000)
  RETURNS integer
  LANGUAGE plpgsql
@@ -3881,7 +3867,7 @@ begin
   return folded;
 end $function$;
 
--- Takes back that a chain is meant to be followed, where it never was.
+-- Takes back that a chain is meant to be followed, where it never was; false if it was not meant to be.
 CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -3911,6 +3897,7 @@ AS $function$
     from (select * from app.chain_difference d where d.chain = of_chain order by d.address, d.token, d.outpoint limit 10) d), '[]')
 $function$;
 
+-- The operator's own money that would be left, in base units, after paying amount of a token, with this network fee, to a merchant whose claim is gross.
 CREATE OR REPLACE FUNCTION app.funds_after(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
  RETURNS numeric
  LANGUAGE sql
@@ -3935,6 +3922,7 @@ AS $function$
   where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $function$;
 
+-- Fails all pending deliveries of an endpoint, whose row the caller has locked.
 CREATE OR REPLACE FUNCTION app.give_up_deliveries(endpoint uuid)
  RETURNS void
  LANGUAGE sql
@@ -3944,6 +3932,7 @@ AS $function$
   where endpoint_id = endpoint and status = 'pending'
 $function$;
 
+-- Counts no longer on what a payment was to bring with it: all that it needs is reserved, for the caller to give back.
 CREATE OR REPLACE FUNCTION app.give_up_swept_in(s app.spend)
  RETURNS void
  LANGUAGE plpgsql
@@ -3965,6 +3954,7 @@ AS $function$
       and (p.position is not null or p.began_at < clock_timestamp() - interval '1 day'))))
 $function$;
 
+-- Whether the treasury holds the amount of a return for it: it was swept, and no withdrawal of it is under way or done.
 CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
  RETURNS boolean
  LANGUAGE sql
@@ -3989,6 +3979,7 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
 
+-- The first of these outputs that was never the lead of an outgoing payment; null if there is none.
 CREATE OR REPLACE FUNCTION app.lead_of(of_chain text, inputs text[])
  RETURNS text
  LANGUAGE sql
@@ -3999,7 +3990,7 @@ AS $function$
   where not exists (select from app.spend s where s.chain = of_chain and s.sender = i) order by n limit 1
 $function$;
 
--- What these addresses hold of each token at the final height, by the ledger.
+-- What these addresses hold of each token at the final height, by the ledger, in base units.
 CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
  RETURNS TABLE(address text, token text, amount numeric)
  LANGUAGE sql
@@ -4017,7 +4008,7 @@ AS $function$
     where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
 $function$;
 
--- The final unspent outputs of these addresses, by the ledger; leaving where a transaction of ours, or a block, spends it.
+-- The final unspent outputs of these addresses, by the ledger, in base units; leaving where a transaction of ours, or a block, spends it.
 CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[])
  RETURNS TABLE(address text, outpoint text, amount numeric, is_leaving boolean)
  LANGUAGE sql
@@ -4034,6 +4025,7 @@ AS $function$
     and d.status = 'final' and not d.credited and d.merchant_id is not null
 $function$;
 
+-- Locks the balance of a merchant, chain and token, until the end of the transaction, against other claims, releases and adjustments.
 CREATE OR REPLACE FUNCTION app.lock_pair(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
  LANGUAGE sql
@@ -4042,6 +4034,7 @@ AS $function$
   select pg_advisory_xact_lock(hashtextextended('pair:' || of_merchant || ':' || of_chain || ':' || of_token, 0))
 $function$;
 
+-- The deposit of a return whose next step is this one (sweep or withdrawal), with the chain and the treasury locked; null where it is not, or not any more.
 CREATE OR REPLACE FUNCTION app.lock_return(of_deposit uuid, of_step text)
  RETURNS app.deposit
  LANGUAGE plpgsql
@@ -4058,6 +4051,7 @@ begin
   return d;
 end $function$;
 
+-- Locks the treasury of a chain until COMMIT: the rows of all its tokens, in the order of their codes. Rows that are missing are made.
 CREATE OR REPLACE FUNCTION app.lock_treasury(of_chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4068,6 +4062,7 @@ begin
   perform from app.treasury t where t.chain = of_chain order by t.token for update;
 end $function$;
 
+-- The deposit that is to be decided about, locked, with its chain; refuses what cannot be decided about.
 CREATE OR REPLACE FUNCTION app.lock_unattributed(of_deposit uuid)
  RETURNS app.deposit
  LANGUAGE plpgsql
@@ -4099,7 +4094,7 @@ begin
   return d;
 end $function$;
 
--- Makes the next parts of deliveries and drops those older than the retention, one at each call; returns what it did. Safe to run at any time and in several places.
+-- Makes the next week of deliveries, up to three weeks ahead, or drops the oldest one that is past the retention and holds nothing pending: one at each call; returns what it did, or null when nothing is left to do. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.maintain_partitions(retention interval)
  RETURNS text
  LANGUAGE plpgsql
@@ -4154,6 +4149,7 @@ begin
     select * from app.comparison_metrics();
 end $function$;
 
+-- Trigger: gives a new deposit its id.
 CREATE OR REPLACE FUNCTION app.name_deposit()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4164,6 +4160,7 @@ begin
   return new;
 end $function$;
 
+-- Token code of a chain's native coin, in which network fees are paid.
 CREATE OR REPLACE FUNCTION app.native_token(of_chain text)
  RETURNS text
  LANGUAGE sql
@@ -4173,12 +4170,14 @@ AS $function$
   select native_token from app.chain where chain = of_chain
 $function$;
 
+-- Makes a secret: whsec_ and 192 random bits in base64.
 CREATE OR REPLACE FUNCTION app.new_webhook_secret()
  RETURNS text
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 RETURN ('whsec_'::text || encode(SUBSTRING(sha256((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) FROM 1 FOR 24), 'base64'::text));
 
+-- The first id that no outgoing payment has yet, of those that the sweep (or withdrawal) of a return may have; null if all are taken.
 CREATE OR REPLACE FUNCTION app.next_return_spend(d app.deposit, of_kind text)
  RETURNS uuid
  LANGUAGE sql
@@ -4188,6 +4187,7 @@ AS $function$
   select i.id from app.return_spend_ids(d, of_kind) i where not exists (select from app.spend s where s.id = i.id) order by i.n limit 1
 $function$;
 
+-- Writes down when a receipt came: when it was first seen, or mined, whichever is earlier.
 CREATE OR REPLACE FUNCTION app.note_arrival()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4200,7 +4200,7 @@ begin
   return new;
 end $function$;
 
--- Writes down that a key was used today.
+-- Notes that a key was used today (UTC). Writes at most once for a key and a day.
 CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea)
  RETURNS void
  LANGUAGE sql
@@ -4211,6 +4211,7 @@ AS $function$
   where secret_hash = of_secret_hash and (last_used_on is null or last_used_on < (clock_timestamp() at time zone 'UTC')::date)
 $function$;
 
+-- Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.
 CREATE OR REPLACE FUNCTION app.note_promotion()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4224,6 +4225,7 @@ begin
   return null;
 end $function$;
 
+-- Notes that the payment request of a deposit is to be brought up to date at COMMIT.
 CREATE OR REPLACE FUNCTION app.note_receipt()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4236,6 +4238,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: looks for deposits of recovered payouts, because one was recovered, or a stamping ended that held this up.
 CREATE OR REPLACE FUNCTION app.note_recovered()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4264,6 +4267,7 @@ begin
     group by t.identifier;
 end $function$;
 
+-- Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the adjustments that it collected besides.
 CREATE OR REPLACE FUNCTION app.open_recovered(of_merchant uuid, of_chain text, of_token text)
  RETURNS TABLE(payout_id uuid, gross numeric, debt_id uuid, adjusted numeric)
  LANGUAGE sql
@@ -4281,7 +4285,7 @@ AS $function$
   order by p.created_at, p.id
 $function$;
 
--- The operator's own money in the treasury, in base units, that is not promised to anything; below zero after unforeseen losses.
+-- The operator's own money in the treasury that is not promised to anything, in base units: fees earned and top-ups, less network fees and what was advanced to merchants whose addresses are not swept yet. Below zero after unforeseen losses.
 CREATE OR REPLACE FUNCTION app.operator_funds(of_chain text, of_token text)
  RETURNS numeric
  LANGUAGE sql
@@ -4292,6 +4296,7 @@ AS $function$
     - coalesce((select sum(amount - reserved) from app.treasury_share where chain = of_chain and token = of_token and amount > reserved), 0)
 $function$;
 
+-- Locks an endpoint that this merchant has, and returns it; raises SL404 where there is none.
 CREATE OR REPLACE FUNCTION app.own_webhook_endpoint(of_merchant uuid, endpoint uuid)
  RETURNS app.webhook_endpoint
  LANGUAGE plpgsql
@@ -4307,6 +4312,7 @@ begin
   return own;
 end $function$;
 
+-- Payment requests that are neither paid nor over.
 CREATE OR REPLACE FUNCTION app.payment_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -4319,6 +4325,7 @@ AS $function$
     and r.status in ('awaiting', 'detected')) n
 $function$;
 
+-- What a payment request is by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.
 CREATE OR REPLACE FUNCTION app.payment_of(r app.payment_request, expired boolean, OUT status text, OUT received numeric, OUT pending numeric, OUT late boolean, OUT txid text, OUT paid_at timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
@@ -4346,7 +4353,7 @@ begin
     when received > 0 then 'underpaid' else 'expired' end;
 end $function$;
 
--- What the page of a payment request shows to whoever knows its token.
+-- What the page of a payment request shows to whoever knows its token. Its confirmations are those of the youngest receipt that is pending; null where none is.
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
  RETURNS SETOF app.payment_answer
  LANGUAGE sql
@@ -4369,6 +4376,7 @@ AS $function$
   where r.page_token = of_page_token
 $function$;
 
+-- Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).
 CREATE OR REPLACE FUNCTION app.payout_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE plpgsql
@@ -4433,7 +4441,7 @@ AS $function$
   from app.payout p where p.id = of_payout
 $function$;
 
--- Why a payout waits, as the API tells it; null where nothing is in its way, or it is over.
+-- Why a payout waits, as the API tells it: {code, message, since}; null where nothing is in its way, or it is over.
 CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout)
  RETURNS json
  LANGUAGE sql
@@ -4460,6 +4468,7 @@ AS $function$
   ) k (reasons, code, message) on w.reason = any(k.reasons)
 $function$;
 
+-- Writes one posting, given as JSON: [{account, token, amount, merchant_id?, address?}, ...], amounts in base units. Entries of zero are left out.
 CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb)
  RETURNS void
  LANGUAGE sql
@@ -4472,6 +4481,7 @@ AS $function$
   where e.amount <> 0
 $function$;
 
+-- Posts deposits that became final with this promotion number, and adds them to what addresses and the treasury hold.
 CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_promotion bigint)
  RETURNS void
  LANGUAGE plpgsql
@@ -4504,6 +4514,7 @@ begin
   from part group by kind, owed_to, token, merchant_id;
 end $function$;
 
+-- Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout's.
 CREATE OR REPLACE FUNCTION app.post_network_fee(s app.spend, fee numeric)
  RETURNS void
  LANGUAGE plpgsql
@@ -4542,7 +4553,7 @@ begin
   update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
 end $function$;
 
--- Gives a user an address on each chain where it has none yet.
+-- Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the answer.
 CREATE OR REPLACE FUNCTION app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], OUT created boolean, OUT body text)
  RETURNS record
  LANGUAGE plpgsql
@@ -4560,7 +4571,7 @@ begin
     select app.public_id('usr', of_user) as id, app.addresses_of(of_user) as addresses) u;
 end $function$;
 
--- Finds or makes the user with this reference and gives it an address on each chain.
+-- Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the answer.
 CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref text, chains text[], OUT created boolean, OUT body text)
  RETURNS record
  LANGUAGE plpgsql
@@ -4592,7 +4603,7 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid)
  IMMUTABLE PARALLEL SAFE
 RETURN ((prefix || '_'::text) || encode(uuid_send(id), 'hex'::text));
 
--- Stores the results of webhook attempts and, where they say so, disables the endpoint.
+-- Stores the results of attempts at one endpoint and moves their deliveries on; returns why the endpoint was disabled by them (gone or failing), or null.
 CREATE OR REPLACE FUNCTION app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers integer[], ages_ms integer[], durations_ms integer[], response_statuses integer[], errors text[], waits_ms bigint[])
  RETURNS text
  LANGUAGE plpgsql
@@ -4642,7 +4653,7 @@ begin
   return reason;
 end $function$;
 
--- Notes that a stored transaction was given to a node, what the node said, and when the spend is looked at again.
+-- Notes that a stored transaction was given to a node, what the node said (null: it took it), and when it is looked at again.
 CREATE OR REPLACE FUNCTION app.record_broadcast(of_chain text, of_txid text, error text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
@@ -4660,7 +4671,7 @@ AS $function$
   from sent where s.id = sent.spend_id and s.next_step_at is not null
 $function$;
 
--- Writes down what the comparison of some addresses with the chain found, and how far it is; opens, renews or heals the incident. Safe to run twice.
+-- Writes down what the comparison of some addresses with the chain found, and how far it is; opens, renews or heals the incident. last: the match_key of the last of them, null if there were none any more. Safe to run twice.
 CREATE OR REPLACE FUNCTION app.record_comparison(of_chain text, claim text, after text, last text, addresses text[], differences jsonb, of_unread text, at_height integer, took interval)
  RETURNS void
  LANGUAGE plpgsql
@@ -4688,7 +4699,7 @@ begin
   perform app.tell_finding('on_chain_' || lower(of_chain), claim, differing.count, differing.found);
 end $function$;
 
--- Makes the jobs of dead workers available again. Safe to run at any time and in several places.
+-- Makes the jobs and queues of dead workers available again; returns how many jobs did.
 CREATE OR REPLACE FUNCTION app.recover_dead_pools(hung_after interval DEFAULT '00:00:30'::interval)
  RETURNS integer
  LANGUAGE plpgsql
@@ -4719,7 +4730,7 @@ begin
   return recovered;
 end $function$;
 
--- Sends an event to an endpoint again, now, with the whole schedule of retries before it.
+-- Sends an event to an endpoint again, now, whatever became of the delivery before.
 CREATE OR REPLACE FUNCTION app.redeliver(of_merchant uuid, endpoint uuid, delivery uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -4787,6 +4798,7 @@ begin
   return of_view;
 end $function$;
 
+-- Brings a payment request up to date with its receipts and the time. Safe to call at any time.
 CREATE OR REPLACE FUNCTION app.refresh_payment(of_request uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -4811,6 +4823,7 @@ begin
   where p.id = of_request;
 end $function$;
 
+-- Brings a payment request up to date at COMMIT of the transaction that changed its receipts.
 CREATE OR REPLACE FUNCTION app.refresh_touched_payment()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4823,6 +4836,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: refuses a change of a deposit, and says which.
 CREATE OR REPLACE FUNCTION app.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4832,6 +4846,7 @@ begin
   raise exception 'deposit %: % is not allowed (status % to %)', old.id, lower(tg_op), old.status, case when tg_op = 'UPDATE' then new.status end;
 end $function$;
 
+-- Raises SL422 if an endpoint is disabled.
 CREATE OR REPLACE FUNCTION app.refuse_disabled(endpoint app.webhook_endpoint)
  RETURNS void
  LANGUAGE plpgsql
@@ -4843,6 +4858,7 @@ begin
   end if;
 end $function$;
 
+-- Trigger: refuses to change or delete an entry of the ledger.
 CREATE OR REPLACE FUNCTION app.refuse_entry_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4852,6 +4868,7 @@ begin
   raise exception 'ledger entries are never changed' using errcode = 'P0003';
 end $function$;
 
+-- Raises SLPAY with this message.
 CREATE OR REPLACE FUNCTION app.refuse_payout(why text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4861,6 +4878,7 @@ begin
   raise exception '%', why using errcode = 'SLPAY';
 end $function$;
 
+-- Trigger: refuses to delete a payout.
 CREATE OR REPLACE FUNCTION app.refuse_payout_delete()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -4870,6 +4888,7 @@ begin
   raise exception 'payouts are never deleted' using errcode = 'P0003';
 end $function$;
 
+-- Raises P0003 where a deposit is on the chain as we have it, or its block was not read again yet.
 CREATE OR REPLACE FUNCTION app.refuse_to_take_back(incident_id bigint, deposit app.deposit)
  RETURNS void
  LANGUAGE plpgsql
@@ -4890,6 +4909,7 @@ begin
   end if;
 end $function$;
 
+-- Unstamps deposits that a payout claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, what they were in its claim (base units), and how many are final again.
 CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigint, OUT claimed_amount numeric, OUT final_count bigint)
  RETURNS record
  LANGUAGE sql
@@ -4908,6 +4928,7 @@ AS $function$
   select count(*), coalesce(sum(case when is_final then amount else 0 end - debt), 0), count(*) filter (where is_final) from lost
 $function$;
 
+-- Fails a payout, whose row the caller has locked, for this reason: its gross goes back to the balance, the release of its deposits begins, and payout.failed is emitted.
 CREATE OR REPLACE FUNCTION app.release_payout(of_payout uuid, code text, message text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4967,6 +4988,7 @@ begin
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $function$;
 
+-- Reserves so much more of a token in the treasury, in base units; below zero, gives it back.
 CREATE OR REPLACE FUNCTION app.reserve(of_chain text, of_token text, more numeric)
  RETURNS void
  LANGUAGE sql
@@ -4975,6 +4997,7 @@ AS $function$
   update app.treasury set reserved = reserved + more where chain = of_chain and token = of_token
 $function$;
 
+-- Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.
 CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_spend uuid, attempt integer)
  RETURNS void
  LANGUAGE sql
@@ -4998,7 +5021,7 @@ declare
 begin
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
-  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it, as everybody locks them
+  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
     perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
@@ -5072,6 +5095,7 @@ begin
   perform app.wake_payout(p.id), app.wake_spends(p.chain);
 end $function$;
 
+-- Whether a transaction of a return is under way, or done.
 CREATE OR REPLACE FUNCTION app.return_is_under_way(r app.unattributed_decision)
  RETURNS boolean
  LANGUAGE sql
@@ -5081,6 +5105,7 @@ AS $function$
   select exists (select from app.spend s where s.id in (r.sweep_id, r.withdrawal_id) and (s.status <> 'final' or s.outcome = 'done'))
 $function$;
 
+-- The 20 ids that the sweep (or the withdrawal) of a deposit's return may have, one after the other.
 CREATE OR REPLACE FUNCTION app.return_spend_ids(d app.deposit, of_kind text)
  RETURNS TABLE(n integer, id uuid)
  LANGUAGE sql
@@ -5090,7 +5115,7 @@ AS $function$
   select n, md5(concat_ws(':', 'return', of_kind, d.chain, d.txid, d.output_index, d.address, d.token, n))::uuid from generate_series(0, 19) n
 $function$;
 
--- An operator's decision that what arrived for nobody is returned to an address; the worker carries it out.
+-- Decides that what arrived for nobody is returned to this address; the worker carries it out.
 CREATE OR REPLACE FUNCTION app.return_unattributed(of_deposit uuid, to_address text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5156,7 +5181,7 @@ AS $function$
     (select u.recipient from chain.unmined u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
 $function$;
 
--- Numbers committed events in the order in which they became visible. Safe to run at any time and in several places.
+-- Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000)
  RETURNS integer
  LANGUAGE plpgsql
@@ -5199,7 +5224,7 @@ begin
   end if;
 end $function$;
 
--- Stops all keys of a merchant at once, or lets them work again. Changes nothing else, and nothing where it is so already.
+-- Stops all keys of a merchant at once, or lets them work again. Changes nothing where it is so already.
 CREATE OR REPLACE FUNCTION app.set_merchant_suspended(of_merchant uuid, suspended boolean)
  RETURNS void
  LANGUAGE plpgsql
@@ -5211,7 +5236,7 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
--- Registers where payouts of a chain go. The address comes checked and in its display form.
+-- Registers where payouts of a chain go, in place of the address before; returns the body of the answer. The address comes checked and in its display form.
 CREATE OR REPLACE FUNCTION app.set_payout_address(of_merchant uuid, of_chain text, of_address text)
  RETURNS text
  LANGUAGE plpgsql
@@ -5230,6 +5255,7 @@ begin
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $function$;
 
+-- Notes how much of its payout's gross a payment brings with it, in base units, and reserves so much less of the treasury.
 CREATE OR REPLACE FUNCTION app.set_swept_in(s app.spend, brought numeric)
  RETURNS void
  LANGUAGE plpgsql
@@ -5241,6 +5267,7 @@ begin
   perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
 end $function$;
 
+-- Reserves the outputs of bumps whose parent is final, and ends bumps whose parent another final transaction excludes.
 CREATE OR REPLACE FUNCTION app.settle_bumps(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -5271,6 +5298,7 @@ begin
   end loop;
 end $function$;
 
+-- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
 CREATE OR REPLACE FUNCTION app.settle_outputs(s app.spend)
  RETURNS void
  LANGUAGE plpgsql
@@ -5310,6 +5338,7 @@ begin
   perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
 end $function$;
 
+-- Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.
 CREATE OR REPLACE FUNCTION app.settle_recovered(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5348,6 +5377,7 @@ begin
     where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
 end $function$;
 
+-- Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.
 CREATE OR REPLACE FUNCTION app.settle_spends(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -5398,6 +5428,7 @@ begin
   where p.status = 'sweeping' and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
 end $function$;
 
+-- What is short for such a payment, in words ("USDC short by 5 base units"); null if nothing is.
 CREATE OR REPLACE FUNCTION app.shortage(of_chain text, of_token text, of_merchant uuid, amount numeric, gross numeric, network_fee numeric)
  RETURNS text
  LANGUAGE sql
@@ -5412,6 +5443,7 @@ AS $function$
   from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $function$;
 
+-- Carries out every claim and release of a merchant, chain and token, in the caller's transaction.
 CREATE OR REPLACE FUNCTION app.stamp_all_deposits(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5421,7 +5453,7 @@ begin
   while app.stamp_deposits(of_merchant, of_chain, of_token, 50000, true) loop null; end loop;
 end $function$;
 
--- Carries out claims and releases of a merchant, chain and token in their order; true if there is more to do. Safe to run at any time and in several places.
+-- Carries out the oldest claim or release of a merchant, chain and token that is not finished, up to batch deposits of it; true if there may be more to do. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.stamp_deposits(of_merchant uuid, of_chain text, of_token text, batch integer, wait boolean DEFAULT false)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -5476,6 +5508,7 @@ begin
     where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
 end $function$;
 
+-- Stamps a recovered payout's deposits, up to a point, and its adjustments, its debt among them.
 CREATE OR REPLACE FUNCTION app.stamp_recovered(of_payout uuid, debt uuid, to_promotion bigint, to_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -5505,7 +5538,7 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -stamped.n);
 end $function$;
 
--- Stores a signed transaction as the next attempt of a spend, before it may be broadcast; false if it came too late. Safe to run again.
+-- Stores a signed transaction of a chain with accounts as the next attempt of an outgoing payment, before it may be broadcast; prices are per unit of gas, in wei. False if it came too late. Safe to run again.
 CREATE OR REPLACE FUNCTION app.store_attempt(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, fee_per_gas numeric, priority_fee_per_gas numeric, gas bigint)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -5549,7 +5582,7 @@ begin
   return true;
 end $function$;
 
--- Stores a signed transaction of a chain with outputs as the next attempt of a spend, before it may be broadcast; false if it came too late. Safe to run again.
+-- Stores a signed transaction of a chain with outputs as the next attempt of an outgoing payment, before it may be broadcast; fee is what it pays, in base units. False if it came too late. Safe to run again.
 CREATE OR REPLACE FUNCTION app.store_output_attempt(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, fee numeric, vsize integer)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -5586,7 +5619,7 @@ begin
   return true;
 end $function$;
 
--- Addresses whose final money can be swept for a payout, the largest first.
+-- Addresses of a payout's merchant whose final money can be swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.
 CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
  RETURNS TABLE(address text, amount numeric)
  LANGUAGE plpgsql
@@ -5608,6 +5641,7 @@ begin
   end if;
 end $function$;
 
+-- Gives a user, whose row the caller has locked, an address of a family, and has it watched on all chains of the family.
 CREATE OR REPLACE FUNCTION app.take_address(of_merchant uuid, of_user uuid, of_family text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5623,6 +5657,7 @@ begin
   on conflict do nothing;
 end $function$;
 
+-- Makes a final deposit reorged, with all that follows for balance, payout, ledger and merchant. Only app.resolve_incident calls it.
 CREATE OR REPLACE FUNCTION app.take_back(of_deposit uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -5662,6 +5697,7 @@ begin
   perform app.emit_deposit_events(array[deposit.id], array['deposit.reorged'], array[deposit.version], array[deposit.token], array[deposit.amount]);
 end $function$;
 
+-- Takes the next nonce of an address of ours on a chain, and returns it; the first one is 0.
 CREATE OR REPLACE FUNCTION app.take_nonce(of_chain text, of_sender text)
  RETURNS integer
  LANGUAGE sql
@@ -5672,6 +5708,7 @@ AS $function$
   returning next_nonce - 1
 $function$;
 
+-- Gives a payment request an address that nothing else ever uses: watched on every chain of the family, credited on the request's chain alone.
 CREATE OR REPLACE FUNCTION app.take_payment_address(r app.payment_request)
  RETURNS void
  LANGUAGE plpgsql
@@ -5686,6 +5723,7 @@ begin
   from app.chain c where c.family = of_family;
 end $function$;
 
+-- Opens, renews or heals the incident of one check by what it found. Where a command mends what was found, the incident names it.
 CREATE OR REPLACE FUNCTION app.tell_finding(name text, claim text, count bigint, what jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -5733,6 +5771,7 @@ begin
   return delivery;
 end $function$;
 
+-- The treasury's address on a chain; null until custody has derived it.
 CREATE OR REPLACE FUNCTION app.treasury_address(of_chain text)
  RETURNS text
  LANGUAGE sql
@@ -5742,19 +5781,12 @@ AS $function$
   select t.address from custody.address t join app.chain c using (family) where t.purpose = 'treasury' and c.chain = of_chain
 $function$;
 
--- Why what arrived counts for nobody: unsupported_token, chain_not_requested, wrong_token or enabled_later.
-CREATE OR REPLACE FUNCTION app.unattributed_reason(is_known boolean, is_asked_for boolean, token text, asked_token text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
-
--- Why what arrived counts for nobody: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later.
+-- Why what arrived counts for nobody: protocol, unsupported_token, chain_not_requested, wrong_token or enabled_later. is_asked_for: the address was asked for on its chain; asked_token: the token that its payment request asked for, null for a user's.
 CREATE OR REPLACE FUNCTION app.unattributed_reason(output_index integer, is_known boolean, is_asked_for boolean, token text, asked_token text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text ELSE app.unattributed_reason(is_known, is_asked_for, token, asked_token) END;
+RETURN CASE WHEN app.is_protocol_income(output_index) THEN 'protocol'::text WHEN (NOT is_known) THEN 'unsupported_token'::text WHEN (NOT is_asked_for) THEN 'chain_not_requested'::text WHEN (token <> asked_token) THEN 'wrong_token'::text ELSE 'enabled_later'::text END;
 
 -- Changes name and fee of a merchant; null leaves one as it is. A payout keeps the fee with which it was made.
 CREATE OR REPLACE FUNCTION app.update_merchant(of_merchant uuid, new_name text, new_fee_bps integer)
@@ -5772,7 +5804,7 @@ begin
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $function$;
 
--- Changes the URL, the event types, or whether an endpoint is enabled.
+-- Changes the URL, the event types, or whether an endpoint is enabled; null leaves a value as it is. Disabling gives up what is on its way.
 CREATE OR REPLACE FUNCTION app.update_webhook_endpoint(of_merchant uuid, endpoint uuid, url text, event_types text[], enable boolean)
  RETURNS void
  LANGUAGE plpgsql
@@ -5793,6 +5825,7 @@ begin
   end if;
 end $function$;
 
+-- Jobs, events, webhooks, the address pool, network fees, the audit, and the size of the database.
 CREATE OR REPLACE FUNCTION app.upkeep_metrics()
  RETURNS TABLE(metric text, labels json, value double precision)
  LANGUAGE sql
@@ -5845,14 +5878,14 @@ AS $function$
   select coalesce((select family = 'bitcoin' from app.chain where chain = of_chain), false)
 $function$;
 
--- The lowest id (uuidv7) that is made at or after a time.
+-- The lowest UUID of version 7, an id of a delivery, that is made at or after a time.
 CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone)
  RETURNS uuid
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((lpad(to_hex(((EXTRACT(epoch FROM at) * (1000)::numeric))::bigint), 12, '0'::text) || '70008000000000000000'::text))::uuid;
 
--- Notes what a payout waits for (null: nothing), and when its next step is tried again.
+-- Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or over.
 CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
@@ -5878,7 +5911,7 @@ AS $function$
     and (u.waiting_reason, u.waiting_detail) is distinct from (reason, detail)
 $function$;
 
--- Notes what a spend waits for (null: nothing), and when it is looked at again.
+-- Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.
 CREATE OR REPLACE FUNCTION app.wait_spend(of_spend uuid, reason text, detail text, retry_ms integer)
  RETURNS void
  LANGUAGE sql
@@ -5891,6 +5924,7 @@ AS $function$
   where s.id = of_spend and s.next_step_at is not null
 $function$;
 
+-- Adds the job that takes a payout's next step.
 CREATE OR REPLACE FUNCTION app.wake_payout(payout uuid)
  RETURNS void
  LANGUAGE sql
@@ -5899,6 +5933,7 @@ AS $function$
   select app.enqueue('advance_payout', json_build_object('payout_id', payout), 'payout:' || payout)
 $function$;
 
+-- Adds the job that sends what is due on a chain; it runs once this transaction is committed.
 CREATE OR REPLACE FUNCTION app.wake_spends(of_chain text)
  RETURNS void
  LANGUAGE sql
@@ -5907,6 +5942,7 @@ AS $function$
   select app.enqueue('send_transactions', json_build_object('chain', of_chain), 'send:' || of_chain)
 $function$;
 
+-- Adds the job that stamps the deposits of a payout's merchant, chain and token.
 CREATE OR REPLACE FUNCTION app.wake_stamping(p app.payout)
  RETURNS void
  LANGUAGE sql
@@ -5916,6 +5952,7 @@ AS $function$
     'stamp:' || p.merchant_id || ':' || p.chain || ':' || p.token)
 $function$;
 
+-- What these outputs hold, of those that are free and belong to the merchant or, with_treasury, to the treasury: how many they are, their sum and the merchant's part of it, in base units. A count below the number asked for: some are not free, or named twice.
 CREATE OR REPLACE FUNCTION app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid, with_treasury boolean, OUT count bigint, OUT total numeric, OUT of_addresses numeric)
  RETURNS record
  LANGUAGE sql
@@ -5959,6 +5996,7 @@ AS $function$
       ) > c.final_height limit 1))
 $function$;
 
+-- Trigger: a new deposit that is protocol income is not credited.
 CREATE OR REPLACE FUNCTION app.withhold_protocol_income()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -5969,6 +6007,7 @@ begin
   return new;
 end $function$;
 
+-- Does not credit a deposit that is being returned, though its chain was asked for before it is read again.
 CREATE OR REPLACE FUNCTION app.withhold_returned()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -5995,13 +6034,13 @@ create view audit.balances as
     kept_count,
     counted_count
    FROM app.balance_audit;
---   merchant_id uuid
---   chain text
---   token text
---   kept_amount numeric
---   counted_amount numeric
---   kept_count bigint
---   counted_count bigint
+--   merchant_id uuid: The merchant.
+--   chain text: Chain code.
+--   token text: Token code.
+--   kept_amount numeric: Gross balance as it is kept, in base units.
+--   counted_amount numeric: Sum of the deposits and debts, in base units.
+--   kept_count bigint: Number of deposits as it is kept.
+--   counted_count bigint: Number of deposits counted.
 
 -- the blocks from the final one to the head form one linked chain, and the final height lies on it
 create view audit.blocks as
@@ -6034,9 +6073,9 @@ UNION ALL
              JOIN chain.cursor c USING (chain)
           WHERE b.height >= c.final_height) link
   WHERE link.parent_hash <> ''::text AND link.parent_hash <> link.below;
---   chain text
---   height integer
---   wrong text
+--   chain text: Chain code.
+--   height integer: The height.
+--   wrong text: What is wrong there.
 
 -- final deposits = balances + gross of payouts that did not fail
 create view audit.conservation as
@@ -6077,11 +6116,11 @@ create view audit.conservation as
           WHERE adjustment.reason = 'paid_after_all'::text) part
   GROUP BY chain, token, merchant_id
  HAVING sum(received) <> sum(held);
---   chain text
---   token text
---   merchant_id uuid
---   received numeric
---   balance_and_payouts numeric
+--   chain text: Chain code.
+--   token text: Token code.
+--   merchant_id uuid: The merchant.
+--   received numeric: Sum of its final deposits, in base units.
+--   balance_and_payouts numeric: Its balance and the gross of its payouts, in base units.
 
 -- an event is delivered once to an endpoint of its merchant, and what counts as delivered was answered with success
 create view audit.deliveries as
@@ -6107,9 +6146,9 @@ UNION ALL
    FROM app.delivery
   GROUP BY delivery.event_id, delivery.endpoint_id
  HAVING count(*) > 1;
---   event_id uuid
---   endpoint_id uuid
---   wrong text
+--   event_id uuid: The event.
+--   endpoint_id uuid: The endpoint.
+--   wrong text: What is wrong with the delivery.
 
 -- every deposit that is not reorged is the one transfer that the chain holds, or that is on its way into a block, or is being read again
 create view audit.deposits_are_on_the_chain as
@@ -6127,11 +6166,11 @@ create view audit.deposits_are_on_the_chain as
           WHERE u.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND u.recipient = d.address AND u.amount = d.amount))) AND NOT (d.status = 'pending'::text AND (EXISTS ( SELECT
            FROM chain.awaited w
           WHERE w.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND w.since > (clock_timestamp() - chain.longest_wait() - '00:05:00'::interval))));
---   id uuid
---   chain text
---   txid text
---   output_index integer
---   status text
+--   id uuid: The deposit.
+--   chain text: Chain code.
+--   txid text: Transaction id.
+--   output_index integer: Position inside the transaction.
+--   status text: Status of the deposit.
 
 -- each change of a deposit, and the end of each payout, has exactly one event
 create view audit.events as
@@ -6154,9 +6193,9 @@ UNION ALL
      LEFT JOIN app.event e ON e.subject_id = p.id AND e.type ~~ 'payout.%'::text
   GROUP BY p.id
  HAVING count(e.id) <> (p.status = ANY (ARRAY['completed'::text, 'failed'::text]))::integer OR count(e.id) FILTER (WHERE e.type <> ('payout.'::text || p.status)) > 0;
---   id uuid
---   expected integer
---   found bigint
+--   id uuid: The deposit or the payout.
+--   expected integer: How many events it should have: its version, or 1 for a payout that ended.
+--   found bigint: How many it has.
 
 -- the fees in the ledger are those of completed payouts and of final transactions
 create view audit.fees as
@@ -6207,11 +6246,11 @@ create view audit.fees as
           WHERE spend.status = 'final'::text) part
   GROUP BY what, chain, token
  HAVING sum(posted) <> sum(due);
---   what text
---   chain text
---   token text
---   posted numeric
---   due numeric
+--   what text: service fees or network fees.
+--   chain text: Chain code.
+--   token text: Token code.
+--   posted numeric: What the ledger has, in base units.
+--   due numeric: What completed payouts earned, or final transactions cost, in base units.
 
 -- deposits and spends are final at or below the final height, and nothing below it is still pending
 create view audit.finality as
@@ -6243,12 +6282,12 @@ UNION ALL
           WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text)) AND NOT (s.status = 'final'::text AND (EXISTS ( SELECT
            FROM app.incident v
           WHERE v.subject = s.id::text AND v.kind = 'final_payment_vanished'::text AND v.resolution = 'healed'::text)));
---   chain text
---   what text
---   id uuid
---   status text
---   block_height integer
---   final_height integer
+--   chain text: Chain code.
+--   what text: deposit, or the kind of the outgoing payment: payout, sweep or withdrawal.
+--   id uuid: Id of the deposit or the outgoing payment.
+--   status text: Its status.
+--   block_height integer: The block that holds it.
+--   final_height integer: Final height of the chain.
 
 -- each key has its own payout, of its merchant, and the reply names it
 create view audit.idempotency_keys as
@@ -6263,8 +6302,8 @@ UNION ALL
    FROM app.idempotency_key
   GROUP BY idempotency_key.merchant_id, idempotency_key.payout_id
  HAVING count(*) > 1;
---   merchant_id uuid
---   key text
+--   merchant_id uuid: The merchant.
+--   key text: The key; or how many keys one payout has.
 
 -- custody signed what was stored, and numbered it without a gap
 create view audit.journal as
@@ -6279,8 +6318,8 @@ UNION ALL
    FROM custody.journal
   GROUP BY journal.stream
  HAVING count(*) <> max(journal.seq);
---   chain text
---   txid text
+--   chain text: Chain code, or another stream of the journal.
+--   txid text: The transaction; or, where entries are missing, how many there are and the highest number.
 
 -- what is kept beside the ledger = the sum of its entries
 create view audit.ledger as
@@ -6292,13 +6331,13 @@ create view audit.ledger as
     kept,
     posted
    FROM app.ledger_audit;
---   what text
---   chain text
---   token text
---   merchant_id uuid
---   address text
---   kept numeric
---   posted numeric
+--   what text: What is kept, as app.ledger_audit names it.
+--   chain text: Chain code.
+--   token text: Token code.
+--   merchant_id uuid: The merchant; null where it is not about one.
+--   address text: The address; null where it is not about one.
+--   kept numeric: As it is kept, in base units.
+--   posted numeric: As it follows from the ledger, or from what is under way, in base units.
 
 -- addresses and deposits belong to the merchant to whom the address was handed
 create view audit.merchants_apart as
@@ -6317,10 +6356,10 @@ UNION ALL
    FROM app.deposit d
      LEFT JOIN custody.address o ON o.address = d.address
   WHERE d.merchant_id IS DISTINCT FROM o.merchant_id;
---   chain text
---   what text
---   merchant_id uuid
---   handed_to uuid
+--   chain text: Chain code.
+--   what text: The address, or the id of the deposit.
+--   merchant_id uuid: The merchant that it is booked to; null for the treasury.
+--   handed_to uuid: The merchant that its address was handed to; null for the treasury, and for an address that custody does not know.
 
 -- of the deposits at one output at most one is not reorged
 create view audit.no_double_credit as
@@ -6332,10 +6371,10 @@ create view audit.no_double_credit as
   WHERE status <> 'reorged'::text
   GROUP BY chain, txid, output_index
  HAVING count(*) > 1;
---   chain text
---   txid text
---   output_index integer
---   deposits bigint
+--   chain text: Chain code.
+--   txid text: Transaction id.
+--   output_index integer: Position inside the transaction.
+--   deposits bigint: How many deposits there are not reorged.
 
 -- a completed payout has one final transaction of its net to its address; no other payout has any
 create view audit.no_double_pay as
@@ -6361,9 +6400,9 @@ UNION ALL
      JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
      JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
   WHERE o.amount <> p.net OR o.recipient <> p.address OR o.token <> p.token OR o.chain <> p.chain;
---   id uuid
---   status text
---   paid bigint
+--   id uuid: The payout.
+--   status text: Its status.
+--   paid bigint: How many final transactions paid it; null where a stored transaction has another amount, recipient, token or chain.
 
 -- every transaction that an address of ours sent was stored before
 create view audit.no_unknown_transaction as
@@ -6377,9 +6416,9 @@ create view audit.no_unknown_transaction as
            FROM app.unknown_transaction u
              JOIN app.incident k ON k.id = u.incident_id
           WHERE u.chain = i.chain AND u.txid = i.txid AND (k.resolved_at IS NULL OR k.resolution = 'kept'::text)));
---   id text
---   sender text
---   nonce integer
+--   id text: The transaction in a block: <chain>:<txid>, on Bitcoin with the position of the input.
+--   sender text: Our address that sent it; on Bitcoin the output that it spends (txid:vout).
+--   nonce integer: Its nonce; 0 on Bitcoin.
 
 -- the nonces of each sender have no gap, in our books and in what the chain holds
 create view audit.nonces as
@@ -6399,10 +6438,10 @@ UNION ALL
    FROM chain.inclusion
   GROUP BY inclusion.chain, inclusion.sender
  HAVING count(DISTINCT inclusion.nonce) <> (max(inclusion.nonce) + 1);
---   chain text
---   address text
---   next_nonce integer
---   used bigint
+--   chain text: Chain code.
+--   address text: The sender.
+--   next_nonce integer: The next nonce: in our books, or after the highest one in a block.
+--   used bigint: How many nonces below it are used, in the same place.
 
 -- no address, no treasury and no reservation is below zero
 create view audit.nothing_below_zero as
@@ -6437,11 +6476,11 @@ UNION ALL
     treasury_share.reserved AS amount
    FROM app.treasury_share
   WHERE treasury_share.reserved < 0::numeric;
---   what text
---   chain text
---   token text
---   whose text
---   amount numeric
+--   what text: holding, treasury, reserved or reserved share.
+--   chain text: Chain code.
+--   token text: Token code.
+--   whose text: The address of a holding, the merchant of a share; null for the treasury.
+--   amount numeric: How much it is, in base units: below zero.
 
 -- what was claimed belongs to one payout of its merchant, chain and token, which did not fail
 create view audit.one_payout_each as
@@ -6470,10 +6509,10 @@ create view audit.one_payout_each as
   WHERE p.id IS NULL OR p.status = 'failed'::text AND NOT (EXISTS ( SELECT
            FROM app.claim r
           WHERE r.payout_id = p.id AND r.finished_at IS NULL));
---   what text
---   id uuid
---   settlement_id uuid
---   status text
+--   what text: deposit or adjustment.
+--   id uuid: Its id.
+--   settlement_id uuid: The payout that it says.
+--   status text: Status of that payout; null if it is not one of its merchant, chain and token.
 
 -- an output is spent or reserved by one spend, from its lead on, and what is unspent adds up to holdings and treasury
 create view audit.outputs as
@@ -6518,9 +6557,9 @@ UNION ALL
     ((('has '::text || ledger_audit.kept) || ' in outputs, and '::text) || ledger_audit.posted) || ' in the books'::text AS wrong
    FROM app.ledger_audit
   WHERE ledger_audit.what = 'output'::text;
---   chain text
---   output text
---   wrong text
+--   chain text: Chain code.
+--   output text: The output (txid:vout), the id of the outgoing payment, or the address; treasury for the treasury.
+--   wrong text: What is wrong with it.
 
 -- each payment request has one address, which is nobody else's on any chain; what arrives there is its own, and counts in its token alone
 create view audit.payment_addresses as
@@ -6557,9 +6596,9 @@ UNION ALL
      JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
   WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_protocol_income(d.output_index)) AND u.deposit_id IS NULL;
---   payment_request_id uuid
---   address text
---   wrong text
+--   payment_request_id uuid: The payment request; null where a users deposit says another owner than its address.
+--   address text: The address.
+--   wrong text: What is wrong with it.
 
 -- each payment request is what its receipts say, and GET /payments has those that are paid or underpaid
 create view audit.payment_requests as
@@ -6634,20 +6673,20 @@ create view audit.payment_requests as
    FROM app.payment_request r
      JOIN due d ON d.id = r.id
   WHERE r.status IS DISTINCT FROM d.status OR r.received IS DISTINCT FROM d.received OR r.pending IS DISTINCT FROM d.pending OR r.late IS DISTINCT FROM d.late OR r.txid IS DISTINCT FROM d.txid OR r.paid_at IS DISTINCT FROM d.paid_at OR (r."position" IS NOT NULL) <> (d.status = ANY (ARRAY['paid'::text, 'underpaid'::text]));
---   id uuid
---   status text
---   due_status text
---   received numeric(78,0)
---   due_received numeric
---   pending numeric(78,0)
---   due_pending numeric
---   late boolean
---   due_late boolean
---   txid text
---   due_txid text
---   paid_at timestamp with time zone
---   due_paid_at timestamp with time zone
---   "position" bigint
+--   id uuid: The payment request.
+--   status text: Its status, as it is kept.
+--   due_status text: Its status by its receipts.
+--   received numeric(78,0): Sum of its final receipts in base units, as it is kept.
+--   due_received numeric: The same, counted.
+--   pending numeric(78,0): Sum of its pending receipts in base units, as it is kept.
+--   due_pending numeric: The same, counted.
+--   late boolean: Whether a final receipt came late, as it is kept.
+--   due_late boolean: The same, by the receipts.
+--   txid text: The transaction that it names, as it is kept.
+--   due_txid text: The same, by the receipts.
+--   paid_at timestamp with time zone: When it was paid, as it is kept.
+--   due_paid_at timestamp with time zone: The same, by the receipts.
+--   "position" bigint: Its place in GET /payments: set if, and only if, it is paid or underpaid.
 
 -- gross = fee + net = the sum of what was claimed, and a failed payout holds nothing
 create view audit.payouts_add_up as
@@ -6675,10 +6714,10 @@ create view audit.payouts_add_up as
             WHEN p.status = 'failed'::text THEN 0::numeric
             ELSE p.gross
         END;
---   id uuid
---   status text
---   gross numeric(78,0)
---   claimed numeric
+--   id uuid: The payout.
+--   status text: Its status.
+--   gross numeric(78,0): Its gross, in base units.
+--   claimed numeric: Sum of the deposits and adjustments that carry its id, in base units.
 
 -- the entries of each posting add up to zero for each token
 create view audit.postings as
@@ -6689,10 +6728,10 @@ create view audit.postings as
    FROM app.ledger_entry
   GROUP BY posting, chain, token
  HAVING sum(amount) <> 0::numeric;
---   posting bigint
---   chain text
---   token text
---   sum numeric
+--   posting bigint: The movement.
+--   chain text: Chain code.
+--   token text: Token code.
+--   sum numeric: What its entries add up to, in base units.
 
 -- deposits and payouts went from state to state as the contract has it, and are where their last event says
 create view audit.states as
@@ -6738,9 +6777,9 @@ UNION ALL
     payout.status || ', and how it ended says something else'::text AS wrong
    FROM app.payout
   WHERE (payout.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (payout.finished_at IS NOT NULL) OR (payout.status = 'completed'::text) <> (payout.txid IS NOT NULL) OR (payout.status = 'failed'::text) <> (payout.error_code IS NOT NULL);
---   what text
---   id uuid
---   wrong text
+--   what text: deposit or payout.
+--   id uuid: Its id.
+--   wrong text: The change that must not be, or what contradicts its status.
 
 -- a transaction is stored, signed, before it is given to a node and before anything counts on it
 create view audit.stored_first as
@@ -6772,9 +6811,9 @@ UNION ALL
     'given to a node before it was stored'::text AS wrong
    FROM app.outbound_tx o
   WHERE o.broadcast_at < o.stored_at;
---   chain text
---   id uuid
---   wrong text
+--   chain text: Chain code.
+--   id uuid: The outgoing payment, or the payout.
+--   wrong text: What is wrong with it.
 
 -- everything that the chain shows to have reached an address of ours is a deposit, or what we sent to the treasury ourselves
 create view audit.transfers_are_deposits as
@@ -6794,11 +6833,11 @@ create view audit.transfers_are_deposits as
           WHERE own.address = t.sender)))) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
           WHERE k.subject = t.id AND k.kind = 'payment_replaced'::text));
---   id text
---   recipient text
---   token text
---   amount numeric(78,0)
---   block_height integer
+--   id text: The transfer: <chain>:<txid>:<output index>.
+--   recipient text: Our address.
+--   token text: Token code, or the contract address of a token that is not supported.
+--   amount numeric(78,0): Amount in base units.
+--   block_height integer: The block that holds it.
 
 -- what arrived for nobody was credited, or returned once, or neither, and no more of it than arrived
 create view audit.unattributed as
@@ -6829,9 +6868,9 @@ UNION ALL
   WHERE (( SELECT count(*) AS count
            FROM app.return_spend_ids(d.*, 'withdrawal'::text) i(n, id)
              JOIN app.spend s ON s.id = i.id AND s.outcome = 'done'::text)) > 1;
---   deposit_id uuid
---   decision text
---   wrong text
+--   deposit_id uuid: What arrived: a row of app.deposit.
+--   decision text: What was decided: credit or return.
+--   wrong text: What is wrong with it.
 
 -- every destination was on its whitelist when it was first signed for
 create view audit.whitelist as
@@ -6844,11 +6883,11 @@ create view audit.whitelist as
           WHERE before.subject_id = j.subject_id AND before.kind = j.kind AND before.stream = j.stream AND before.seq < j.seq)) AND NOT (EXISTS ( SELECT
            FROM custody.whitelist w
           WHERE NOT w.merchant_id IS DISTINCT FROM j.merchant_id AND w.chain = j.stream AND w.address = j.destination AND (w.active_at - '00:00:01'::interval) <= j.signed_at AND (w.removed_at IS NULL OR (w.removed_at + '00:00:01'::interval) > j.signed_at)));
---   stream text
---   seq bigint
---   destination text
+--   stream text: Chain code.
+--   seq bigint: Number of the entry in the journal.
+--   destination text: The address that it pays to.
 
--- What the indexers saw on the chains. Written by the indexers only; every row is undone when its block leaves the chain.
+-- What the indexers see on the chains, and where each chain stands. A row about a block goes when the block leaves the chain.
 create schema chain;
 
 -- Transfers of pending deposits that a rewind took away and that are expected to be read again. Empty unless a chain is being read again.
@@ -6862,14 +6901,14 @@ create table chain.awaited (
 );
 CREATE INDEX awaited_chain ON chain.awaited USING btree (chain);
 
--- Blocks of each chain from the head down to the final one, and some below it. Finality compares these hashes with the node's.
+-- Blocks of each chain from the head down to the final one, and 1,024 final ones below it. Finality compares these hashes with the node's.
 create table chain.block (
   id text not null, -- <chain>:<height>.
   chain text not null, -- Chain code.
   height integer not null, -- Height of the block.
   hash text not null, -- Hash of the block.
-  parent_hash text not null, -- Hash of the block one below; equals its hash here.
-  "time" timestamp with time zone not null, -- Timestamp of the block.
+  parent_hash text not null, -- Hash of the block one below; equals its hash here. Empty at the block above which following began, and at one that a rewind had to add.
+  "time" timestamp with time zone not null, -- Timestamp of the block; of one that a rewind had to add, when it did.
   constraint block_pkey PRIMARY KEY (id),
   constraint block_chain_height_key UNIQUE (chain, height),
   constraint block_check CHECK ((id = ((chain || ':'::text) || height)))
@@ -6911,10 +6950,10 @@ create table chain.cursor (
   final_moved_at timestamp with time zone not null default clock_timestamp(), -- When the final height last moved.
   last_reorg_at timestamp with time zone, -- When blocks last left the chain; null if that never happened.
   last_reorg_depth integer, -- How many blocks left the chain then.
-  halted_at timestamp with time zone, -- Set while the chain stands still for an operator, after a reorganisation below the final block.
+  halted_at timestamp with time zone, -- Since when the chain stands still for an operator: after a reorganisation below the final block, or because the database is an older copy than custody's journal. Null while it goes on.
   rewind_to integer, -- Height that an operator asked the indexer to go back to; cleared when that is done.
   tracer text, -- Which of the node's tracers numbers internal calls on this chain (debug or trace); never changes once it is set.
-  promotion bigint not null default 0, -- How often deposits of the chain became final so far; each gets the number of its time.
+  promotion bigint not null default 0, -- How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
 CREATE CONSTRAINT TRIGGER settle_recovered AFTER UPDATE OF promotion ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.promotion > old.promotion)) EXECUTE FUNCTION app.note_promotion();
@@ -6951,17 +6990,17 @@ CREATE TRIGGER note_insert AFTER INSERT ON chain.inclusion REFERENCING NEW TABLE
 create table chain.reorganisation (
   id bigint not null generated always as identity, -- Order of insertion.
   chain text not null, -- Chain code.
-  happened_at timestamp with time zone not null, -- When the indexer followed it.
+  happened_at timestamp with time zone not null, -- When the indexer followed it; equals chain.cursor.last_reorg_at then.
   depth integer not null, -- How many blocks left the chain.
-  first_height integer, -- Height of the lowest of them; null for one from before this was noted.
-  old_head_hash text, -- Hash of the block that was the head before; null if it is not known.
-  new_head_hash text, -- Hash of the block that was the head afterwards; null if it is not known.
-  deposits_reorged integer, -- How many credited deposits were in those blocks and in no block afterwards; null if it is not known.
+  first_height integer, -- Height of the lowest of them.
+  old_head_hash text, -- Hash of the block that was the head before; null if that one did not leave the chain.
+  new_head_hash text, -- Hash of the block that was the head afterwards.
+  deposits_reorged integer, -- How many credited deposits were in those blocks and in no block afterwards, those included of which that was known later (chain.awaited).
   constraint reorganisation_pkey PRIMARY KEY (id),
   constraint reorganisation_depth_check CHECK ((depth > 0))
 );
 
--- Transfers that a running transaction inserted, changed or deleted. Empty between transactions.
+-- Transfers that a running transaction inserted, changed or deleted, or that are to be looked at again. Empty between transactions.
 create unlogged table chain.touched (
   txn xid8 not null, -- The transaction.
   chain text not null, -- Chain code.
@@ -6983,7 +7022,7 @@ create table chain.transfer (
   id text not null, -- <chain>:<txid>:<output_index>.
   chain text not null, -- Chain code, such as ETH.
   txid text not null, -- Transaction id; of what a chain's rules pay without a transaction, the hash of the block.
-  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 the fees of the block, 3000000 + n its n-th withdrawal. Bitcoin: the vout.
+  output_index integer not null, -- Position inside the transaction. EVM chains: 0 the transaction's own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 + n the fees of the block (of its n-th recipient), 3000000 + n its n-th withdrawal. Bitcoin: the vout.
   block_height integer not null, -- Height of the block that holds the transaction.
   block_hash text not null, -- Hash of that block.
   block_time timestamp with time zone not null, -- Timestamp of that block.
@@ -7001,7 +7040,7 @@ CREATE TRIGGER note_delete AFTER DELETE ON chain.transfer REFERENCING OLD TABLE 
 CREATE TRIGGER note_insert AFTER INSERT ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 CREATE TRIGGER note_update AFTER UPDATE ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 
--- Value on its way to an address of ours that is not final: in no block, or in one that may still leave the chain.
+-- Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.
 create table chain.unmined (
   id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
   chain text not null, -- Chain code.
@@ -7014,7 +7053,7 @@ create table chain.unmined (
   inputs text[] not null, -- What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.
   raw text, -- The transaction, in hex, where the source gave it.
   seen_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
-  missed_since timestamp with time zone, -- When a look first did not show it, though it was in no block; null while it is shown or mined.
+  missed_since timestamp with time zone, -- When a look first did not show it, though it was in no block; null while it is shown or in a block.
   constraint unmined_pkey PRIMARY KEY (id),
   constraint unmined_amount_check CHECK ((amount > (0)::numeric)),
   constraint unmined_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
@@ -7036,7 +7075,7 @@ create view chain.standing_contradiction as
 --   txid text: The transaction that they contradict themselves about; null where it is about something else.
 --   message text: What is wrong with what they answer.
 
--- Starts following a chain above a block that its node called final. Does nothing for a chain that is followed already.
+-- Starts following a chain above a block that its node called final: the first block that is indexed must link to it. Does nothing for a chain that is followed already.
 CREATE OR REPLACE FUNCTION chain.anchor(of_chain text, network text, height integer, hash text, time_of_block timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -7052,6 +7091,7 @@ begin
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
 end $function$;
 
+-- Of what the calling transaction touched, has what belongs to pending deposits awaited instead of settled, until the chain is as high as head_height.
 CREATE OR REPLACE FUNCTION chain.await_transfers(of_chain text, head_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -7086,6 +7126,7 @@ AS $function$
   insert into chain.configured (chain) values (of_chain) on conflict do nothing
 $function$;
 
+-- The same for transactions that addresses of ours sent (rows of chain.inclusion as JSON).
 CREATE OR REPLACE FUNCTION chain.correct_inclusions(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
@@ -7138,6 +7179,7 @@ begin
   end if;
 end $function$;
 
+-- Makes the transfers of these blocks those that are wanted (rows of chain.transfer as JSON), and no others. Returns the ids that were added, how many were removed and changed, and the heights at which something stored was not there, or not so.
 CREATE OR REPLACE FUNCTION chain.correct_transfers(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
@@ -7182,7 +7224,7 @@ begin
   perform chain.touch(of_chain, unsettled);
 end $function$;
 
--- Moves finality to a block that the node calls final; true if that block is final here now.
+-- Moves finality to a block that the node calls final; true if that block is final here now, false if nothing could be changed.
 CREATE OR REPLACE FUNCTION chain.finalize(of_chain text, height integer, hash text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7219,7 +7261,7 @@ AS $function$
   where c.chain = of_chain
 $function$;
 
--- Stops a chain, with an incident, because the final block is not on the node's chain any more.
+-- Stops a chain, with an incident, because the final block is not on the node's chain any more. Safe to call again.
 CREATE OR REPLACE FUNCTION chain.halt(of_chain text, details jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -7253,6 +7295,7 @@ begin
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $function$;
 
+-- Enters these rows of chain.transfer or chain.inclusion in the log of the store, where they are at heights that it can still undo.
 CREATE OR REPLACE FUNCTION chain.log_for_undo(of_chain text, of_table text, ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7275,7 +7318,7 @@ CREATE OR REPLACE FUNCTION chain.longest_wait()
  IMMUTABLE PARALLEL SAFE
 RETURN '00:15:00'::interval;
 
--- Takes in everything unmined that a source shows now: new deposits are pending, and what was missed for long enough is gone.
+-- Takes in everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missed for long enough is gone. What is not to an address of ours is passed over.
 CREATE OR REPLACE FUNCTION chain.look_unmined(of_chain text, seen jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -7312,6 +7355,7 @@ begin
   perform chain.touch(of_chain, changed);
 end $function$;
 
+-- Trigger: notes the blocks that a statement deleted. Those that are not there again at COMMIT left the chain.
 CREATE OR REPLACE FUNCTION chain.note_blocks()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7323,7 +7367,7 @@ begin
   return null;
 end $function$;
 
--- Servers of a chain, given its code, contradicted themselves about a transaction (or null), in these words.
+-- Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Since when is kept while nothing new was written meanwhile.
 CREATE OR REPLACE FUNCTION chain.note_contradiction(at_chain text, at_txid text, what text)
  RETURNS void
  LANGUAGE sql
@@ -7337,6 +7381,7 @@ AS $function$
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $function$;
 
+-- Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.
 CREATE OR REPLACE FUNCTION chain.note_inclusions()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7347,7 +7392,7 @@ declare
   news record;
   incident bigint;
 begin
-  perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents, as everybody locks them
+  perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents: the order of locks
   for news in
     select u.chain, u.sender, count(*)::int as count, array_agg(u.txid) as txids,
       (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
@@ -7374,7 +7419,7 @@ begin
   return null;
 end $function$;
 
--- Keeps what blocks pay us until it is final, and drops what is unmined and conflicts with them.
+-- Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.look_unmined; txids and outpoints, parallel: what each of their transactions spends.
 CREATE OR REPLACE FUNCTION chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7397,6 +7442,7 @@ begin
   perform chain.touch(of_chain, gone);
 end $function$;
 
+-- Trigger on the store's status row (argument: the chain): notes that the chain was touched.
 CREATE OR REPLACE FUNCTION chain.note_status()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7408,6 +7454,7 @@ begin
   return null;
 end $function$;
 
+-- Trigger: notes the transfers that a statement inserted, changed or deleted, and their chains.
 CREATE OR REPLACE FUNCTION chain.note_transfers()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7420,6 +7467,7 @@ begin
   return null;
 end $function$;
 
+-- The ids of the credited deposits that wait for finality in these blocks.
 CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height integer, hashes text[])
  RETURNS uuid[]
  LANGUAGE sql
@@ -7447,6 +7495,7 @@ begin
   end if;
 end $function$;
 
+-- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
 CREATE OR REPLACE FUNCTION chain.promote(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -7488,6 +7537,7 @@ begin
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $function$;
 
+-- Trigger, at COMMIT, before chain.settle: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.
 CREATE OR REPLACE FUNCTION chain.release()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7580,6 +7630,7 @@ begin
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $function$;
 
+-- Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.
 CREATE OR REPLACE FUNCTION chain.settle()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7628,6 +7679,7 @@ begin
   return null;
 end $function$;
 
+-- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.
 CREATE OR REPLACE FUNCTION chain.settle_transfers(of_chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -7733,7 +7785,7 @@ begin
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $function$;
 
--- Notes why a chain cannot be followed now; with nulls, that it can.
+-- Notes why a chain cannot be followed now (reason for programs, message for people), and its first block where that is known; with nulls, that it can.
 CREATE OR REPLACE FUNCTION chain.tell_waiting(of_chain text, reason text, message text, first_height integer)
  RETURNS void
  LANGUAGE sql
@@ -7746,6 +7798,7 @@ AS $function$
     is distinct from (reason, message, c.first_height) -- it is told again and again
 $function$;
 
+-- Has these transfers of a chain looked at when the calling transaction commits; null for none.
 CREATE OR REPLACE FUNCTION chain.touch(of_chain text, ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7768,13 +7821,13 @@ create table custody.address (
   created_at timestamp with time zone not null default clock_timestamp(), -- When custody derived it; of a treasury -infinity where its seed is older than this database.
   taken_at timestamp with time zone, -- When it was handed out; null while it waits. Never handed out twice.
   purpose text not null default 'deposit'::text, -- deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.
-  merchant_id uuid, -- The merchant that it was handed to. Written once, by the function that hands it out; what custody signs rests on it.
+  merchant_id uuid, -- The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs rests on it.
   retired_at timestamp with time zone, -- When it was given up unused, because an older copy of the database would have handed it out a second time; else null.
   match_key text not null generated always as (
 CASE family
     WHEN 'evm'::text THEN lower(address)
     ELSE address
-END) stored, -- The address as indexers look it up.
+END) stored, -- The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.
   constraint address_pkey PRIMARY KEY (address),
   constraint address_path UNIQUE (family, purpose, derivation_index),
   constraint address_purpose_check CHECK ((purpose = ANY (ARRAY['deposit'::text, 'treasury'::text]))),
@@ -7815,17 +7868,17 @@ create table custody.journal (
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
   kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.
   subject_id uuid, -- The payout, the sweep or the withdrawal (app.spend) that it is for.
-  merchant_id uuid, -- The merchant that is paid, or whose address is swept.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where it is the operator's own or nobody's.
   token text, -- Token code.
   amount numeric(78,0), -- What it moves, in base units.
   destination text, -- Where it moves it to.
   source text, -- The address that it is taken from.
-  sender text, -- The address that sends the transaction, and whose nonce it uses; not the source where the treasury relays an authorisation.
-  nonce bigint, -- The nonce.
+  sender text, -- The address that sends the transaction, and whose nonce it uses; not the source where the treasury relays an authorisation. On Bitcoin the first input (txid:vout).
+  nonce bigint, -- The nonce; 0 on Bitcoin.
   max_fee numeric(78,0), -- The most that the transaction can cost, in the native coin's base units.
   txid text, -- Id of the signed transaction.
   raw text, -- The signed transaction.
-  details jsonb not null default '{}'::jsonb, -- What else belongs to the entry: fees; gross and fee of the payout; the highest index of a pool entry.
+  details jsonb not null default '{}'::jsonb, -- What else belongs to the entry: fees; gross and fee of the payout; the outputs that are spent; the highest index of a pool entry.
   signed_at timestamp with time zone not null, -- When it was signed.
   hash text not null, -- SHA-256 over the hash of the entry before it in the stream and this entry, as in the file.
   constraint journal_pkey PRIMARY KEY (stream, seq),
@@ -7875,6 +7928,7 @@ create table custody.whitelist (
 CREATE UNIQUE INDEX whitelist_entry ON custody.whitelist USING btree (merchant_id, chain, address) NULLS NOT DISTINCT WHERE (removed_at IS NULL);
 CREATE TRIGGER announce_entry AFTER INSERT ON custody.whitelist FOR EACH ROW EXECUTE FUNCTION custody.announce_entry();
 
+-- Wakes the merchant's payouts to an address that was put on the whitelist.
 CREATE OR REPLACE FUNCTION custody.announce_entry()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7887,6 +7941,7 @@ begin
   return null;
 end $function$;
 
+-- Wakes the outgoing payments and payouts of a chain that wait for its fee budget.
 CREATE OR REPLACE FUNCTION custody.announce_raise()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7902,6 +7957,7 @@ begin
   return null;
 end $function$;
 
+-- Gives each nonce that was taken on these chains and belongs to nothing to an outgoing payment that is only to be cancelled.
 CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
  RETURNS void
  LANGUAGE sql
@@ -7914,6 +7970,7 @@ AS $function$
     and not exists (select from app.spend s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
 $function$;
 
+-- Gives outgoing payments that are not signed another nonce where the journal has theirs, and makes way for its outputs; no nonce of the journal is handed out again.
 CREATE OR REPLACE FUNCTION custody.free_nonces(entries custody.journal[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7929,6 +7986,7 @@ begin
     select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
 end $function$;
 
+-- Gives up outgoing payments that are not signed, and whose outputs the journal spent for something else; what it signed otherwise than it was begun loses its outputs to it, and goes on.
 CREATE OR REPLACE FUNCTION custody.free_outputs(entries custody.journal[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7976,6 +8034,7 @@ begin
   on conflict do nothing;
 end $function$;
 
+-- Whether an outgoing payment is what an entry of the journal was signed for.
 CREATE OR REPLACE FUNCTION custody.is_purpose(s app.spend, e custody.journal)
  RETURNS boolean
  LANGUAGE sql
@@ -7986,6 +8045,7 @@ AS $function$
     else s.id = e.subject_id end
 $function$;
 
+-- Writes down the outputs that a new entry of the journal spends, a row each, for custody to look them up before it signs.
 CREATE OR REPLACE FUNCTION custody.note_inputs()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7998,7 +8058,7 @@ begin
   return null;
 end $function$;
 
--- Enters entries of custody's journal that an older copy of the database lacks, and what follows from them; for sluice custody reconcile.
+-- Enters entries of custody's journal that an older copy of the database lacks, and what follows from them. Returns how many entries and payouts there were, and how many entries (cancels) have no purpose that can be told any more.
 CREATE OR REPLACE FUNCTION custody.reconcile(entries jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -8035,6 +8095,7 @@ begin
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
 end $function$;
 
+-- Stores the transaction of an entry as an attempt of its outgoing payment, with its fee and its outputs reserved, and has it sent.
 CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.spend, e custody.journal)
  RETURNS void
  LANGUAGE plpgsql
@@ -8058,6 +8119,7 @@ begin
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $function$;
 
+-- Makes a merchant that the copy does not have, of whom nothing but the id is known.
 CREATE OR REPLACE FUNCTION custody.recover_merchant(merchant uuid, fee_bps integer)
  RETURNS void
  LANGUAGE sql
@@ -8068,6 +8130,7 @@ AS $function$
   on conflict (id) do nothing
 $function$;
 
+-- The payout of an entry, taken to where its payment can be under way; where the copy does not have it, made again with a debt of the merchant for its gross.
 CREATE OR REPLACE FUNCTION custody.recover_payout(e custody.journal)
  RETURNS app.payout
  LANGUAGE plpgsql
@@ -8100,6 +8163,7 @@ begin
   return p;
 end $function$;
 
+-- The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.
 CREATE OR REPLACE FUNCTION custody.recover_spend(e custody.journal)
  RETURNS app.spend
  LANGUAGE plpgsql
@@ -8138,6 +8202,7 @@ begin
   return s;
 end $function$;
 
+-- Refuses to change or delete what custody wrote down.
 CREATE OR REPLACE FUNCTION custody.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -8147,6 +8212,7 @@ begin
   raise exception 'custody: % of % is not allowed', lower(tg_op), tg_table_name using errcode = 'P0003';
 end $function$;
 
+-- Reserves the outputs that recovered outgoing payments of a chain spend, by custody's journal, as soon as they are there.
 CREATE OR REPLACE FUNCTION custody.reserve_recovered(of_chain text)
  RETURNS void
  LANGUAGE sql
@@ -8160,7 +8226,7 @@ AS $function$
   where u.chain = of_chain and u.spend_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
 $function$;
 
--- What custody finds wrong with a stream of custody.journal, as an incident; null closes it.
+-- Opens or renews the incident about what custody found wrong with a stream of custody.journal; null closes it.
 CREATE OR REPLACE FUNCTION custody.tell_journal(of_stream text, why text)
  RETURNS void
  LANGUAGE plpgsql
@@ -8178,7 +8244,7 @@ begin
   end if;
 end $function$;
 
--- Has the treasury of a family watched on each of its chains. Safe to run again.
+-- Has the treasury of a family watched on each of its chains; custody calls it when it starts. Safe to run again.
 CREATE OR REPLACE FUNCTION custody.watch_treasury(of_family text)
  RETURNS void
  LANGUAGE sql
@@ -8199,6 +8265,14 @@ create table public.sluice_migration (
   checksum text not null,
   applied_at timestamp with time zone not null default clock_timestamp(),
   constraint sluice_migration_pkey PRIMARY KEY (name)
+);
+
+create table public.sluice_object (
+  kind text not null,
+  name text not null,
+  file text not null,
+  gone_since text,
+  constraint sluice_object_pkey PRIMARY KEY (kind, name)
 );
 
 -- Bookkeeping of the indexer of BTC (tables of Subsquid's typeorm-store).
@@ -8320,7 +8394,6 @@ grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
 grant execute on function app.is_protocol_income(integer) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
-grant execute on function app.unattributed_reason(boolean,boolean,text,text) to sluice_analyst;
 grant execute on function app.unattributed_reason(integer,boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
 grant select on analytics.balances to sluice_analyst;
@@ -8472,9 +8545,7 @@ grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
 grant execute on function app.add_inputs(uuid,integer,text[]) to sluice_jobs;
 grant execute on function app.addresses_to_compare(text,text,integer) to sluice_jobs;
 grant execute on function app.audit_checks() to sluice_jobs;
-grant execute on function app.audit_holdings(text) to sluice_jobs;
 grant execute on function app.audit_is_due() to sluice_jobs;
-grant execute on function app.audit_outputs(text) to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
 grant execute on function app.begin_audit() to sluice_jobs;
 grant execute on function app.begin_comparison(text) to sluice_jobs;

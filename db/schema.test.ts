@@ -1,5 +1,5 @@
-// The schema as the migrations leave it: it is the one that is written down, it explains itself, and its functions are safe to call.
-import {readFileSync} from 'node:fs'
+// The schema as migrating leaves it: it is the one that is written down, it explains itself, and its functions are safe to call.
+import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -23,7 +23,7 @@ test('db/schema.snapshot.sql is the schema of a freshly migrated database', asyn
   ).toBe(readFileSync(snapshotFile, 'utf8'))
 })
 
-test('every table, view and column of the schemas chain, app, custody and analytics says what it is', async () => {
+test('every table, view and column of the schemas chain, app, custody, audit and analytics says what it is', async () => {
   expect(
     await db.rows(`
       select n.nspname || '.' || c.relname || coalesce('.' || a.attname, '') as without_comment
@@ -32,21 +32,60 @@ test('every table, view and column of the schemas chain, app, custody and analyt
         select attname, attnum from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
         union all select null, 0
       ) a on true
-      where n.nspname in ('chain', 'app', 'custody', 'analytics') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
+      where n.nspname in ('chain', 'app', 'custody', 'audit', 'analytics') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
         and coalesce(col_description(c.oid, a.attnum), case a.attnum when 0 then obj_description(c.oid, 'pg_class') end, '') = ''
       order by 1`),
   ).toEqual([])
 })
 
-test('every function that a role other than its owner may call says what it does', async () => {
+test('every function says what it does', async () => {
   expect(
     await db.rows(`
       select p.oid::regprocedure::text as without_comment from pg_proc p
       where p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'custody'::regnamespace, 'analytics'::regnamespace)
-        and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) where grantee <> p.proowner)
         and coalesce(obj_description(p.oid, 'pg_proc'), '') = ''
       order by 1`),
   ).toEqual([])
+})
+
+test('each function and view is defined once, in db/functions or db/views', async () => {
+  const defined = await db.rows<{kind: string; name: string}>(
+    'select kind, name from public.sluice_object order by name',
+  )
+  const texts = ['functions', 'views', 'tables'].flatMap(kind => {
+    const folder = new URL(`${kind}/`, import.meta.url)
+    return readdirSync(folder, {recursive: true, encoding: 'utf8'})
+      .filter(file => file.endsWith('.sql'))
+      .map(file => readFileSync(new URL(file, folder), 'utf8'))
+  })
+  const made = texts.flatMap(text => [
+    ...text.matchAll(/^create (?:or replace )?(?:function|view|materialized view) (\S+?)[( ]/gm),
+  ])
+  const names = made.map(([, name]) => name!)
+  expect(names.toSorted()).toEqual([...new Set(names)].sort())
+  expect(
+    defined
+      .filter(({kind}) => kind !== 'trigger')
+      .map(({name}) => name)
+      .toSorted(),
+  ).toEqual(names.toSorted())
+})
+
+test('no table rests on a function that can be replaced', async () => {
+  expect(
+    await db.rows(`
+      select p.oid::regprocedure::text as function, d.classid::regclass::text as of, d.objid from pg_depend d join pg_proc p on p.oid = d.refobjid
+      where d.refclassid = 'pg_proc'::regclass and d.classid in ('pg_attrdef'::regclass, 'pg_constraint'::regclass, 'pg_class'::regclass)
+        and p.pronamespace in ('chain'::regnamespace, 'app'::regnamespace, 'custody'::regnamespace, 'analytics'::regnamespace)`),
+  ).toEqual([])
+})
+
+test('db/README.md and db/views/README.md name files that exist', () => {
+  for (const name of ['README.md', 'views/README.md']) {
+    const file = new URL(name, import.meta.url)
+    const links = [...readFileSync(file, 'utf8').matchAll(/\]\(([^)#]+)/g)].map(([, link]) => link!)
+    expect(links.filter(link => !existsSync(new URL(link, file)))).toEqual([])
+  }
 })
 
 test('no function that runs with the rights of its owner takes a name from the search path of its caller', async () => {

@@ -391,10 +391,9 @@ describe('what arrives for a payment request in another token, on another chain,
     expect(await treasury('ETH')).toEqual({...before, balance: before.balance + 1000}) // the operator's own
     const status = 'select status, received from app.payment_request where external_id = $1'
     expect(await money.db.rows(status, [request.external_id])).toMatchObject([{status: 'awaiting', received: '0'}])
-    const [held] = await money.db.rows(
-      `select amount from app.audit_holdings('ETH') where address = $1 and token = 'ETH'`,
-      [user.address],
-    )
+    const [held] = await money.db.rows(`select amount from app.ledger_holdings('ETH', array[$1]) where token = 'ETH'`, [
+      user.address,
+    ])
     expect(held).toEqual({amount: '1000'})
 
     await money.eth.readAgain(3)

@@ -1,5 +1,5 @@
 // Where a chain stands, as an indexer reads it and moves it. Promises: everything that changes goes through the functions of
-// db/migrations/002_chain.sql, which hold the invariants.
+// db/functions/chains, which hold the invariants.
 import type pg from 'pg'
 import {reorgCounter} from './metrics.ts'
 

@@ -1,4 +1,4 @@
-// The store of one chain: Subsquid's typeorm-store on tables that our migrations own. Promises: the rows of a block, the cursor and
+// The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: the rows of a block, the cursor and
 // what is needed to undo the block are written in one transaction; READ COMMITTED, guarded by the status row's nonce.
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'

@@ -1,4 +1,4 @@
-// The audit: the checks of the database (db/migrations/020_audit.sql), the bytes of stored transactions, and what the chains hold against the
+// The audit: the checks of the database (db/views/audit), the bytes of stored transactions, and what the chains hold against the
 // ledger, which is compared some addresses at a time (compare.ts). Promises: changes nothing but its own record; what could not be asked is told
 // as not compared, and is neither right nor wrong; the checks of the database are all of one moment, and no node is waited for meanwhile.
 import type pg from 'pg'

@@ -1,12 +1,8 @@
 // A database for one test file, cloned from a migrated template on the real server that global-setup.ts started.
 import {randomBytes} from 'node:crypto'
-import {copyFileSync, mkdtempSync, readdirSync, rmSync} from 'node:fs'
-import {tmpdir} from 'node:os'
-import path from 'node:path'
-import {pathToFileURL} from 'node:url'
 import pg from 'pg'
 import {inject} from 'vitest'
-import {migrate, type Role, roleUrl} from '../../db/migrate.ts'
+import {type Role, roleUrl} from '../../db/migrate.ts'
 
 export const templateName = 'sluice_template'
 
@@ -38,26 +34,9 @@ export async function testDatabase(): Promise<TestDatabase> {
   return await newDatabase(templateName)
 }
 
-export interface OldDatabase extends TestDatabase {
-  /** Runs the migrations up to the one of this name, as an upgrade does; resolves to the names of those that ran. */
-  migrateTo(name: string): Promise<string[]>
-}
-
-/** A database as the migration whose name begins with `level`, and those before it, leave it. */
-export async function databaseAt(level: string): Promise<OldDatabase> {
-  const db = await newDatabase()
-  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-migrations-'))
-  const own = new URL('../../db/migrations/', import.meta.url)
-  const migrateTo = async (name: string) => {
-    for (const file of readdirSync(own)) if (file <= name) copyFileSync(new URL(file, own), path.join(folder, file))
-    return (await migrate(db.ownerUrl, pathToFileURL(`${folder}/`))).applied
-  }
-  await migrateTo(`${level}~`) // after every name that begins so
-  const drop = async () => {
-    await db.drop()
-    rmSync(folder, {recursive: true})
-  }
-  return {...db, drop, migrateTo}
+/** A database with nothing in it, not even the schema. */
+export async function emptyDatabase(): Promise<TestDatabase> {
+  return await newDatabase()
 }
 
 async function newDatabase(template?: string): Promise<TestDatabase> {

@@ -1,0 +1,27 @@
+-- Folds changes of balances into balances. Called each second by the jobs worker, batch after batch until less than a whole one was found.
+--
+-- A change is a row of its own (app.balance_delta), so that two deposits of one merchant never wait for each other; readers add what is not folded
+-- yet (app.balance_now), so the balance is exact at every moment, before and after.
+-- Locks: the deltas that it folds, passing over those that somebody else folds; then the balances, in the order of their key.
+
+create or replace function app.fold_balances(batch int default 20000) returns int
+language plpgsql security definer set search_path = pg_catalog as $$
+declare folded int;
+begin
+  with gone as (
+    delete from app.balance_delta where id in (select id from app.balance_delta order by id limit batch for update skip locked)
+    returning merchant_id, chain, token, amount, deposit_count
+  ), summed as (
+    select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count) as deposit_count, count(*) as deltas
+    from gone group by merchant_id, chain, token order by merchant_id, chain, token
+  ), stored as (
+    insert into app.balance as b (merchant_id, chain, token, amount, deposit_count)
+    select merchant_id, chain, token, amount, deposit_count from summed
+    on conflict (merchant_id, chain, token) do update
+      set amount = b.amount + excluded.amount, deposit_count = b.deposit_count + excluded.deposit_count
+  )
+  select coalesce(sum(deltas), 0) into folded from summed;
+  return folded;
+end $$;
+comment on function app.fold_balances is 'Adds balance deltas to balances, the oldest first, a batch at most; returns how many. Safe to run at any time and in several places.';
+grant execute on function app.fold_balances to sluice_jobs;

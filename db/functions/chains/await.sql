@@ -1,0 +1,82 @@
+-- Transfers of pending deposits that a rewind took away are awaited for a while (chain.awaited), because the next transactions are expected to
+-- bring them again; if they do, nothing ever happened to them. They are settled as gone when the chain is as high as it was before, or its final
+-- height reaches the block that they were in, or chain.longest_wait() has passed.
+--
+-- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, before it is settled, chain.release gives those
+-- back whose time is over; where a chain stands still, the jobs worker makes that happen (chain.release_overdue).
+-- Locks: chain.cursor.
+
+-- What is unconfirmed is not gone: it is settled at once.
+create or replace function chain.await_transfers(of_chain text, head_height int) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare moment timestamptz := clock_timestamp();
+begin
+  with pending as materialized (
+    select k.id, d.block_height
+    from (select distinct t.id from chain.touched t where t.txn = pg_current_xact_id() and t.chain = of_chain) k
+    cross join lateral (
+      select * from app.deposit d where d.txid = split_part(k.id, ':', 2) and d.output_index = split_part(k.id, ':', 3)::int and d.chain = of_chain offset 0
+    ) d
+    where d.status = 'pending' and not exists (select from chain.unmined u where u.id = k.id)
+  ), untouched as (
+    delete from chain.touched t using pending p where t.txn = pg_current_xact_id() and t.chain = of_chain and t.id = p.id
+  )
+  insert into chain.awaited (id, chain, block_height, until_height, since)
+  select id, of_chain, block_height, head_height, moment from pending
+  on conflict (id) do update -- it had come back meanwhile
+    set block_height = excluded.block_height, until_height = excluded.until_height, since = excluded.since;
+end $$;
+comment on function chain.await_transfers is 'Of what the calling transaction touched, has what belongs to pending deposits awaited instead of settled, until the chain is as high as head_height.';
+
+create or replace function chain.release() returns trigger
+language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare
+  at chain.cursor;
+  head_height int;
+  due text[];
+begin
+  select * into at from chain.cursor c where c.chain = new.chain for update;
+  perform from chain.awaited w where w.chain = new.chain limit 1;
+  if not found then return null; end if;
+  select max(b.height) into head_height from chain.block b where b.chain = new.chain;
+  with gone as (
+    delete from chain.awaited w
+    where w.chain = new.chain
+      and (w.until_height <= head_height or w.block_height <= at.final_height or w.since <= clock_timestamp() - chain.longest_wait())
+    returning w.id, w.since
+  ), lost as ( -- belongs to the reorganisation in which they were taken away
+    select g.since, count(*) as deposits from gone g
+    cross join lateral (
+      select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = new.chain offset 0
+    ) d
+    where d.status = 'pending' and d.credited
+      and not exists (select from chain.transfer t where t.id = g.id and t.recipient = d.address and t.token = d.token)
+      and not exists (select from chain.unmined u where u.id = g.id)
+    group by g.since
+  ), counted as (
+    update chain.reorganisation r set deposits_reorged = r.deposits_reorged + l.deposits
+    from lost l
+    where r.id = (select min(x.id) from chain.reorganisation x where x.chain = new.chain and x.happened_at >= l.since)
+  )
+  select array_agg(g.id) into due from gone g;
+  perform chain.touch(new.chain, due);
+  return null;
+end $$;
+comment on function chain.release is 'Trigger, at COMMIT, before chain.settle: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.';
+-- Deferred triggers of a row run in the order of their names: this one before settle.
+create constraint trigger release after insert on chain.touched_chain deferrable initially deferred
+  for each row execute function chain.release();
+
+-- Safe to run at any time, by anybody, twice: it only makes COMMIT look.
+create or replace function chain.release_overdue() returns void
+language sql security definer set search_path = pg_catalog as $$
+  insert into chain.touched_chain
+  select distinct pg_current_xact_id(), w.chain from chain.awaited w where w.since <= clock_timestamp() - chain.longest_wait()
+  on conflict do nothing
+$$;
+comment on function chain.release_overdue is 'Settles what was awaited for too long, on chains that stand still as well.';
+grant execute on function chain.release_overdue to sluice_jobs;
+
+create or replace function chain.longest_wait() returns interval
+language sql immutable parallel safe return interval '15 minutes';
+comment on function chain.longest_wait is 'For how long a transfer is awaited at most.';

@@ -1,0 +1,13 @@
+-- Servers of a chain that contradict themselves (chain.contradiction). The indexer notes it each time that it drops a server for that; it goes on
+-- with another one. chain.standing_contradiction tells when that helps nothing.
+
+create or replace function chain.note_contradiction(at_chain text, at_txid text, what text) returns void
+language sql security definer set search_path = pg_catalog as $$
+  insert into chain.contradiction as c (chain, since, seen_at, txid, message)
+  values (at_chain, clock_timestamp(), clock_timestamp(), at_txid, what)
+  on conflict (chain) do update set
+    since = case when exists (select from chain.standing_contradiction s where s.chain = c.chain) then c.since else excluded.since end,
+    seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
+$$;
+comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Since when is kept while nothing new was written meanwhile.';
+grant execute on function chain.note_contradiction to sluice_indexer;

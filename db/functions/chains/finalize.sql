@@ -1,0 +1,23 @@
+-- Moves the final height of a chain. The indexer calls it when the node names a final block, in a transaction of its own; what became final by it
+-- is promoted at COMMIT (chain.settle).
+--
+-- Finality takes the hash: a block is final only if the one with this hash is on our chain. Where it is not, the node may be ahead of us, behind
+-- us, or on another fork, and nothing is changed; nor is it while the chain is halted. Safe to call again, and from two processes.
+-- Locks: chain.cursor.
+
+create or replace function chain.finalize(of_chain text, height int, hash text) returns boolean
+language plpgsql security definer set search_path = pg_catalog as $$
+declare at chain.cursor;
+begin
+  select * into at from chain.cursor c where c.chain = of_chain for update;
+  if at.final_height >= height then return at.final_height > height or at.final_hash = hash; end if;
+  if at.halted_at is not null then return false; end if;
+  perform from chain.block b where b.chain = of_chain and b.height = $2 and b.hash = $3;
+  if not found then return false; end if;
+  update chain.cursor c set final_height = $2, final_hash = $3, final_moved_at = clock_timestamp() where c.chain = of_chain;
+  delete from chain.block b where b.chain = of_chain and b.height < $2 - 1024; -- the rest serves to find a fork below final
+  insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
+  return true;
+end $$;
+comment on function chain.finalize is 'Moves finality to a block that the node calls final; true if that block is final here now, false if nothing could be changed.';
+grant execute on function chain.finalize to sluice_indexer;

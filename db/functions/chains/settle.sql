@@ -1,0 +1,66 @@
+-- Settling: what follows from a transaction that touched a chain, once for each chain, at its COMMIT, so that what only came and went within it
+-- causes nothing. It runs for each batch of an indexer, and for whatever else touches a chain: finality, a rewind, a reindex, an operator's
+-- decision.
+--
+-- In this order: no block at or below the final one may have left the chain; transfers that were touched are settled (chain.settle_transfers); what
+-- is final now is promoted (chain.promote); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain
+-- that is not followed yet is passed over.
+-- Errors: P0003 the final block would leave the chain. Nothing of the transaction is written then; the indexer starts anew, sees the fork, and
+-- halts.
+-- Locks: chain.cursor, then those of what it calls.
+
+create or replace function chain.settle() returns trigger
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  at chain.cursor;
+  head chain.block;
+  reorg_depth int;
+  lowest int;
+  gone_hashes text[];
+  in_doubt uuid[];
+begin
+  select * into at from chain.cursor c where c.chain = new.chain for update;
+  if at.chain is not null then
+    -- The store would follow a fork below the final block, too, as far down as it can undo. That is for an operator to decide.
+    perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
+    if not found then
+      raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
+        using errcode = 'P0003';
+    end if;
+    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
+    select count(*), min(g.height), array_agg(g.hash) into reorg_depth, lowest, gone_hashes from gone g
+    where g.height > at.final_height and not exists (
+      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
+    );
+    if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
+    perform chain.settle_transfers(new.chain);
+    perform chain.promote(new.chain, at.final_height);
+    select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
+    update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
+    where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
+    if reorg_depth > 0 then
+      with noted as (
+        update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain
+        returning c.last_reorg_at
+      )
+      insert into chain.reorganisation (chain, happened_at, depth, first_height, old_head_hash, new_head_hash, deposits_reorged)
+      select new.chain, noted.last_reorg_at, reorg_depth, lowest, case when at.head_hash = any(gone_hashes) then at.head_hash end, head.hash,
+        (select count(*) from app.deposit d where d.id = any(in_doubt) and d.status = 'reorged')
+      from noted;
+    end if;
+  end if;
+  delete from chain.touched_chain where txn = new.txn and chain = new.chain;
+  return null;
+end $$;
+comment on function chain.settle is 'Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.';
+-- Deferred triggers of a row run in the order of their names: this one after release (await.sql), which adds to what is settled.
+create constraint trigger settle after insert on chain.touched_chain deferrable initially deferred
+  for each row execute function chain.settle();
+
+-- No plan is kept from when the table was small.
+create or replace function chain.pending_deposits(of_chain text, from_height int, hashes text[]) returns uuid[]
+language sql stable set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+  select coalesce(array_agg(d.id), '{}') from app.deposit d
+  where d.chain = of_chain and d.status = 'pending' and d.block_height >= from_height and d.block_hash = any(hashes) and d.credited
+$$;
+comment on function chain.pending_deposits is 'The ids of the credited deposits that wait for finality in these blocks.';

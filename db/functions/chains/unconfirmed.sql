@@ -1,0 +1,59 @@
+-- What is on its way to us and in no block yet (chain.unmined), on chains with outputs. The indexer calls both functions: chain.look_unmined, again
+-- and again, with everything that its source shows at one moment; chain.note_mined in the transaction that writes blocks, with what they spend.
+-- Settling makes deposits of it, at COMMIT.
+--
+-- A row goes in two ways: a block has another transaction that spends one of the same outputs, or looks that are 30 seconds apart did not show it
+-- while it was in no block. What is in a block keeps its row until it is final, so a fork that takes the block away does not take the deposit.
+-- Locks: chain.look_unmined takes chain.cursor first. Both are safe to run twice.
+
+create or replace function chain.look_unmined(of_chain text, seen jsonb) returns void
+language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare changed text[];
+begin
+  perform from chain.cursor c where c.chain = of_chain for update;
+  with shown as materialized (
+    select of_chain || ':' || r.txid || ':' || r.output_index as id, r.*
+    from jsonb_to_recordset(seen) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
+    where r.amount > 0 and exists (select from app.address a where a.chain = of_chain and a.match_key = r.recipient)
+  ), added as (
+    insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
+    select distinct on (id) id, of_chain, txid, output_index, token, amount, sender, recipient, inputs, raw from shown s
+    where not exists (select from chain.transfer t where t.id = s.id)
+    on conflict (id) do nothing returning id
+  ), again as (
+    update chain.unmined u set missed_since = null
+    where u.chain = of_chain and u.missed_since is not null
+      and (u.id in (select id from shown) or exists (select from chain.transfer t where t.id = u.id))
+  ), missed as (
+    update chain.unmined u set missed_since = clock_timestamp()
+    where u.chain = of_chain and u.missed_since is null and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
+  )
+  select array_agg(id) into changed from added;
+  with gone as (
+    delete from chain.unmined u where u.chain = of_chain and u.missed_since <= clock_timestamp() - interval '30 seconds'
+    returning u.id
+  )
+  select changed || array_agg(id) into changed from gone;
+  perform chain.touch(of_chain, changed);
+end $$;
+comment on function chain.look_unmined is 'Takes in everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missed for long enough is gone. What is not to an address of ours is passed over.';
+grant execute on function chain.look_unmined to sluice_indexer;
+
+create or replace function chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[]) returns void
+language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare gone text[];
+begin
+  insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
+  select of_chain || ':' || r.txid || ':' || r.output_index, of_chain, r.txid, r.output_index, r.token, r.amount, r.sender, r.recipient, r.inputs, r.raw
+  from jsonb_to_recordset(kept) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
+  on conflict (id) do nothing;
+  with conflict as (
+    delete from chain.unmined u where u.chain = of_chain and u.inputs && outpoints
+      and exists (select from unnest(txids, outpoints) as s (txid, outpoint) where s.outpoint = any(u.inputs) and s.txid <> u.txid)
+    returning u.id
+  )
+  select array_agg(id) into gone from conflict;
+  perform chain.touch(of_chain, gone);
+end $$;
+comment on function chain.note_mined is 'Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.look_unmined; txids and outpoints, parallel: what each of their transactions spends.';
+grant execute on function chain.note_mined to sluice_indexer;

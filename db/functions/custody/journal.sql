@@ -1,0 +1,31 @@
+-- Triggers that keep what custody wrote down as it was. Custody writes custody.address and custody.journal; app.draw_address writes to whom an
+-- address is handed out.
+--
+-- Invariants: an address is handed to one merchant, once, for ever, and is never deleted; one that was retired stays so; the journal is only ever
+-- added to, and which outputs its entries spend (custody.journal_input) follows from the journal alone.
+-- Error: P0003 for every other change, whoever asks.
+
+create or replace function custody.refuse_change() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  raise exception 'custody: % of % is not allowed', lower(tg_op), tg_table_name using errcode = 'P0003';
+end $$;
+comment on function custody.refuse_change is 'Refuses to change or delete what custody wrote down.';
+create or replace trigger handed_out_once before update on custody.address for each row
+  when (old.address <> new.address or old.family <> new.family or old.purpose <> new.purpose or old.derivation_index <> new.derivation_index
+    or (old.taken_at is not null and (new.taken_at is distinct from old.taken_at or new.merchant_id is distinct from old.merchant_id))
+    or (old.retired_at is not null and new.retired_at is distinct from old.retired_at))
+  execute function custody.refuse_change();
+create or replace trigger never_deleted before delete on custody.address for each row execute function custody.refuse_change();
+create or replace trigger append_only before update or delete on custody.journal for each row execute function custody.refuse_change();
+create or replace trigger append_only before update or delete on custody.journal_input for each row execute function custody.refuse_change();
+
+create or replace function custody.note_inputs() returns trigger
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  insert into custody.journal_input (stream, outpoint, seq)
+  select new.stream, i, new.seq from jsonb_array_elements_text(new.details -> 'inputs') i;
+  return null;
+end $$;
+comment on function custody.note_inputs is 'Writes down the outputs that a new entry of the journal spends, a row each, for custody to look them up before it signs.';
+create or replace trigger note_inputs after insert on custody.journal for each row when (new.details ? 'inputs') execute function custody.note_inputs();

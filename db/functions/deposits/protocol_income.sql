@@ -1,0 +1,24 @@
+-- Protocol income: what a chain's own rules pay to an address of ours in a block, without a transaction (the fees of the block, a validator's
+-- withdrawals). Anybody can name an address of a merchant's user there, and nobody was asked for money. So it is unattributed, with the reason
+-- protocol, and an operator alone credits or returns it. The ledger has it as any unattributed value, so that what the address holds is explained.
+-- At a treasury it is the operator's own, as everything there.
+--
+-- The indexer writes it as transfers whose txid is the hash of their block, with output indexes from 2000000 up, which no transaction has.
+-- Invariants: it is never credited when it is first seen, whatever was asked for at its address, and counts for no payment request.
+
+create or replace function app.is_protocol_income(output_index int) returns boolean
+language sql immutable parallel safe
+return output_index >= 2000000;
+comment on function app.is_protocol_income is 'Whether a transfer at this output index was made by the rules of its chain, without a transaction.';
+grant execute on function app.is_protocol_income to sluice_analyst, sluice_api;
+
+create or replace function app.withhold_protocol_income() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  new.credited := false;
+  return new;
+end $$;
+comment on function app.withhold_protocol_income is 'Trigger: a new deposit that is protocol income is not credited.';
+-- A treasury has no merchant that it could be credited to.
+create or replace trigger withhold_protocol_income before insert on app.deposit for each row
+  when (new.credited and new.merchant_id is not null and app.is_protocol_income(new.output_index)) execute function app.withhold_protocol_income();

@@ -1,0 +1,57 @@
+-- An operator's decision about an incident (sluice incident resolve). kept: all stays as it is; a deposit that moved gets the block that holds it
+-- now. reorged: a final deposit that is gone is taken back (app.take_back), and what stands at its place on the chain now is settled anew.
+--
+-- Errors: P0002 there is no such incident; P0003 it is resolved already, is about no deposit, or its deposit is on the chain, or not read that far
+-- yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
+-- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and stampings of it; then the incident.
+-- Under the pair's lock all stampings are carried out: a claim that has counted the deposit has stamped it then, or counts without it.
+
+create or replace function app.resolve_incident(incident_id bigint, decision text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  incident app.incident;
+  deposit app.deposit;
+begin
+  select * into incident from app.incident i where i.id = incident_id;
+  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
+  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
+    select * into deposit from app.deposit d where d.id = incident.subject::uuid;
+    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    select * into deposit from app.deposit d where d.id = deposit.id;
+    perform from app.payout p where p.id = deposit.settlement_id for update;
+    perform app.lock_treasury(deposit.chain);
+    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
+    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
+    if found then
+      raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
+    end if;
+  end if;
+  select * into incident from app.incident i where i.id = incident_id for update;
+  if incident.id is null then raise exception 'no incident %', incident_id using errcode = 'P0002'; end if;
+  if incident.resolved_at is not null then
+    raise exception 'incident % is resolved already (%)', incident_id, incident.resolution using errcode = 'P0003';
+  end if;
+  if decision = 'reorged' then
+    if incident.kind not like 'final_deposit_%' then
+      raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
+    end if;
+    perform app.refuse_to_take_back(incident_id, deposit);
+    perform app.take_back(deposit.id);
+    -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
+    insert into chain.touched select pg_current_xact_id(), t.chain, t.id from chain.transfer t
+    where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index;
+    insert into chain.touched_chain values (pg_current_xact_id(), deposit.chain) on conflict do nothing;
+    update app.incident i set resolved_at = clock_timestamp(), resolution = 'reorged'
+    where i.resolved_at is null and (i.subject = incident.subject
+      or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
+  else
+    if incident.kind = 'final_deposit_moved' then -- else it would be an incident again each time that its block is read
+      update app.deposit d set block_height = t.block_height, block_hash = t.block_hash
+      from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
+        and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);
+    end if;
+    update app.incident i set resolved_at = clock_timestamp(), resolution = 'kept' where i.id = incident_id;
+  end if;
+end $$;
+comment on function app.resolve_incident is 'An operator''s decision about an incident: kept, or reorged to take a final deposit back.';

@@ -1,0 +1,38 @@
+-- Events get the numbers that readers follow (GET /v1/events, the pump of webhooks, a receiver that sorts). Whoever changes a state inserts the
+-- event, its deliveries and a job in the same transaction (app.emit_deposit_events, app.emit_payout_event); the worker numbers what is committed.
+--
+-- Invariant: who has read up to a sequence never meets a lower one later. What becomes visible later gets a higher number, whenever its
+-- transaction began; and of two events the one that could know of the other, because it was inserted after that was committed, has the higher one
+-- (app.event.position). Gaps are allowed. One event for each (subject, version); a payload never changes.
+-- Locks: one advisory lock, until the end of the transaction that numbers.
+
+-- One caller at a time: who comes later sees what the other one saw, and more.
+create or replace function app.sequence_events(batch int default 10000) returns int
+language plpgsql security definer set search_path = pg_catalog as $$
+declare sequenced int;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('app.sequence_events', 0));
+  with ready as materialized (
+    select id, nextval('app.event_sequence') as sequence
+    from (select id from app.event where sequence is null order by position limit batch) oldest_first
+  )
+  update app.event e set sequence = r.sequence from ready r where e.id = r.id;
+  get diagnostics sequenced = row_count;
+  return sequenced;
+end $$;
+comment on function app.sequence_events is 'Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.';
+grant execute on function app.sequence_events to sluice_jobs;
+
+create or replace function app.event_body(payload json, sequence bigint) returns text
+language sql immutable parallel safe
+return left(payload::text, -1) || ', "sequence" : ' || sequence::text || '}';
+comment on function app.event_body is 'The body of an event as webhooks and GET /v1/events show it: its payload and its sequence, as JSON.';
+grant execute on function app.event_body to sluice_api, sluice_jobs;
+
+-- Merchants keep the sequence of the last event that they have: they would take a new event with a number that was given before for an old one.
+create or replace function app.after_restore() returns bigint
+language sql set search_path = pg_catalog as $$
+  -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to 9 * 10^15.
+  select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
+$$;
+comment on function app.after_restore is 'To be called once when an older copy of the database takes the place of a newer one: no later event has a sequence that was given before. Returns the last one that is skipped.';

@@ -1,0 +1,50 @@
+-- Users and their deposit addresses. POST /v1/users and POST /v1/users/:id/addresses call these.
+--
+-- The same reference of a merchant is the same user, among requests of the same moment, too; calling again adds the addresses that are missing
+-- and nothing else. A merchant sees nothing of another's. The answer's body is built here; `created` is what tells 201 from 200.
+-- Locks: merchant, user, address of the pool.
+-- Errors: SL404 there is no such user; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, ask again in a moment.
+
+create or replace function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], out created boolean, out body text)
+language plpgsql security definer set search_path = pg_catalog as $$
+declare of_user uuid;
+begin
+  select u.id into of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
+  created := false;
+  if of_user is null then
+    insert into app.user as u (merchant_id, external_ref) values (of_merchant, of_external_ref)
+    on conflict do nothing returning u.id into of_user; -- waits for a twin that is being made beside this one
+    created := found;
+  end if;
+  if of_user is null then
+    select u.id into strict of_user from app.user u where u.merchant_id = of_merchant and u.external_ref = of_external_ref for no key update;
+  end if;
+  perform app.add_addresses(of_merchant, of_user, coalesce(chains,
+    array(select m.chain from app.merchant_chain m where m.merchant_id = of_merchant and m.enabled)));
+  select row_to_json(u) into body from (
+    select app.public_id('usr', of_user) as id, of_external_ref as external_ref, app.addresses_of(of_user) as addresses) u;
+end $$;
+comment on function app.provision_user is 'Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the answer.';
+grant execute on function app.provision_user to sluice_api;
+
+create or replace function app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], out created boolean, out body text)
+language plpgsql security definer set search_path = pg_catalog as $$
+declare before int;
+begin
+  perform from app.user u where u.id = of_user and u.merchant_id = of_merchant for no key update;
+  if not found then raise exception 'there is no user with this id' using errcode = 'SL404', detail = 'user'; end if;
+  before := (select count(*) from app.address a where a.user_id = of_user and a.is_provisioned);
+  perform app.add_addresses(of_merchant, of_user, chains);
+  created := before < (select count(*) from app.address a where a.user_id = of_user and a.is_provisioned);
+  select row_to_json(u) into body from (
+    select app.public_id('usr', of_user) as id, app.addresses_of(of_user) as addresses) u;
+end $$;
+comment on function app.provision_addresses is 'Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the answer.';
+grant execute on function app.provision_addresses to sluice_api;
+
+create or replace function app.addresses_of(of_user uuid) returns json
+language sql stable set search_path = pg_catalog as $$
+  select coalesce(json_agg(a order by chain), '[]')
+  from (select chain, address from app.address where user_id = of_user and is_provisioned) a
+$$;
+comment on function app.addresses_of is 'The addresses that a user was given, by chain, as a JSON array of {chain, address}. Those that are only watched are left out.';

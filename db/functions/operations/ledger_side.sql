@@ -1,0 +1,45 @@
+-- What the ledger says of addresses, for whoever compares it with the chain (operations/compare.sql), and when a comparison would prove nothing.
+-- Reads only. The caller looks twice: what moved meanwhile differs once.
+
+create or replace function app.ledger_holdings(of_chain text, addresses text[]) returns table (address text, token text, amount numeric)
+language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+  with treasury as materialized (select app.treasury_address(of_chain) as address)
+  select w.address, a.token, coalesce(h.amount, 0) + coalesce(u.amount, 0) + coalesce(t.amount, 0)
+  from unnest(addresses) w (address) join app.asset a on a.chain = of_chain cross join treasury
+  left join app.holding h on h.chain = of_chain and h.address = w.address and h.token = a.token
+  left join lateral (select sum(e.amount) as amount from app.ledger_entry e
+    where e.account = 'address' and e.merchant_id is null and e.chain = of_chain and e.address = w.address and e.token = a.token) u on true
+  left join lateral (select sum(e.amount) as amount from app.ledger_entry e
+    where e.account = 'treasury' and e.chain = of_chain and e.token = a.token and w.address = treasury.address) t on true
+$$;
+comment on function app.ledger_holdings is 'What these addresses hold of each token at the final height, by the ledger, in base units.';
+grant execute on function app.ledger_holdings to sluice_jobs;
+
+create or replace function app.ledger_outputs(of_chain text, addresses text[]) returns table (address text, outpoint text, amount numeric, is_leaving boolean)
+language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+  select u.address, u.txid || ':' || u.vout, u.amount, u.spend_id is not null or exists (
+    select from chain.inclusion i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+  from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
+  union all -- not ours to spend
+  select d.address, d.txid || ':' || d.output_index, d.amount, false
+  from unnest(addresses) w (address) join app.deposit d on d.chain = of_chain and d.address = w.address
+    and d.status = 'final' and not d.credited and d.merchant_id is not null
+$$;
+comment on function app.ledger_outputs is 'The final unspent outputs of these addresses, by the ledger, in base units; leaving where a transaction of ours, or a block, spends it.';
+grant execute on function app.ledger_outputs to sluice_jobs;
+
+-- After sluice chain rewind the ledger is of blocks above the final one, until they are final again.
+create or replace function app.why_not_comparable(of_chain text) returns text
+language sql stable security definer set search_path = pg_catalog as $$
+  select coalesce(
+    (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and (c.halted_at is not null or c.rewind_to is not null)),
+    (select 'incident ' || min(i.id) || ' waits for the operator: what was final is not there' from app.incident i
+      where i.chain = of_chain and i.kind = 'final_payment_vanished' and i.resolved_at is null having count(*) > 0),
+    (select 'blocks that were final are read again' from app.incident i join chain.cursor c on c.chain = i.chain
+      where i.chain = of_chain and i.kind like 'final\_%' and (i.resolved_at is null or i.resolution = 'healed') and greatest(
+        (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),
+        (select max(n.block_height) from app.spend_inclusion n where n.spend_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
+      ) > c.final_height limit 1))
+$$;
+comment on function app.why_not_comparable is 'Why the chain cannot be compared with the ledger now; null if it can.';
+grant execute on function app.why_not_comparable to sluice_jobs;

@@ -1,0 +1,62 @@
+-- The parts of /metrics (operations/metrics.sql) that tell of money on its way: payouts and their transactions, treasuries, payment requests.
+
+create or replace function app.payout_metrics() returns table (metric text, labels json, value double precision)
+language plpgsql stable set search_path = pg_catalog as $$
+begin
+  return query
+    with open_payout as materialized (
+      select p.chain, p.status, p.waiting_reason, p.waiting_since from app.payout p where p.status not in ('completed', 'failed')
+    ), open_spend as materialized (
+      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.spend s where s.status <> 'final'
+    )
+    select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
+    from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)
+    left join open_payout o on o.chain = c.chain and o.status = s.status group by c.chain, s.status
+    union all
+    select 'sluice_payouts_failed_total', json_build_object('chain', c.chain), count(p.id) from app.chain c
+    left join app.payout p on p.chain = c.chain and p.status = 'failed' group by c.chain
+    union all
+    select 'sluice_payouts_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_payout o
+    where o.waiting_reason is not null group by o.chain, o.waiting_reason
+    union all
+    select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
+    from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal']) k (kind)
+    left join open_spend o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
+    union all
+    select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_spend o
+    where o.waiting_reason is not null group by o.chain, o.waiting_reason
+    union all
+    select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', c.chain),
+      coalesce(extract(epoch from clock_timestamp() - least(
+        (select min(o.waiting_since) from open_payout o where o.chain = c.chain),
+        (select min(o.waiting_since) from open_spend o where o.chain = c.chain))), 0)::double precision
+    from app.chain c
+    union all
+    select m.metric, json_build_object('chain', a.chain, 'token', a.token), analytics.coins(m.value, a.decimals)::double precision
+    from app.asset a left join app.treasury t on t.chain = a.chain and t.token = a.token
+    cross join lateral (values
+      ('sluice_treasury_balance', coalesce(t.balance, 0)), ('sluice_treasury_reserved', coalesce(t.reserved, 0)),
+      ('sluice_treasury_operator_funds', app.operator_funds(a.chain, a.token))) m (metric, value);
+end $$;
+comment on function app.payout_metrics is 'Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).';
+
+
+-- Underpaid and expired ones are kept for ever, and only ever become more: no number of what is open.
+create or replace function app.payment_metrics() returns table (metric text, labels json, value double precision)
+language sql stable set search_path = pg_catalog as $$
+  select 'sluice_payment_requests_open', json_build_object('chain', c.chain, 'status', s.status), n.count
+  from chain.cursor c cross join unnest(array['awaiting', 'detected']) s (status)
+  cross join lateral (select count(*) from app.payment_request r where r.chain = c.chain and r.status = s.status
+    and r.status in ('awaiting', 'detected')) n
+$$;
+comment on function app.payment_metrics is 'Payment requests that are neither paid nor over.';
+
+
+create or replace function app.gas_left_days(of_chain text) returns double precision
+language sql stable security definer set search_path = pg_catalog as $$
+  select (greatest(app.operator_funds(of_chain, app.native_token(of_chain)), 0) / nullif(-sum(e.amount), 0) * 7)::double precision
+  from app.ledger_entry e
+  where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
+$$;
+comment on function app.gas_left_days is 'For how many days the operator''s own native coins in a treasury last, at what network fees took from it in the last 7 days; null if they took nothing.';
+

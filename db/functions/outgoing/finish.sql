@@ -1,0 +1,133 @@
+-- What follows when an outgoing payment (app.spend) is final: the ledger, what was reserved, and the payout. Called by app.settle_spends, once for
+-- each, with chain.cursor, the payout and the treasury locked; outputs/settle.sql takes the place of app.finish_sweep on chains with outputs.
+--
+-- Invariants: a payout is completed by a final transaction alone, and fails here only where its payment can provably never pay any more; whatever
+-- the outcome, what was reserved is given back, but for what is held for a return; each posting adds up to zero.
+
+-- A payout that failed before its payment was broadcast has given its reservation back already.
+create or replace function app.finish_payment(s app.spend, outcome text, txid text) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
+begin
+  if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
+    if outcome in ('done', 'displaced') then
+      insert into app.incident (chain, kind, subject, details)
+      values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
+      on conflict do nothing;
+    end if;
+    if outcome <> 'done' then return; end if;
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the net.
+    perform app.lock_pair(p.merchant_id, p.chain, p.token);
+    insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
+    perform app.post('claim', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.net),
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net)));
+    p.gross := p.net; -- and no fee is earned
+    p.fee := 0;
+  else
+    perform app.give_up_swept_in(s);
+    perform app.add_treasury(p.chain, p.token, 0, -p.net);
+    perform app.add_share(p.chain, p.token, p.merchant_id, 0, -p.gross);
+  end if;
+  if outcome = 'done' then
+    perform app.add_treasury(p.chain, p.token, -p.net, 0);
+    perform app.add_share(p.chain, p.token, p.merchant_id, -p.gross, 0);
+    perform app.post('payout', p.id::text, p.chain, jsonb_build_array(
+      jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
+      jsonb_build_object('account', 'treasury', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.net),
+      jsonb_build_object('account', 'fees', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.fee)));
+    if p.status = 'failed' then return; end if;
+    update app.payout o set status = 'completed', txid = finish_payment.txid where o.id = p.id returning * into p;
+    perform app.emit_payout_event(p, 'payout.completed');
+  elsif outcome = 'reverted' then
+    perform app.release_payout(p.id, 'transaction_reverted', 'the payment was mined and reverted; nothing was paid');
+  elsif outcome = 'cancelled' then
+    perform app.release_payout(p.id, 'cancelled', 'cancelled; a transaction that moves nothing took the place of the payment');
+  else
+    perform app.release_payout(p.id, 'broadcast_rejected', 'another transaction took the place of the payment, which can never be mined');
+  end if;
+end $$;
+comment on function app.finish_payment is 'Ends the payout whose payment is final: done completes it, every other outcome fails it and gives the balance back.';
+
+
+-- What was swept for a return belongs to no merchant, and is held for it in the treasury.
+create or replace function app.finish_sweep(s app.spend, outcome text, moved numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare r app.unattributed_decision;
+begin
+  if outcome <> 'done' then return; end if;
+  update app.unattributed_decision u set amount = moved where u.sweep_id = s.id returning * into r;
+  if r.deposit_id is not null then
+    perform app.add_treasury(s.chain, s.token, moved, case when app.is_held(r) then moved else 0 end);
+    perform app.post('return', s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', moved),
+      jsonb_build_object('account', 'address', 'token', s.token, 'address', s.source, 'amount', -moved)));
+    return;
+  end if;
+  perform app.add_holding(s.chain, s.source, s.token, s.merchant_id, -moved);
+  perform app.add_treasury(s.chain, s.token, moved, 0);
+  perform app.add_share(s.chain, s.token, s.merchant_id, moved, 0);
+  perform app.post('sweep', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
+    jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
+end $$;
+comment on function app.finish_sweep is 'Posts what a final sweep moved (in base units) from its address to the treasury; nothing where it had another outcome than done.';
+
+
+-- What leaves for a return is not the operator's; what did not leave stays held for it.
+create or replace function app.finish_withdrawal(s app.spend, outcome text) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare is_return boolean := exists (select from app.unattributed_decision u where u.withdrawal_id = s.id);
+begin
+  if outcome = 'done' then
+    perform app.add_treasury(s.chain, s.token, -s.amount, -s.amount);
+    perform app.post(case when is_return then 'return' else 'withdrawal' end, s.id::text, s.chain, jsonb_build_array(
+      jsonb_build_object('account', case when is_return then 'unattributed' else 'operator' end, 'token', s.token, 'amount', s.amount),
+      jsonb_build_object('account', 'treasury', 'token', s.token, 'amount', -s.amount)));
+  elsif not is_return then
+    perform app.add_treasury(s.chain, s.token, 0, -s.amount);
+  end if;
+end $$;
+comment on function app.finish_withdrawal is 'Posts a final withdrawal; where it had another outcome than done, gives back what was reserved for it.';
+
+
+-- The operator bears the fee either way: what a swept address paid is added to its merchant's share of the treasury. But what an address pays for
+-- the sweep of a return is taken out of what is returned. (More than there is of that, which only a cancel spends while fees rise, the operator
+-- bears.)
+create or replace function app.post_network_fee(s app.spend, fee numeric) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare
+  native text := app.native_token(s.chain);
+  by_treasury boolean := s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain);
+  r app.unattributed_decision;
+  own numeric;
+begin
+  if by_treasury then
+    perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
+  else
+    if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
+      select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
+      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_spend_ids(d, 'sweep') i);
+    end if;
+    if r.deposit_id is not null then
+      own := least(fee, r.amount);
+      update app.unattributed_decision u set amount = u.amount - own where u.deposit_id = r.deposit_id;
+      perform app.post('return', s.id::text, s.chain, jsonb_build_array(
+        jsonb_build_object('account', 'unattributed', 'token', native, 'amount', own),
+        jsonb_build_object('account', 'address', 'token', native, 'address', s.sender, 'amount', -own)));
+      if own = fee then return; end if;
+      fee := fee - own;
+      s.merchant_id := (select a.merchant_id from custody.address a where a.address = s.sender);
+    end if;
+    perform app.add_holding(s.chain, s.sender, native, s.merchant_id, -fee);
+    perform app.add_share(s.chain, native, s.merchant_id, fee, 0);
+  end if;
+  perform app.post('network_fee', s.id::text, s.chain, jsonb_build_array(
+    jsonb_build_object('account', 'network', 'token', native, 'merchant_id', s.merchant_id, 'amount', fee),
+    jsonb_build_object('account', case when by_treasury then 'treasury' else 'address' end, 'token', native, 'merchant_id', s.merchant_id,
+      'address', case when not by_treasury then s.sender end, 'amount', -fee)));
+  update app.payout p set network_fee = p.network_fee + post_network_fee.fee where p.id = s.payout_id;
+end $$;
+comment on function app.post_network_fee is 'Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout''s.';
+

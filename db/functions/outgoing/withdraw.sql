@@ -1,0 +1,28 @@
+-- Begins a withdrawal of the operator's own money from the treasury, on a chain with accounts (outputs/withdraw.sql: with outputs). For
+-- `sluice treasury withdraw` alone, as the owner of the database. The worker sends it; custody signs it if the recipient is
+-- on the operator's whitelist.
+--
+-- Promises: never a merchant's money: amount and fee fit into the operator's own, and are reserved in the same transaction as the nonce is taken.
+-- Locks: treasury, sender. Error: SL422 where the operator's own money is not enough; the message says what is short.
+
+create or replace function app.begin_withdrawal(of_chain text, of_token text, amount numeric, recipient text, network_fee numeric) returns uuid
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  treasury text := app.treasury_address(of_chain);
+  short text;
+  spend uuid;
+begin
+  perform app.lock_treasury(of_chain);
+  short := app.shortage(of_chain, of_token, null, amount, 0, network_fee);
+  if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
+  perform app.reserve(of_chain, of_token, amount);
+  perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
+  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values ('withdrawal', of_chain, of_token, begin_withdrawal.amount, treasury, begin_withdrawal.recipient, treasury,
+    app.take_nonce(of_chain, treasury), network_fee)
+  returning s.id into spend;
+  perform app.wake_spends(of_chain);
+  return spend;
+end $$;
+comment on function app.begin_withdrawal is 'Takes a nonce for a withdrawal of the operator''s own money (amounts in base units); returns the id of the outgoing payment.';
+

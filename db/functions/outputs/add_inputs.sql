@@ -1,0 +1,29 @@
+-- Adds inputs to the next attempt of an outgoing payment (app.spend) on a chain with outputs, whose change cannot pay the higher fee that a
+-- replacement (RBF) needs. The worker calls this before it asks custody for that attempt.
+--
+-- Promises: inputs are only ever added, so at most one attempt can be mined. False, and nothing changed, where it is too late (the outgoing payment
+-- is final, or its next attempt has another number) or one of the outputs is not free. A sweep takes no output of the treasury.
+-- Locks: payout, treasury, outgoing payment.
+
+create or replace function app.add_inputs(of_spend uuid, number int, inputs text[]) returns boolean
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  s app.spend;
+  p app.payout;
+  found_outputs record;
+begin
+  select * into s from app.spend x where x.id = of_spend;
+  select * into p from app.payout o where o.id = s.payout_id for update;
+  perform app.lock_treasury(s.chain);
+  select * into s from app.spend x where x.id = of_spend for update;
+  if s.status = 'final' or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
+  if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
+  perform app.reserve_outputs(s.chain, inputs, s.id, number);
+  if s.kind = 'payout' and p.status in ('swept', 'paying') then
+    perform app.set_swept_in(s, least(s.swept_in + found_outputs.of_addresses, p.gross, p.net + s.max_fee));
+  end if;
+  return true;
+end $$;
+comment on function app.add_inputs is 'Reserves more outputs for the next attempt of an outgoing payment, whose number the caller names; false if that came too late, or one is not free.';
+grant execute on function app.add_inputs to sluice_jobs;

@@ -1,0 +1,41 @@
+-- Outputs: on a chain that has them instead of accounts (Bitcoin), the money that can be spent (app.output). This file: which chains have outputs,
+-- and how one becomes ours to spend. Called by chain.promote at COMMIT, for the deposits that are about to be final. What is
+-- unattributed is no output to spend before an operator credits it.
+--
+-- An outgoing payment (app.spend) uses outputs there, not a nonce: its lead, which every attempt has among its inputs (app.spend.sender; the
+-- nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One transaction sweeps and pays:
+-- what deposit addresses hold goes in, the net to the merchant and the rest to the treasury come out.
+--
+-- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve them), outputs/settle.sql
+-- (spent, and the change), app.take_back (gone), `sluice custody reconcile`. Readers: the worker, which chooses among those that are free
+-- (app.free_output).
+-- Invariants: an output is here once, from the moment that it is final and in the ledger; one outgoing payment at a time has it reserved, and keeps
+-- it if it spends it; the unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
+-- Locks: chain.cursor, which the caller holds.
+
+-- Before outgoing payments are settled: an older copy of the database may read an output and what spent it in one transaction. Bumps come before
+-- chain.unmined forgets what is final, because they read it there.
+create or replace function app.add_outputs(of_chain text, final_height int) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+begin
+  insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
+  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
+    case when d.sender = 'coinbase' then d.block_height + 100 end
+  from app.deposit d
+  where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
+  on conflict do nothing;
+  perform app.settle_bumps(of_chain, final_height);
+  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
+  if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
+    perform custody.reserve_recovered(of_chain);
+  end if;
+end $$;
+comment on function app.add_outputs is 'Adds the outputs that become final at this height, settles the bumps that they decide, and forgets unconfirmed transfers that are final now.';
+
+
+create or replace function app.uses_outputs(of_chain text) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select coalesce((select family = 'bitcoin' from app.chain where chain = of_chain), false)
+$$;
+comment on function app.uses_outputs is 'Whether transactions of a chain spend outputs (Bitcoin) rather than balances of accounts.';
+

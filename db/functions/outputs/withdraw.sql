@@ -1,0 +1,36 @@
+-- Begins a withdrawal of the operator's own money from the treasury, on a chain with outputs (outgoing/withdraw.sql: with accounts). For
+-- `sluice treasury withdraw` alone, as the owner of the database. The worker sends it; custody signs it if the recipient is
+-- on the operator's whitelist.
+--
+-- Promises: never a merchant's money: amount and fee fit into the operator's own, and are reserved in the same transaction.
+-- Locks: treasury. Error: SL422 where the operator's own money, or the treasury's free outputs, are not enough.
+
+create or replace function app.begin_output_withdrawal(of_chain text, amount numeric, recipient text, inputs text[], network_fee numeric) returns uuid
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  token text := app.native_token(of_chain);
+  found_outputs record;
+  short text;
+  spend uuid;
+  lead text;
+begin
+  perform app.lock_treasury(of_chain);
+  short := app.shortage(of_chain, token, null, amount, 0, network_fee);
+  if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
+  select * into found_outputs from app.weigh_outputs(of_chain, inputs, null, true);
+  lead := app.lead_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or lead is null or found_outputs.total < amount + network_fee then
+    raise exception 'the treasury''s free outputs are not enough now; try again when its transactions are final' using errcode = 'SL422';
+  end if;
+  perform app.reserve(of_chain, token, amount);
+  perform app.reserve(of_chain, token, network_fee);
+  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, lead, 0,
+    network_fee)
+  returning s.id into spend;
+  perform app.reserve_outputs(of_chain, inputs, spend, 1);
+  perform app.wake_spends(of_chain);
+  return spend;
+end $$;
+comment on function app.begin_output_withdrawal is 'Reserves outputs of the treasury for a withdrawal of the operator''s own money (amounts in base units); returns the id of the outgoing payment.';
+

@@ -1,0 +1,68 @@
+-- Makes a payment request: an amount that is asked for, and an address from the pool that is for nothing else. Called by POST /v1/payment-requests.
+--
+-- Promises: one request per (merchant, external_id), with one address, for ever, in one transaction; the same Idempotency-Key with the same request
+-- is answered as before, also while a twin is being made beside it. of_amount is a plain decimal, in coins; of_request is the hash of what is asked
+-- for, where there is a key.
+-- Errors: SL404 there is no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference has not the merchant's prefix; SL409
+-- there is a request with this reference; SLINV a value cannot be (DETAIL names it); SLIDK the key was used with another request; SL503 no address
+-- is free.
+
+create or replace function app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
+  of_request bytea) returns app.payment_answer
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  twin app.payment_request;
+  asset app.asset;
+  prefix text := (select m.prefix || '-' from app.merchant m where m.id = of_merchant);
+  coins numeric := of_amount::numeric;
+  r app.payment_request;
+begin
+  select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+  if twin.id is null then
+    select * into asset from app.asset a where a.name = of_currency;
+    if asset.name is null then
+      raise exception 'there is no currency with this name; GET /v1/crypto lists those that there are' using errcode = 'SL404', detail = 'currency';
+    elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
+      raise exception 'external_id must begin with % and go on with a reference of your own', prefix using errcode = 'SLPFX';
+    elsif scale(coins) > asset.decimals then
+      raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
+    elsif coins <= 0 then
+      raise exception 'must be more than zero' using errcode = 'SLINV', detail = 'amount';
+    elsif coins * 10::numeric ^ asset.decimals >= 10::numeric ^ 77 then
+      raise exception 'is more than a chain can hold' using errcode = 'SLINV', detail = 'amount';
+    elsif not exists (select from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = asset.chain and m.enabled) then
+      raise exception 'not enabled for this account: %', asset.chain using errcode = 'SLCHN';
+    end if;
+    insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at)
+    values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
+      translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
+    on conflict do nothing returning * into r; -- waits for a twin that is being made beside this one
+    if r.id is null then
+      select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
+    end if;
+  end if;
+  if r.id is not null then
+    perform app.take_payment_address(r);
+  elsif twin.id is null then
+    raise exception 'there is a payment request with this external_id; GET /v1/payment-requests/<external_id> shows it' using errcode = 'SL409';
+  elsif twin.request_hash <> of_request then
+    raise exception 'this Idempotency-Key was used with another request' using errcode = 'SLIDK';
+  end if;
+  return app.created_payment_request(coalesce(r.id, twin.id));
+end $$;
+comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.';
+grant execute on function app.create_payment_request to sluice_api;
+
+create or replace function app.created_payment_request(of_request uuid) returns app.payment_answer
+language sql stable set search_path = pg_catalog as $$
+  select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
+  from app.payment_request r
+  join app.asset a on a.chain = r.chain and a.token = r.token
+  join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (
+    select r.external_id, a.name as currency, w.address, app.decimal(r.amount, a.decimals) as amount, app.iso(r.expires_at) as expires_at, r.page_token
+  ) b
+  where r.id = of_request
+$$;
+comment on function app.created_payment_request is 'What the call that made a payment request is answered.';
+

@@ -1,0 +1,75 @@
+-- What people decide about a payout. A merchant cancels it while it is pending (the API). An operator cancels it, retries it now, or has its
+-- payment replaced (the command line, as the owner of the database, which alone may call those).
+--
+-- Once a payment is signed, a cancel of it is a transaction, too, and the payout is paying until one of them is final. What an operator decided
+-- about a payment is in custody.decision: custody signs it even while the chain is halted. No role of a process can write there.
+-- Locks: payout, treasury, spend, pair. Errors: SL404 there is no such payout; SL422 refused, the message says why.
+
+create or replace function app.cancel_payout(of_merchant uuid, of_payout uuid) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.merchant_id = of_merchant for update;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  if p.status <> 'pending' then
+    raise exception 'the payout is % and can no longer be cancelled', p.status using errcode = 'SL422';
+  end if;
+  perform app.fail_payout(p.id, 'cancelled', 'cancelled by the merchant');
+end $$;
+comment on function app.cancel_payout is 'Cancels a payout for its merchant, while it is pending.';
+grant execute on function app.cancel_payout to sluice_api;
+
+create or replace function app.cancel_payout_by_operator(of_payout uuid) returns text
+language plpgsql security definer set search_path = pg_catalog as $$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout for update;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  if p.status in ('completed', 'failed') then raise exception 'the payout is % already', p.status using errcode = 'SL422'; end if;
+  perform app.decide_payment(p.id, 'cancel');
+  if app.fail_payout(p.id, 'cancelled', 'cancelled by the operator') then return 'failed'; end if;
+  update app.spend s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
+  perform app.wake_spends(p.chain);
+  return 'cancelling';
+end $$;
+comment on function app.cancel_payout_by_operator is 'An operator''s decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling where a payment is under way and a cancel of it has to become final first.';
+
+create or replace function app.retry_payout(of_payout uuid) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare p app.payout;
+begin
+  update app.payout o set next_step_at = case when o.status <> 'paying' then clock_timestamp() end
+  where o.id = of_payout and o.status not in ('completed', 'failed') returning * into p;
+  if p.id is null then
+    perform from app.payout o where o.id = of_payout;
+    if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+    raise exception 'the payout is over; request a new one' using errcode = 'SL422';
+  end if;
+  update app.spend s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
+  perform app.wake_payout(p.id), app.wake_spends(p.chain);
+end $$;
+comment on function app.retry_payout is 'Wakes a waiting payout and its transactions at once.';
+
+create or replace function app.replace_payout_by_operator(of_payout uuid) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare p app.payout;
+begin
+  select * into p from app.payout o where o.id = of_payout for update;
+  if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
+  update app.spend s set next_step_at = clock_timestamp()
+  where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
+  if not found then
+    raise exception 'the payout is %, and no payment of it is under way that could be replaced', p.status using errcode = 'SL422';
+  end if;
+  perform app.decide_payment(p.id, 'replace');
+  perform app.wake_spends(p.chain);
+end $$;
+comment on function app.replace_payout_by_operator is 'An operator''s decision to offer a higher fee for a payment under way, now, even if its chain is halted.';
+
+create or replace function app.decide_payment(of_payout uuid, what text) returns void
+language sql set search_path = pg_catalog as $$
+  insert into custody.decision as d (spend_id, decision)
+  select s.id, what from app.spend s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
+  on conflict (spend_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
+$$;
+comment on function app.decide_payment is 'Notes for custody what an operator decided about a payout''s payment that is not final: replace or cancel.';

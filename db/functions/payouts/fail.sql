@@ -1,0 +1,74 @@
+-- A payout fails, and what it claimed is in the balance again. Before it pays, app.fail_payout ends it: for the worker (custody refuses it, it
+-- waited too long), for whoever cancels it (decide.sql), and when a deposit that it claimed is taken back. Once it is paying, only a final
+-- transaction that proves that it was not paid ends it, and settling calls app.release_payout.
+--
+-- Invariants: nothing of it can be paid any more (what an older copy of the database had forgotten becomes a debt: app.finish_payment); the balance
+-- has its gross again at once, the deposits follow by stamping; one event.
+-- Locks: payout, treasury, spend, pair, deposits.
+
+-- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up, and what was reserved for it,
+-- or was counted on to be swept in by it, is given up.
+create or replace function app.fail_payout(of_payout uuid, code text, message text) returns boolean
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  p app.payout;
+  s app.spend;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
+  if p.id is null then return false; end if;
+  perform app.lock_treasury(p.chain);
+  update app.spend x set cancelling = true, next_step_at = clock_timestamp()
+  where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
+  if found then
+    perform app.give_up_swept_in(s);
+    update app.treasury_share h set reserved = h.reserved - p.gross
+    where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
+    perform app.reserve(p.chain, p.token, -p.net);
+    perform app.wake_spends(p.chain);
+  end if;
+  perform app.release_payout(p.id, code, message);
+  return true;
+end $$;
+comment on function app.fail_payout is 'Fails a payout that is pending, sweeping or swept, and gives its balance back; false in any other status.';
+grant execute on function app.fail_payout to sluice_jobs;
+
+create or replace function app.release_payout(of_payout uuid, code text, message text) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare
+  p app.payout;
+  claimed app.claim;
+  lost record;
+begin
+  update app.payout o set status = 'failed', error_code = code, error_message = message where o.id = of_payout returning * into strict p;
+  perform app.lock_pair(p.merchant_id, p.chain, p.token);
+  select * into strict claimed from app.claim c where c.payout_id = p.id and c.kind = 'claim';
+  update app.adjustment a set settlement_id = null where a.settlement_id = p.id;
+  select * into strict lost from app.release_lost(p);
+  insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount)
+  values ('release', p.id, p.merchant_id, p.chain, p.token, claimed.cutoff, claimed.deposit_count - lost.claimed_count,
+    claimed.amount - lost.claimed_amount);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+  values (p.merchant_id, p.chain, p.token, p.gross, claimed.deposit_count - lost.claimed_count + lost.final_count);
+  perform app.post('release', p.id::text, p.chain, jsonb_build_array(
+    jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
+    jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
+  perform app.wake_stamping(p);
+  perform app.emit_payout_event(p, 'payout.failed');
+end $$;
+comment on function app.release_payout is 'Fails a payout, whose row the caller has locked, for this reason: its gross goes back to the balance, the release of its deposits begins, and payout.failed is emitted.';
+
+create or replace function app.release_lost(p app.payout, out claimed_count bigint, out claimed_amount numeric, out final_count bigint)
+language sql set search_path = pg_catalog as $$
+  with lost as (
+    update app.deposit d set settlement_id = null
+    from (select a.deposit_id, sum(a.amount) as debt from app.adjustment a
+      where a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token group by a.deposit_id) a
+    where d.id = a.deposit_id and d.settlement_id = p.id
+    returning d.id, d.status = 'final' as is_final, d.amount, a.debt
+  ), cancelled as (
+    insert into app.adjustment (merchant_id, chain, token, amount, deposit_id, reason)
+    select p.merchant_id, p.chain, p.token, -debt, id, 'payout_failed' from lost where debt <> 0
+  )
+  select count(*), coalesce(sum(case when is_final then amount else 0 end - debt), 0), count(*) filter (where is_final) from lost
+$$;
+comment on function app.release_lost is 'Unstamps deposits that a payout claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, what they were in its claim (base units), and how many are final again.';

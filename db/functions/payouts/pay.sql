@@ -1,0 +1,61 @@
+-- The payment of a payout begins, on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker takes these steps
+-- (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment is both at once. From there the outgoing
+-- payment (app.spend) goes on by itself, and the payout is paying once its first attempt is stored (app.store_attempt).
+--
+-- Each step takes the row lock of the payout first, and does nothing unless the payout is in the status that it is about, so it may run twice, or
+-- beside itself. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them (ledger/funds.sql).
+-- Locks: payout, treasury, sender, spend.
+
+create or replace function app.begin_paying_from_treasury(of_payout uuid) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  perform from app.payout p where p.id = of_payout for update;
+  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final')
+    or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
+      where p.id = of_payout and p.sweep_first and c.finished_at is null) then
+    return;
+  end if;
+  update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
+end $$;
+comment on function app.begin_paying_from_treasury is 'Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).';
+grant execute on function app.begin_paying_from_treasury to sluice_jobs;
+
+create or replace function app.begin_payment(of_payout uuid, network_fee numeric) returns text
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  p app.payout;
+  short text;
+  treasury text;
+begin
+  select * into p from app.payout o where o.id = of_payout and o.status = 'swept' for update;
+  if p.id is null or exists (select from app.spend s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
+  perform app.lock_treasury(p.chain);
+  short := app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee);
+  if short is not null then return short; end if;
+  treasury := app.treasury_address(p.chain);
+  insert into app.treasury_share as s (chain, token, merchant_id, reserved) values (p.chain, p.token, p.merchant_id, p.gross)
+  on conflict (chain, token, merchant_id) do update set reserved = s.reserved + excluded.reserved;
+  perform app.reserve(p.chain, p.token, p.net);
+  perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
+  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, app.take_nonce(p.chain, treasury), p.id, p.merchant_id, network_fee);
+  perform app.wake_spends(p.chain);
+  return null;
+end $$;
+comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short, or null when the payment is there (begun now or before). Safe to run again.';
+grant execute on function app.begin_payment to sluice_jobs;
+
+create or replace function app.payout_shortage(of_payout uuid, network_fee numeric) returns text
+language sql stable security definer set search_path = pg_catalog as $$
+  select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
+$$;
+comment on function app.payout_shortage is 'What the treasury lacks for paying a payout now, without anybody else''s money; null if nothing.';
+grant execute on function app.payout_shortage to sluice_jobs;
+
+create or replace function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
+language sql stable security definer set search_path = pg_catalog as $$
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee), 0)
+  from app.payout p where p.id = of_payout
+$$;
+comment on function app.payout_shortfall is 'How much of a payout''s token the treasury lacks for paying it now, in base units: what sweeps of the merchant''s addresses can bring.';
+grant execute on function app.payout_shortfall to sluice_jobs;

@@ -1,0 +1,105 @@
+-- Sweeping for a payout: what its merchant's addresses hold goes to the treasury, as far as the payout needs it; with sweep_first, all that its
+-- deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts); outputs are swept by app.begin_output_sweep instead.
+--
+-- Each step does nothing unless the payout is in the status that it is about, so it may run twice, or beside itself.
+-- Invariants: of each address and token one sweep of a merchant's money at a time is not final; only final money is swept; a payout pays when
+-- every sweep that it waits for (app.payout_sweep) is final.
+-- Locks: payout, treasury, then sender and spend in the order of the addresses.
+
+create or replace function app.begin_sweeping(of_payout uuid) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  update app.payout p set status = 'sweeping' where p.id = of_payout and p.status = 'pending';
+end $$;
+comment on function app.begin_sweeping is 'Takes a payout from pending to sweeping. Does nothing in any other status.';
+grant execute on function app.begin_sweeping to sluice_jobs;
+
+-- On the chain their money may have moved already. With sweep_first only what concerns the claimed deposits is waited for; where there are outputs,
+-- whatever has taken one of theirs.
+create or replace function app.await_sweeps(of_payout uuid) returns void
+language sql security definer set search_path = pg_catalog as $$
+  insert into app.payout_sweep (payout_id, spend_id)
+  select p.id, s.id from app.payout p
+  join app.spend s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  where p.id = of_payout and p.status = 'sweeping' and case
+    when not p.sweep_first then s.kind = 'sweep'
+    when app.uses_outputs(p.chain) then exists (
+      select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
+      where u.spend_id = s.id and d.settlement_id = p.id)
+    else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
+  on conflict do nothing
+$$;
+comment on function app.await_sweeps is 'Has a payout wait for sweeps of its merchant''s addresses that are under way for others, or for nobody. Safe to run again.';
+grant execute on function app.await_sweeps to sluice_jobs;
+
+create or replace function app.sweepable(of_payout uuid, at_least numeric, most int) returns table (address text, amount numeric)
+language plpgsql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare p app.payout := (select o from app.payout o where o.id = of_payout);
+begin
+  if p.sweep_first then
+    return query select h.address, h.amount from app.holding h
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+        and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
+      order by h.amount desc limit most;
+  else
+    return query select h.address, h.amount from app.holding h
+      where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+      order by h.amount desc limit most;
+  end if;
+end $$;
+comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money can be swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.';
+grant execute on function app.sweepable to sluice_jobs;
+
+-- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. Where the
+-- treasury has to pay network fees and runs short, the sweeps before that were begun. The sweep of a return, which belongs to no merchant, is none
+-- that a payout waits for.
+create or replace function app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[],
+  max_fees numeric[]) returns text
+language plpgsql security definer set search_path = pg_catalog as $$
+declare
+  native text := app.native_token(of_chain);
+  treasury text := app.treasury_address(of_chain);
+  item record;
+  held app.holding;
+  sweep uuid;
+  funds numeric;
+  short text;
+begin
+  if of_payout is not null then
+    perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
+    if not found then return null; end if;
+  end if;
+  perform app.lock_treasury(of_chain);
+  funds := app.operator_funds(of_chain, native);
+  for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
+    sweep := (select s.id from app.spend s
+      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
+        and s.merchant_id is not null
+      order by s.nonce desc limit 1);
+    if sweep is null then
+      select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
+      continue when held.address is null or item.amount <= 0
+        or held.amount < item.amount + case when native = of_token then item.max_fee else 0 end;
+      if native <> of_token then
+        if funds < item.max_fee then
+          short := native || ' for sweeping short by ' || item.max_fee - funds || ' base units';
+          exit;
+        end if;
+        funds := funds - item.max_fee;
+        perform app.reserve(of_chain, native, item.max_fee);
+      end if;
+      insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+      select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
+        held.merchant_id, item.max_fee
+      from (select case when native = of_token then item.address else treasury end as by_whom) b
+      returning s.id into sweep;
+    end if;
+    if of_payout is not null then
+      insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep) on conflict do nothing;
+    end if;
+  end loop;
+  perform app.wake_spends(of_chain);
+  return short;
+end $$;
+comment on function app.begin_sweeps is 'Takes nonces for sweeps of merchants'' addresses to the treasury, for a payout (null: for none), or finds those under way; returns what is short of network fees, or null. Safe to run again.';
+grant execute on function app.begin_sweeps to sluice_jobs;

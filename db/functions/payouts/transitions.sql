@@ -1,0 +1,34 @@
+-- How a payout may change: pending, sweeping, swept, paying, completed, in this order; and failed, from each status before completed.
+--
+-- Triggers, so that it holds whoever writes. Completed and failed are for ever; who is paid how much, and where, never changes; no payout is
+-- deleted. Anything else is refused (P0003). That paying ends only with proof on the chain is kept by settling (app.settle_spends).
+
+create or replace function app.check_payout_change() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  if (new.id, new.merchant_id, new.chain, new.token, new.gross, new.fee, new.net, new.address)
+    is distinct from (old.id, old.merchant_id, old.chain, old.token, old.gross, old.fee, old.net, old.address)
+    or (old.status <> new.status and (old.status, new.status) not in (
+      ('pending', 'sweeping'), ('sweeping', 'swept'), ('swept', 'paying'), ('paying', 'completed'),
+      ('pending', 'failed'), ('sweeping', 'failed'), ('swept', 'failed'), ('paying', 'failed'))) then
+    raise exception 'payout %: % to % is not allowed', old.id, old.status, new.status using errcode = 'P0003';
+  end if;
+  if old.status <> new.status then
+    new.waiting_reason := null;
+    new.waiting_detail := null;
+    new.waiting_since := null;
+    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its spend goes on
+    new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
+  end if;
+  return new;
+end $$;
+comment on function app.check_payout_change is 'Trigger: refuses a change that a payout cannot have. A change of status ends what it waited for, and says when its next step is due.';
+create or replace trigger contract before update on app.payout for each row execute function app.check_payout_change();
+
+create or replace function app.refuse_payout_delete() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  raise exception 'payouts are never deleted' using errcode = 'P0003';
+end $$;
+comment on function app.refuse_payout_delete is 'Trigger: refuses to delete a payout.';
+create or replace trigger never_deleted before delete on app.payout for each row execute function app.refuse_payout_delete();

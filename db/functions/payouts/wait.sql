@@ -1,0 +1,46 @@
+-- What a payout waits for, and when its next step is tried again. The worker notes it when a step cannot be taken
+-- (jobs/payouts/advance-payout.ts); the merchant reads it as `waiting`, the operator with all details (sluice payout).
+--
+-- A payout whose next_step_at has come is due (app.due_job): the worker adds its job again, so that nothing is lost with a worker that dies.
+
+create or replace function app.wait_payout(of_payout uuid, reason text, detail text, retry_ms int) returns void
+language sql security definer set search_path = pg_catalog as $$
+  update app.payout p set waiting_detail = detail, waiting_since = case
+      when reason is null then null when p.waiting_reason = reason then p.waiting_since else clock_timestamp() end,
+    waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  where p.id = of_payout and p.status not in ('paying', 'completed', 'failed')
+$$;
+comment on function app.wait_payout is 'Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or over.';
+grant execute on function app.wait_payout to sluice_jobs;
+
+create or replace function app.wake_payout(payout uuid) returns void
+language sql set search_path = pg_catalog as $$
+  select app.enqueue('advance_payout', json_build_object('payout_id', payout), 'payout:' || payout)
+$$;
+comment on function app.wake_payout is 'Adds the job that takes a payout''s next step.';
+
+-- Codes of the contract, in words that tell nothing of the treasury. What waits for nothing but time is not told of. In paying it is the payment that
+-- waits; before that, the payout notes what its sweeps and its payment wait for.
+create or replace function app.payout_waiting(p app.payout) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
+  from (
+    select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
+    union all
+    select s.waiting_reason, s.waiting_since from app.spend s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
+  ) w
+  join (values
+    (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
+    (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
+    (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
+    (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
+    (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
+    (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
+    (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
+    (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
+    (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
+    (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
+  ) k (reasons, code, message) on w.reason = any(k.reasons)
+$$;
+comment on function app.payout_waiting is 'Why a payout waits, as the API tells it: {code, message, since}; null where nothing is in its way, or it is over.';
+grant execute on function app.payout_waiting to sluice_api;

@@ -1,0 +1,57 @@
+-- What came of attempts to deliver events. The pump of an endpoint (jobs/webhooks/pump.ts) stores them here, a batch at a time.
+--
+-- The worker whose liveness connection holds the advisory lock hashtextextended('webhook_endpoint:' || id, 0) sends an endpoint's deliveries,
+-- nobody else does, and the lock is gone the moment that worker dies. So a delivery that is under way needs no mark in its row.
+-- Invariants: an attempt moves its delivery on only if nobody else did since it was read (app.delivery.attempts is its version); an endpoint is
+-- disabled by itself after a 410, and after a failure more than five days after the first one since its last success.
+-- Locks: endpoint, then its deliveries.
+
+-- The arrays are parallel, in the order in which the attempts ended: numbers counts the attempts of the delivery's present schedule, this one
+-- included; ages_ms is how long ago it began; an error of null is a success; waits_ms is the time until the next attempt, null when there is none.
+-- The ids of the deliveries are named as values, so that the planner opens the weeks that they are in, and no other.
+create or replace function app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers int[], ages_ms int[], durations_ms int[],
+  response_statuses int[], errors text[], waits_ms bigint[]) returns text
+language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare
+  at constant timestamptz := clock_timestamp();
+  has_success boolean;
+  first_failure timestamptz;
+  is_gone boolean;
+  reason text;
+begin
+  perform from app.webhook_endpoint w where w.id = of_endpoint for no key update; -- before its deliveries, as everybody locks them
+  with result as materialized (
+    select *, at - age_ms * interval '1 millisecond' as attempted_at
+    from unnest(deliveries, numbers, ages_ms, durations_ms, response_statuses, errors, waits_ms) with ordinality
+      as r (delivery_id, number, age_ms, duration_ms, response_status, error, wait_ms, n)
+  ), recorded as (
+    insert into app.delivery_attempt (delivery_id, attempted_at, duration_ms, response_status, error)
+    select delivery_id, attempted_at, duration_ms, response_status, error from result order by n
+  ), moved as (
+    update app.delivery d set
+      attempts = r.number,
+      status = case when r.error is null then 'delivered' when r.wait_ms is null then 'failed' else 'pending' end,
+      next_attempt_at = case when r.error is not null then at + r.wait_ms * interval '1 millisecond' end,
+      finished_at = case when r.error is null or r.wait_ms is null then at end
+    from result r where d.id = r.delivery_id and d.id = any(deliveries) and d.status = 'pending' and d.attempts = r.number - 1
+  ), last_success as (
+    select coalesce(max(n), 0) as n from result where error is null
+  )
+  select s.n > 0, min(r.attempted_at) filter (where r.n > s.n), bool_or(r.response_status is not distinct from 410)
+  into has_success, first_failure, is_gone
+  from result r cross join last_success s group by s.n;
+
+  update app.webhook_endpoint w
+  set failing_since = case when has_success then first_failure else coalesce(w.failing_since, first_failure) end
+  where w.id = of_endpoint and w.failing_since is distinct from
+    case when has_success then first_failure else coalesce(w.failing_since, first_failure) end;
+
+  update app.webhook_endpoint w
+  set disabled_at = at, disabled_reason = case when is_gone then 'gone' else 'failing' end, failing_since = null
+  where w.id = of_endpoint and w.disabled_at is null
+    and (is_gone or (first_failure is not null and w.failing_since < at - interval '5 days'))
+  returning w.disabled_reason into reason;
+  return reason;
+end $$;
+comment on function app.record_attempts is 'Stores the results of attempts at one endpoint and moves their deliveries on; returns why the endpoint was disabled by them (gone or failing), or null.';
+grant execute on function app.record_attempts to sluice_jobs;

@@ -1,0 +1,271 @@
+-- What the indexers see on the chains, and where each chain stands.
+--
+-- Writer: the indexer of a chain, through typeorm-store, in one transaction for each batch of blocks:
+--   1. the store's rollback deletes the rows of blocks that left the chain, from chain.block, chain.transfer and chain.inclusion;
+--   2. rows of the new blocks are inserted there, and chain.note_mined brings chain.unmined up to date (Bitcoin);
+--   3. the store updates its status row (schema squid_<chain>), whose trigger notes that the chain was touched;
+--   4. at COMMIT chain.release and then chain.settle turn the net change into deposits, payouts, events and jobs, and move the head.
+-- In transactions of their own the indexer moves finality (chain.finalize), tells what is unconfirmed (chain.look_unmined), goes back
+-- (chain.rewind), halts (chain.halt), and `sluice reindex` corrects final blocks (chain.correct_transfers, chain.correct_inclusions). An operator
+-- decides about a chain that is halted or does not start; custody halts one when the database is an older copy.
+-- Readers: settling, the worker, custody (which judges by what is here), the API for the state of the chains, the audit, analysts through views.
+--
+-- Invariants: the blocks from the final one to the head form one linked chain; a transfer or an inclusion is here as long as its block is on the
+-- chain; the final height never falls, except by a rewind that an operator asked for.
+-- Locks: the row of chain.cursor first, before every other lock of chain and app, but for the rows that the store itself wrote before COMMIT.
+-- Whoever settles, moves finality, rewinds or corrects holds it.
+
+create table chain.block (
+  id text primary key check (id = chain || ':' || height),
+  chain text not null,
+  height int not null,
+  hash text not null,
+  parent_hash text not null,
+  time timestamptz not null,
+  unique (chain, height)
+);
+comment on table chain.block is 'Blocks of each chain from the head down to the final one, and 1,024 final ones below it. Finality compares these hashes with the node''s.';
+comment on column chain.block.id is '<chain>:<height>.';
+comment on column chain.block.chain is 'Chain code.';
+comment on column chain.block.height is 'Height of the block.';
+comment on column chain.block.hash is 'Hash of the block.';
+comment on column chain.block.parent_hash is 'Hash of the block one below; equals its hash here. Empty at the block above which following began, and at one that a rewind had to add.';
+comment on column chain.block.time is 'Timestamp of the block; of one that a rewind had to add, when it did.';
+grant select, insert, update, delete on chain.block to sluice_indexer;
+
+create table chain.transfer (
+  id text primary key check (id = chain || ':' || txid || ':' || output_index),
+  chain text not null,
+  txid text not null,
+  output_index int not null,
+  block_height int not null,
+  block_hash text not null,
+  block_time timestamptz not null,
+  token text not null,
+  amount numeric(78, 0) not null check (amount > 0),
+  sender text not null,
+  recipient text not null
+);
+-- Rewinding and reindexing take ranges of blocks.
+create index transfer_block on chain.transfer (chain, block_height);
+-- Custody adds up, from this index alone, what arrived for a merchant and is final, before it signs a payout.
+create index transfer_recipient on chain.transfer (recipient, chain, token) include (block_height, amount);
+comment on table chain.transfer is 'Value that reached an address of ours, in a block that is on the chain now. A row disappears when its block leaves the chain.';
+comment on column chain.transfer.id is '<chain>:<txid>:<output_index>.';
+comment on column chain.transfer.chain is 'Chain code, such as ETH.';
+comment on column chain.transfer.txid is 'Transaction id; of what a chain''s rules pay without a transaction, the hash of the block.';
+comment on column chain.transfer.output_index is 'Position inside the transaction. EVM chains: 0 the transaction''s own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 + n the fees of the block (of its n-th recipient), 3000000 + n its n-th withdrawal. Bitcoin: the vout.';
+comment on column chain.transfer.block_height is 'Height of the block that holds the transaction.';
+comment on column chain.transfer.block_hash is 'Hash of that block.';
+comment on column chain.transfer.block_time is 'Timestamp of that block.';
+comment on column chain.transfer.token is 'Token code, such as USDC; the contract address where the token is not one that Sluice supports.';
+comment on column chain.transfer.amount is 'Amount in the smallest unit of the token (wei, for ether).';
+comment on column chain.transfer.sender is 'Address that the value came from.';
+comment on column chain.transfer.recipient is 'Our address that the value went to.';
+grant select on chain.transfer to sluice_custody;
+grant select, insert, update, delete on chain.transfer to sluice_indexer;
+
+-- This is how our own transactions come back: whatever uses a nonce, or an output, of ours says what became of the outgoing payment (app.spend)
+-- that has it. Custody's journal, not the worker, says what effect a transaction was to have.
+create table chain.inclusion (
+  id text primary key constraint inclusion_id check (starts_with(id, chain || ':' || txid)),
+  chain text not null,
+  txid text not null,
+  block_height int not null,
+  block_hash text not null,
+  block_time timestamptz not null,
+  sender text not null,
+  nonce int not null,
+  success boolean not null,
+  fee numeric(78, 0) not null
+);
+-- Which transaction used the nonce, or the output, of an outgoing payment.
+create index inclusion_nonce on chain.inclusion (chain, sender, nonce);
+create index inclusion_block on chain.inclusion (chain, block_height);
+comment on table chain.inclusion is 'Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.';
+comment on column chain.inclusion.id is '<chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.';
+comment on column chain.inclusion.chain is 'Chain code.';
+comment on column chain.inclusion.txid is 'Transaction id.';
+comment on column chain.inclusion.block_height is 'Height of the block that holds the transaction.';
+comment on column chain.inclusion.block_hash is 'Hash of that block.';
+comment on column chain.inclusion.block_time is 'Timestamp of that block.';
+comment on column chain.inclusion.sender is 'Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.';
+comment on column chain.inclusion.nonce is 'Its nonce; 0 on Bitcoin.';
+comment on column chain.inclusion.success is 'True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.';
+comment on column chain.inclusion.fee is 'Network fee that it cost, in the native coin''s base units; 0 where it spends what is not ours, too.';
+grant select on chain.inclusion to sluice_custody, sluice_jobs;
+grant select, insert, update, delete on chain.inclusion to sluice_indexer;
+
+-- What Bitcoin adds: deposits that are in no block yet. The indexer hands over everything unconfirmed that its source shows, again and again
+-- (chain.look_unmined), and what each block does to it is written with the block (chain.note_mined). Settling reads the transfer of a deposit in
+-- chain.transfer, and here where there is none there. So a row stays until its transfer is final (app.add_outputs deletes it then), and a block
+-- that leaves the chain does not take the deposit away. Only a transaction in a block that spends the same output does, or absence in two looks
+-- that are 30 seconds apart. A deposit that is unconfirmed is pending, in no block, and never final.
+create table chain.unmined (
+  id text primary key check (id = chain || ':' || txid || ':' || output_index),
+  chain text not null,
+  txid text not null,
+  output_index int not null,
+  token text not null,
+  amount numeric(78, 0) not null check (amount > 0),
+  sender text not null,
+  recipient text not null,
+  inputs text[] not null,
+  raw text,
+  seen_at timestamptz not null default clock_timestamp(),
+  missed_since timestamptz
+);
+-- What a block excludes: whatever spends an output that a transaction in it spends.
+create index unmined_inputs on chain.unmined using gin (inputs);
+comment on table chain.unmined is 'Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.';
+comment on column chain.unmined.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
+comment on column chain.unmined.chain is 'Chain code.';
+comment on column chain.unmined.txid is 'Transaction id.';
+comment on column chain.unmined.output_index is 'Position inside the transaction.';
+comment on column chain.unmined.token is 'Token code.';
+comment on column chain.unmined.amount is 'Amount in base units.';
+comment on column chain.unmined.sender is 'Address that the value comes from.';
+comment on column chain.unmined.recipient is 'Our address.';
+comment on column chain.unmined.inputs is 'What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.';
+comment on column chain.unmined.raw is 'The transaction, in hex, where the source gave it.';
+comment on column chain.unmined.seen_at is 'When it was first seen.';
+comment on column chain.unmined.missed_since is 'When a look first did not show it, though it was in no block; null while it is shown or in a block.';
+grant select on chain.unmined to sluice_custody, sluice_indexer;
+
+create table chain.cursor (
+  chain text primary key,
+  network text not null,
+  head_height int not null,
+  head_hash text not null,
+  head_time timestamptz not null,
+  head_moved_at timestamptz not null default clock_timestamp(),
+  final_height int not null,
+  final_hash text not null,
+  final_moved_at timestamptz not null default clock_timestamp(),
+  last_reorg_at timestamptz,
+  last_reorg_depth int,
+  halted_at timestamptz,
+  rewind_to int,
+  tracer text,
+  promotion bigint not null default 0
+);
+comment on table chain.cursor is 'Where each chain stands: the newest indexed block and the newest final one.';
+comment on column chain.cursor.chain is 'Chain code.';
+comment on column chain.cursor.network is 'The network that is followed, as a CAIP-2 id such as eip155:11155111. A node of another network is refused.';
+comment on column chain.cursor.head_height is 'Height of the newest indexed block.';
+comment on column chain.cursor.head_hash is 'Hash of the newest indexed block.';
+comment on column chain.cursor.head_time is 'Timestamp of the newest indexed block.';
+comment on column chain.cursor.head_moved_at is 'When the newest block was indexed.';
+comment on column chain.cursor.final_height is 'Everything at or below this height is final.';
+comment on column chain.cursor.final_hash is 'Hash of the block at the final height, as the node named it.';
+comment on column chain.cursor.final_moved_at is 'When the final height last moved.';
+comment on column chain.cursor.last_reorg_at is 'When blocks last left the chain; null if that never happened.';
+comment on column chain.cursor.last_reorg_depth is 'How many blocks left the chain then.';
+comment on column chain.cursor.halted_at is 'Since when the chain stands still for an operator: after a reorganisation below the final block, or because the database is an older copy than custody''s journal. Null while it goes on.';
+comment on column chain.cursor.tracer is 'Which of the node''s tracers numbers internal calls on this chain (debug or trace); never changes once it is set.';
+comment on column chain.cursor.rewind_to is 'Height that an operator asked the indexer to go back to; cleared when that is done.';
+comment on column chain.cursor.promotion is 'How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.';
+grant select on chain.cursor to sluice_api, sluice_custody, sluice_indexer, sluice_jobs;
+
+-- The API and `sluice status` do not know by themselves which chains have an indexer; this tells them (/readyz, /metrics). Written by the indexer,
+-- through chain.configure and chain.tell_waiting; an operator takes a chain that was never followed out of it (app.forget_chain). A chain is
+-- followed from a block on that was there before the first address of its family was handed out, or from where an operator said; what is missing
+-- then stands in app.accepted_gap.
+create table chain.configured (
+  chain text primary key,
+  configured_at timestamptz not null default clock_timestamp(),
+  waiting_reason text,
+  waiting_message text,
+  waiting_since timestamptz,
+  first_height int,
+  check ((waiting_reason is null) = (waiting_since is null) and (waiting_reason is null) = (waiting_message is null))
+);
+comment on table chain.configured is 'Chains for which an indexer was started, followed or not.';
+comment on column chain.configured.chain is 'Chain code.';
+comment on column chain.configured.configured_at is 'When an indexer was started for it for the first time. Its head is as old where none was ever read.';
+comment on column chain.configured.waiting_reason is 'Why its indexer cannot follow it now, for programs; null if it can, or has not said.';
+comment on column chain.configured.waiting_message is 'The same for people.';
+comment on column chain.configured.waiting_since is 'Since when it has not been able to, whatever the reasons were.';
+comment on column chain.configured.first_height is 'The first block that may pay to an address of ours, as its indexer found when it was to begin; null where that is not known.';
+
+-- What keeps a chain from going on although its servers answer: they contradict themselves, or what they showed before. Written by the indexer
+-- (chain.note_contradiction) each time that it drops a server for what that answered. It is an observation and decides nothing.
+create table chain.contradiction (
+  chain text primary key,
+  since timestamptz not null,
+  seen_at timestamptz not null,
+  txid text,
+  message text not null
+);
+comment on table chain.contradiction is 'The last time that servers of a chain contradicted themselves. While blocks come in nevertheless, another server told the truth.';
+comment on column chain.contradiction.chain is 'Chain code.';
+comment on column chain.contradiction.since is 'When that began; nothing new of the chain was written from then until seen_at.';
+comment on column chain.contradiction.seen_at is 'When it was seen last.';
+comment on column chain.contradiction.txid is 'The transaction that they contradict themselves about; null where it is about something else.';
+comment on column chain.contradiction.message is 'What is wrong with what they answer.';
+
+-- Written by chain.settle with each change of chain.cursor.last_reorg_at; chain.release counts deposits that turned out to be lost later. For
+-- analysts.
+create table chain.reorganisation (
+  id bigint primary key generated always as identity,
+  chain text not null,
+  happened_at timestamptz not null,
+  depth int not null check (depth > 0),
+  first_height int,
+  old_head_hash text,
+  new_head_hash text,
+  deposits_reorged int
+);
+comment on table chain.reorganisation is 'Each time that blocks left a chain. Kept for ever.';
+comment on column chain.reorganisation.id is 'Order of insertion.';
+comment on column chain.reorganisation.chain is 'Chain code.';
+comment on column chain.reorganisation.happened_at is 'When the indexer followed it; equals chain.cursor.last_reorg_at then.';
+comment on column chain.reorganisation.depth is 'How many blocks left the chain.';
+comment on column chain.reorganisation.first_height is 'Height of the lowest of them.';
+comment on column chain.reorganisation.old_head_hash is 'Hash of the block that was the head before; null if that one did not leave the chain.';
+comment on column chain.reorganisation.new_head_hash is 'Hash of the block that was the head afterwards.';
+comment on column chain.reorganisation.deposits_reorged is 'How many credited deposits were in those blocks and in no block afterwards, those included of which that was known later (chain.awaited).';
+
+-- chain.rewind takes away blocks that the store cannot replace in one transaction; later ones bring them again. Of what is only gone for that long
+-- nobody is to be told. So the transfers of pending deposits that a rewind takes away are not settled but put here. Read again, in the same block
+-- or another, they cause nothing. They are settled as gone, with an event, once the chain is as high as it was, or its final height reaches the
+-- block that they were in, or a quarter of an hour has passed (chain.release; chain.release_overdue where a chain stands still).
+--
+-- Invariants: a deposit that is awaited is pending, and is settled before the final height promotes it, so it is never final without being in a
+-- block of ours. What is final is never awaited: an incident opens at once, and payouts of the chain stand still.
+create table chain.awaited (
+  id text primary key,
+  chain text not null,
+  block_height int not null,
+  until_height int not null,
+  since timestamptz not null
+);
+create index awaited_chain on chain.awaited (chain);
+comment on table chain.awaited is 'Transfers of pending deposits that a rewind took away and that are expected to be read again. Empty unless a chain is being read again.';
+comment on column chain.awaited.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
+comment on column chain.awaited.chain is 'Chain code.';
+comment on column chain.awaited.block_height is 'Height of the block that it was in.';
+comment on column chain.awaited.until_height is 'Once the head is as high as this, what was not read again is gone.';
+comment on column chain.awaited.since is 'When it was taken away.';
+
+-- What a running transaction touched, until it is settled at COMMIT. Unlogged, because a row lives for one transaction only; each transaction sees
+-- and deletes its own (txn), so nobody waits for another.
+create unlogged table chain.touched (txn xid8 not null, chain text not null, id text not null);
+create index touched_txn on chain.touched (txn);
+comment on table chain.touched is 'Transfers that a running transaction inserted, changed or deleted, or that are to be looked at again. Empty between transactions.';
+comment on column chain.touched.txn is 'The transaction.';
+comment on column chain.touched.chain is 'Chain code.';
+comment on column chain.touched.id is 'Id of the transfer.';
+
+create unlogged table chain.touched_chain (txn xid8 not null, chain text not null, primary key (txn, chain));
+comment on table chain.touched_chain is 'Chains that a running transaction touched; each row makes one settlement at COMMIT. Empty between transactions.';
+comment on column chain.touched_chain.txn is 'The transaction.';
+comment on column chain.touched_chain.chain is 'Chain code.';
+
+create unlogged table chain.dropped_block (txn xid8 not null, chain text not null, height int not null, hash text not null);
+create index dropped_block_txn on chain.dropped_block (txn);
+comment on table chain.dropped_block is 'Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.';
+comment on column chain.dropped_block.txn is 'The transaction.';
+comment on column chain.dropped_block.chain is 'Chain code.';
+comment on column chain.dropped_block.height is 'Height of the block.';
+comment on column chain.dropped_block.hash is 'Hash of the block.';

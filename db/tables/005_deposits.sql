@@ -1,0 +1,172 @@
+-- Deposits, balances and incidents: what follows for merchants from the chains.
+--
+-- Life of a deposit:
+--   1. settling (chain.settle_transfers, at COMMIT of each transaction that touched a transfer): a new one is pending, one that went is reorged,
+--      one that is back is pending again;
+--   2. at or below the final height it is final (chain.promote), which writes the balance, the ledger and the event with it;
+--   3. a payout claims it, and its row is stamped with the payout afterwards (app.stamp_deposits), or given back when the payout fails;
+--   4. an operator alone takes a final one back (app.resolve_incident), or credits one that was unattributed (app.credit_unattributed);
+--   5. where an older copy of the database was restored, the payouts that it had forgotten get their deposits again (app.settle_recovered).
+-- Each change of the balance is a row in app.balance_delta, written with its cause; app.fold_balances adds them to app.balance in the background.
+-- One row per balance that every writer updates was measured at a quarter of the rate.
+-- Readers: the API, through app.deposit and app.balance_now; the worker; analysts through views.
+--
+-- Invariants:
+--   * one deposit for each (chain, txid, output_index, address, token), never deleted, never another id; of those that share the first three at
+--     most one is not reorged. (The address and the token belong to it because a contract call that runs again in another block can pay somebody
+--     else, or another token, at the same position.)
+--   * version counts the changes of status (that an operator credited it is one); each change of a user's credited deposit makes exactly one event;
+--   * pending -> final only at or below the final height of the chain; a final deposit never changes by itself: a difference opens an incident;
+--   * app.balance_now = the sum over final, credited deposits that no payout has claimed, and adjustments, at every moment (app.balance_audit is
+--     empty).
+-- Locks, always in this order: chain.cursor, what 006_payouts.sql names, deposits, then payment requests or incidents.
+
+create table app.deposit (
+  id uuid primary key,
+  seq bigint not null generated always as identity,
+  merchant_id uuid,
+  user_id uuid,
+  chain text not null,
+  token text not null,
+  amount numeric(78, 0) not null,
+  sender text not null,
+  address text not null,
+  txid text not null,
+  output_index int not null,
+  block_height int,
+  block_hash text,
+  status text not null check (status in ('pending', 'final', 'reorged')),
+  credited boolean not null,
+  version int not null,
+  settlement_id uuid,
+  created_at timestamptz not null default clock_timestamp(),
+  finalised_at timestamptz,
+  promotion bigint,
+  payment_request_id uuid,
+  came_at timestamptz,
+  settled_before_restore boolean not null default false,
+  unique (txid, output_index, chain, address, token),
+  constraint nobody_is_not_credited check (not credited or merchant_id is not null)
+);
+create index deposit_pending on app.deposit (chain, block_height) where status = 'pending';
+-- What is final and unclaimed, in the order in which claims stamp it; sums come from the index alone.
+create index deposit_unsettled on app.deposit (merchant_id, chain, token, promotion, seq) include (amount)
+  where status = 'final' and credited and settlement_id is null;
+create index deposit_page on app.deposit (merchant_id, seq desc) where credited;
+create index deposit_chain_page on app.deposit (merchant_id, chain, seq desc) where credited;
+create index deposit_user_page on app.deposit (user_id, seq desc) where credited;
+-- Pages of what is pending or reorged. Final ones are nearly all, and come from the pages of all.
+create index deposit_status_page on app.deposit (merchant_id, status, seq desc) where credited and status <> 'final';
+create index deposit_uncredited on app.deposit (chain, seq desc) where not credited;
+-- The deposits of a payout, and the order in which a payout that fails gives them back.
+create index deposit_settlement on app.deposit (settlement_id, seq) where settlement_id is not null;
+-- Days of a merchant, for analysts.
+create index deposit_created on app.deposit (merchant_id, created_at) where credited;
+create index deposit_payment_request on app.deposit (payment_request_id) where payment_request_id is not null;
+-- The API's pages: receipts of payment requests are not in them.
+create index deposit_of_users_page on app.deposit (merchant_id, seq desc) where credited and user_id is not null;
+create index deposit_of_users_chain_page on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
+-- What waits for an operator, counted for the metrics. There is little of it.
+create index deposit_unattributed on app.deposit (chain) where status = 'final' and not credited and merchant_id is not null;
+-- The same by address: what an address holds for nobody.
+create index deposit_unattributed_address on app.deposit (chain, address) where status = 'final' and not credited and merchant_id is not null;
+comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for, or what a chain''s rules paid.';
+comment on column app.deposit.id is 'Id, made from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.';
+comment on column app.deposit.seq is 'Order in which deposits were first seen, for pages.';
+comment on column app.deposit.merchant_id is 'The merchant whose address it is; null for a treasury.';
+comment on column app.deposit.user_id is 'The user whose address it is; null for a payment request''s and for a treasury''s.';
+comment on column app.deposit.chain is 'Chain code.';
+comment on column app.deposit.token is 'Token code; a contract address where the token is not supported.';
+comment on column app.deposit.amount is 'Amount in base units.';
+comment on column app.deposit.sender is 'Where the value came from.';
+comment on column app.deposit.address is 'Our address.';
+comment on column app.deposit.txid is 'Transaction id.';
+comment on column app.deposit.output_index is 'Position inside the transaction (see chain.transfer).';
+comment on column app.deposit.block_height is 'Block that holds it, or last held it; null while it is in none.';
+comment on column app.deposit.block_hash is 'Hash of that block; null while it is in none.';
+comment on column app.deposit.status is 'pending: in a block that may still leave the chain, or unconfirmed. final: counts. reorged: its block left the chain, or it will never be in one.';
+comment on column app.deposit.credited is 'True if it counts for the merchant; decided when it is first seen, or by an operator afterwards.';
+comment on column app.deposit.version is 'Number of changes of status so far; that an operator credited it is one, too.';
+comment on column app.deposit.settlement_id is 'The payout that collected it; null until then.';
+comment on column app.deposit.created_at is 'When it was first seen.';
+comment on column app.deposit.finalised_at is 'When it became final; null while it is not.';
+comment on column app.deposit.promotion is 'Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.';
+comment on column app.deposit.payment_request_id is 'The payment request whose address it is; null for a user''s and for a treasury''s.';
+comment on column app.deposit.came_at is 'Of what reached a payment request''s address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.';
+comment on column app.deposit.settled_before_restore is 'True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.';
+grant select on app.deposit to sluice_api;
+
+create table app.balance_delta (
+  id bigint primary key generated always as identity,
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
+  amount numeric(78, 0) not null,
+  deposit_count int not null
+);
+create index balance_delta_pair on app.balance_delta (merchant_id, chain, token);
+comment on table app.balance_delta is 'Changes of balances that are not folded into app.balance yet. Written with the change that causes them.';
+comment on column app.balance_delta.id is 'Order of insertion.';
+comment on column app.balance_delta.merchant_id is 'The merchant.';
+comment on column app.balance_delta.chain is 'Chain code.';
+comment on column app.balance_delta.token is 'Token code.';
+comment on column app.balance_delta.amount is 'Change of the gross balance, in base units.';
+comment on column app.balance_delta.deposit_count is 'Change of the number of unsettled final deposits.';
+
+create table app.balance (
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
+  amount numeric(78, 0) not null,
+  deposit_count bigint not null,
+  primary key (merchant_id, chain, token)
+);
+comment on table app.balance is 'Folded balances; without app.balance_delta they are not complete. Read app.balance_now.';
+comment on column app.balance.merchant_id is 'The merchant.';
+comment on column app.balance.chain is 'Chain code.';
+comment on column app.balance.token is 'Token code.';
+comment on column app.balance.amount is 'Gross balance in base units, but for the changes that are not folded yet.';
+comment on column app.balance.deposit_count is 'Unsettled final deposits, but for the changes that are not folded yet.';
+
+-- An incident that names a chain stops its payouts, and what custody signs there, until it is resolved (app.why_halted). Opened by settling and
+-- indexers, by custody (what is wrong with its journal) and by the audit. Resolved by an operator, or by itself when what it says is no longer so.
+create table app.incident (
+  id bigint primary key generated always as identity,
+  chain text,
+  kind text not null,
+  subject text not null,
+  details jsonb not null,
+  opened_at timestamptz not null default clock_timestamp(),
+  resolved_at timestamptz,
+  resolution text
+);
+-- Whoever sees the same again changes the open one, or nothing.
+create unique index incident_open on app.incident (subject, kind) where resolved_at is null;
+comment on table app.incident is 'What must never happen and did, for an operator to decide: sluice incident list.';
+comment on column app.incident.id is 'Number of the incident.';
+comment on column app.incident.chain is 'Chain code; null if it concerns no single chain, and then nothing waits for it.';
+comment on column app.incident.kind is 'final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead, journal_changed or audit.';
+comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the spend (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
+comment on column app.incident.details is 'What was seen.';
+comment on column app.incident.opened_at is 'When it was noticed.';
+comment on column app.incident.resolved_at is 'When it was resolved; null while it is open.';
+comment on column app.incident.resolution is 'healed (it went away by itself), reconciled (custody''s journal was entered), reorged, kept, rewound or resumed (an operator decided).';
+grant select on app.incident to sluice_jobs;
+
+-- One incident for what an address of ours sent and nobody here stored, however much it is. Writer: chain.note_inclusions, with the block.
+-- Readers: settling (app.settle_spends: what an operator kept counts), custody.reconcile, the audit.
+--
+-- Invariants: a transaction that nobody stored belongs to exactly one incident, for ever, and is counted in it once, whatever a reorganisation
+-- does; an address of ours has at most one open incident of this kind on a chain; what an operator kept is what the incident held when it was
+-- resolved: what comes later opens another.
+create table app.unknown_transaction (
+  chain text not null,
+  txid text not null,
+  incident_id bigint not null references app.incident,
+  primary key (chain, txid)
+);
+create index unknown_transaction_incident on app.unknown_transaction (incident_id);
+comment on table app.unknown_transaction is 'A transaction in a block that an address of ours sent and that nobody here stored, and the incident that it belongs to.';
+comment on column app.unknown_transaction.chain is 'Chain code.';
+comment on column app.unknown_transaction.txid is 'The transaction.';
+comment on column app.unknown_transaction.incident_id is 'The incident unknown_transaction of its sender that was open when it was seen.';

@@ -1,0 +1,27 @@
+-- What the treasuries hold, by the ledger, and whose it is. operator_funds is what app.operator_funds returns, by which payments are allowed.
+create or replace view analytics.treasury with (security_barrier) as
+select
+  a.chain, a.token, o.address,
+  analytics.coins(coalesce(t.balance, 0), a.decimals) as balance, coalesce(t.balance, 0) as balance_base_units,
+  analytics.coins(coalesce(t.reserved, 0), a.decimals) as reserved,
+  analytics.coins(coalesce(t.balance - t.reserved, 0) - coalesce(s.promised, 0), a.decimals) as operator_funds, -- app.operator_funds
+  analytics.coins(coalesce(s.merchants, 0), a.decimals) as merchants, analytics.coins(coalesce(s.advanced, 0), a.decimals) as advanced
+from app.asset a
+join app.chain k on k.chain = a.chain
+left join custody.address o on o.family = k.family and o.purpose = 'treasury'
+left join app.treasury t on t.chain = a.chain and t.token = a.token
+left join (
+  select chain, token, sum(greatest(amount, 0)) as merchants, -sum(least(amount, 0)) as advanced, sum(greatest(amount - reserved, 0)) as promised
+  from app.treasury_share group by chain, token
+) s on s.chain = a.chain and s.token = a.token;
+comment on view analytics.treasury is 'What the treasury of each chain holds now, and whose it is.';
+comment on column analytics.treasury.chain is 'Chain code.';
+comment on column analytics.treasury.token is 'Token code.';
+comment on column analytics.treasury.address is 'Its address; null before custody made it.';
+comment on column analytics.treasury.balance is 'What it holds by the ledger, in whole coins, exact: final transactions alone.';
+comment on column analytics.treasury.balance_base_units is 'The same as an integer in the smallest unit of the token.';
+comment on column analytics.treasury.reserved is 'The part that is promised to transactions under way: amounts and highest network fees.';
+comment on column analytics.treasury.operator_funds is 'The operator''s own money in it that is promised to nothing: fees earned and top-ups, less withdrawals, network fees and what is advanced.';
+comment on column analytics.treasury.merchants is 'What was swept from merchants'' addresses and is not paid out yet.';
+comment on column analytics.treasury.advanced is 'What was paid to merchants before their addresses were swept.';
+grant select on analytics.treasury to sluice_analyst;

@@ -1,0 +1,32 @@
+-- What counts for a payment request: a deposit at the request's address, on its chain, in its token, credited and not reorged. The state of the
+-- request, the API, analysts and the audit all go by this one definition.
+--
+-- Protocol income is left out, also where an operator credited it: nobody paid the request by it.
+create or replace view app.receipt as
+select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,
+  d.promotion, d.created_at, d.finalised_at, d.came_at > r.expires_at as late,
+  d.merchant_id, r.external_id, d.chain, d.token, d.sender, d.address
+from app.payment_request r
+join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
+where d.credited and d.status <> 'reorged' and not app.is_protocol_income(d.output_index);
+comment on view app.receipt is 'What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.';
+comment on column app.receipt.payment_request_id is 'The payment request.';
+comment on column app.receipt.deposit_id is 'The deposit.';
+comment on column app.receipt.seq is 'Order in which deposits were first seen.';
+comment on column app.receipt.txid is 'Transaction id.';
+comment on column app.receipt.output_index is 'Position inside the transaction.';
+comment on column app.receipt.amount is 'Amount in base units.';
+comment on column app.receipt.status is 'pending or final.';
+comment on column app.receipt.block_height is 'Block that holds it; null while it is in none.';
+comment on column app.receipt.settlement_id is 'The payout that collected it; null until then.';
+comment on column app.receipt.promotion is 'Number, on its chain, of the time at which it became final; null before.';
+comment on column app.receipt.created_at is 'When it was first seen.';
+comment on column app.receipt.finalised_at is 'When it became final.';
+comment on column app.receipt.late is 'True if it was neither seen nor mined before the request expired.';
+comment on column app.receipt.merchant_id is 'The merchant.';
+comment on column app.receipt.external_id is 'The merchant''s reference of the payment request.';
+comment on column app.receipt.chain is 'Chain code.';
+comment on column app.receipt.token is 'Token code.';
+comment on column app.receipt.sender is 'Where the value came from.';
+comment on column app.receipt.address is 'The address of the payment request.';
+grant select on app.receipt to sluice_api;

@@ -1,0 +1,29 @@
+-- Each balance, as the API shows it (app.balance_now), against the final deposits and debts that no payout has. What a claim or a release of a
+-- payout is still stamping (app.claim) has left the balance, or is back in it, though the deposits do not say so yet: it is counted as done.
+create or replace view app.balance_audit as
+select merchant_id, chain, token,
+  coalesce(kept.amount, 0) as kept_amount, coalesce(counted.amount, 0) as counted_amount,
+  coalesce(kept.deposit_count, 0) as kept_count, coalesce(counted.deposit_count, 0) as counted_count
+from app.balance_now kept
+full join (
+  select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count)::bigint as deposit_count
+  from (
+    select merchant_id, chain, token, sum(amount) as amount, count(*) as deposit_count
+    from app.deposit where status = 'final' and credited and settlement_id is null group by merchant_id, chain, token
+    union all
+    select merchant_id, chain, token, amount, 0 from app.adjustment where settlement_id is null
+    union all -- stamping that is still to be done
+    select merchant_id, chain, token, case kind when 'claim' then done_amount - amount else amount - done_amount end,
+      case kind when 'claim' then done_count - deposit_count else deposit_count - done_count end
+    from app.claim where finished_at is null
+  ) part group by merchant_id, chain, token
+) counted using (merchant_id, chain, token)
+where (coalesce(kept.amount, 0), coalesce(kept.deposit_count, 0)) <> (coalesce(counted.amount, 0), coalesce(counted.deposit_count, 0));
+comment on view app.balance_audit is 'Balances that differ from the sum of their deposits. Always empty; a row is a bug.';
+comment on column app.balance_audit.merchant_id is 'The merchant.';
+comment on column app.balance_audit.chain is 'Chain code.';
+comment on column app.balance_audit.token is 'Token code.';
+comment on column app.balance_audit.kept_amount is 'Gross balance as it is kept, in base units.';
+comment on column app.balance_audit.counted_amount is 'Sum of the deposits, in base units.';
+comment on column app.balance_audit.kept_count is 'Number of deposits as it is kept.';
+comment on column app.balance_audit.counted_count is 'Number of deposits counted.';

@@ -1,0 +1,10 @@
+-- A row is a stored transaction that custody did not sign as it is stored, or a journal in which an entry is missing. The journal's own chain of
+-- hashes, and the file beside it, are custody's to check (sluice custody verify).
+create or replace view audit.journal as
+select o.chain, o.txid from app.outbound_tx o
+left join custody.journal j on j.stream = o.chain and j.txid = o.txid where j.raw is distinct from o.raw
+union all
+select stream, 'entries: ' || count(*) || ', highest: ' || max(seq) from custody.journal group by stream having count(*) <> max(seq);
+comment on view audit.journal is 'custody signed what was stored, and numbered it without a gap';
+comment on column audit.journal.chain is 'Chain code, or another stream of the journal.';
+comment on column audit.journal.txid is 'The transaction; or, where entries are missing, how many there are and the highest number.';

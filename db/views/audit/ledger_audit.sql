@@ -1,0 +1,84 @@
+-- What is kept beside the ledger, because payouts decide by it, against the sum of the entries that it stands for. What is reserved is in no entry:
+-- it is compared with the payouts, outgoing payments (app.spend) and returns under way that it is reserved for. Unspent outputs (Bitcoin) are
+-- compared with the holding of their address, and with the treasury.
+create or replace view app.ledger_audit as
+with entry as (
+  select account, kind, chain, token, merchant_id, address, sum(amount) as amount from app.ledger_entry
+  group by account, kind, chain, token, merchant_id, address
+), compared (what, chain, token, merchant_id, address, kept, posted) as (
+  select 'holding', chain, token, merchant_id, address, sum(kept), sum(posted) from (
+    select chain, token, merchant_id, address, amount as kept, 0 as posted from app.holding
+    union all
+    select chain, token, merchant_id, address, 0, amount from entry where account = 'address' and merchant_id is not null
+  ) h group by chain, token, merchant_id, address
+  union all
+  select 'treasury', chain, token, null, null, sum(kept), sum(posted) from (
+    select chain, token, balance as kept, 0 as posted from app.treasury
+    union all select chain, token, 0, amount from entry where account = 'treasury'
+  ) t group by chain, token
+  union all
+  select 'treasury_share', chain, token, merchant_id, null, sum(kept), sum(posted) from (
+    select chain, token, merchant_id, amount as kept, 0 as posted from app.treasury_share
+    union all
+    select chain, token, merchant_id, 0, case when kind = 'sweep' then amount else -amount end from entry
+    where (kind = 'sweep' and account = 'treasury') or (kind = 'network_fee' and account = 'address') or (kind = 'payout' and account = 'payout')
+  ) s group by chain, token, merchant_id
+  union all
+  select 'treasury_reserved', chain, token, null, null, sum(kept), sum(posted) from (
+    select chain, token, reserved as kept, 0 as posted from app.treasury
+    union all
+    select s.chain, s.token, 0, s.amount - s.swept_in from app.spend s left join app.payout p on p.id = s.payout_id
+    where s.status <> 'final' and (s.kind = 'withdrawal' or (s.kind = 'payout' and p.status in ('swept', 'paying')))
+    union all
+    select s.chain, app.native_token(s.chain), 0, s.max_fee from app.spend s
+    where s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain))
+    union all
+    select s.chain, s.token, 0, u.amount from app.unattributed_decision u join app.spend s on s.id = u.sweep_id where app.is_held(u)
+  ) r group by chain, token
+  union all
+  select 'share_reserved', chain, token, merchant_id, null, sum(kept), sum(posted) from (
+    select chain, token, merchant_id, reserved as kept, 0 as posted from app.treasury_share
+    union all
+    select p.chain, p.token, p.merchant_id, 0, p.gross - s.swept_in from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'
+    where p.status in ('swept', 'paying')
+  ) r group by chain, token, merchant_id
+  union all
+  select 'merchant', chain, token, merchant_id, null, sum(kept), sum(posted) from (
+    select chain, token, merchant_id, amount as kept, 0 as posted from app.balance_now
+    union all select chain, token, merchant_id, 0, -amount from entry where account = 'merchant'
+  ) m group by chain, token, merchant_id
+  union all
+  select 'payout', chain, token, merchant_id, null, sum(kept), sum(posted) from (
+    select chain, token, merchant_id, gross as kept, 0 as posted from app.payout where status not in ('completed', 'failed')
+    union all select chain, token, merchant_id, 0, -amount from entry where account = 'payout'
+  ) p group by chain, token, merchant_id
+  union all
+  select 'output', chain, token, null, address, sum(kept), sum(posted) from (
+    select u.chain, app.native_token(u.chain) as token, u.address, u.amount as kept, 0 as posted from app.output u
+    where u.spent_by is null and u.merchant_id is not null
+    union all
+    select h.chain, h.token, h.address, 0, h.amount from app.holding h where app.uses_outputs(h.chain)
+    union all
+    select u.chain, app.native_token(u.chain), null, u.amount, 0 from app.output u where u.spent_by is null and u.merchant_id is null
+    union all
+    select t.chain, t.token, null, 0, t.balance from app.treasury t where app.uses_outputs(t.chain)
+  ) u group by chain, token, address
+  union all
+  select 'unattributed', chain, token, null, null, sum(kept), sum(posted) from (
+    select d.chain, d.token, d.amount as kept, 0 as posted from app.deposit d join app.asset a on a.chain = d.chain and a.token = d.token
+    where not d.credited and d.merchant_id is not null and d.status = 'final'
+    union all -- what left it: for its network fees, and to where it was returned
+    select chain, token, -amount, 0 from entry where account = 'unattributed' and kind = 'return'
+    union all
+    select chain, token, 0, -amount from entry where account = 'unattributed'
+  ) u group by chain, token
+)
+select what, chain, token, merchant_id, address, kept, posted from compared where kept <> posted;
+comment on view app.ledger_audit is 'What is kept beside the ledger and differs from it. Always empty; a row is a bug.';
+comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.';
+comment on column app.ledger_audit.chain is 'Chain code.';
+comment on column app.ledger_audit.token is 'Token code.';
+comment on column app.ledger_audit.merchant_id is 'The merchant, where it is about one.';
+comment on column app.ledger_audit.address is 'The address, where it is about one.';
+comment on column app.ledger_audit.kept is 'As it is kept, in base units.';
+comment on column app.ledger_audit.posted is 'As it follows from the ledger, in base units; of what is reserved, from what is under way.';

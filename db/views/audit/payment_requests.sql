@@ -1,0 +1,42 @@
+-- What each request is, computed from its receipts a second time, and not by app.payment_of: for all requests at once, because asking that one
+-- after the other would take minutes. A request that expired and was not judged yet is judged as it was: that nobody judges it is for app.stuck to
+-- tell, because a copy of the database that was restored for an audit has no worker.
+create or replace view audit.payment_requests as
+with receipt as (
+  select c.*, sum(c.amount) filter (where c.status = 'final') over (partition by c.payment_request_id order by c.promotion, c.seq) as so_far
+  from app.receipt c
+), summed as (
+  select r.id, coalesce(sum(c.amount) filter (where c.status = 'final'), 0) as received,
+    coalesce(sum(c.amount) filter (where c.status = 'pending'), 0) as pending,
+    coalesce(bool_or(c.late) filter (where c.status = 'final'), false) as late,
+    coalesce(bool_or(not c.late) filter (where c.status = 'pending'), false) as is_coming_in_time,
+    coalesce(min(c.txid) filter (where c.status = 'final' and c.so_far >= r.amount and c.so_far - c.amount < r.amount),
+      (array_agg(c.txid order by c.so_far desc) filter (where c.status = 'final'))[1]) as txid,
+    min(c.finalised_at) filter (where c.status = 'final' and c.so_far >= r.amount and c.so_far - c.amount < r.amount) as paid_at
+  from app.payment_request r left join receipt c on c.payment_request_id = r.id group by r.id
+), due as (
+  select s.*, case when s.received >= r.amount then 'paid'
+    when s.received = 0 and s.pending = 0 then case when r.expired_at is null then 'awaiting' else 'expired' end
+    when s.received > 0 and r.expired_at is not null and not s.is_coming_in_time then 'underpaid' else 'detected' end as status
+  from summed s join app.payment_request r on r.id = s.id
+)
+select r.id, r.status, d.status as due_status, r.received, d.received as due_received, r.pending, d.pending as due_pending, r.late, d.late as due_late,
+  r.txid, d.txid as due_txid, r.paid_at, d.paid_at as due_paid_at, r.position
+from app.payment_request r join due d on d.id = r.id
+where (r.status, r.received, r.pending, r.late, r.txid, r.paid_at) is distinct from (d.status, d.received, d.pending, d.late, d.txid, d.paid_at)
+  or (r.position is not null) <> (d.status in ('paid', 'underpaid'));
+comment on view audit.payment_requests is 'each payment request is what its receipts say, and GET /payments has those that are paid or underpaid';
+comment on column audit.payment_requests.id is 'The payment request.';
+comment on column audit.payment_requests.status is 'Its status, as it is kept.';
+comment on column audit.payment_requests.due_status is 'Its status by its receipts.';
+comment on column audit.payment_requests.received is 'Sum of its final receipts in base units, as it is kept.';
+comment on column audit.payment_requests.due_received is 'The same, counted.';
+comment on column audit.payment_requests.pending is 'Sum of its pending receipts in base units, as it is kept.';
+comment on column audit.payment_requests.due_pending is 'The same, counted.';
+comment on column audit.payment_requests.late is 'Whether a final receipt came late, as it is kept.';
+comment on column audit.payment_requests.due_late is 'The same, by the receipts.';
+comment on column audit.payment_requests.txid is 'The transaction that it names, as it is kept.';
+comment on column audit.payment_requests.due_txid is 'The same, by the receipts.';
+comment on column audit.payment_requests.paid_at is 'When it was paid, as it is kept.';
+comment on column audit.payment_requests.due_paid_at is 'The same, by the receipts.';
+comment on column audit.payment_requests.position is 'Its place in GET /payments: set if, and only if, it is paid or underpaid.';

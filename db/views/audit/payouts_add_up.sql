@@ -1,0 +1,17 @@
+-- A row is a payout whose sums do not agree. What it claimed is not counted while deposits are being stamped with it (app.claim), nor where it was
+-- entered from custody's journal and nobody can tell what it had claimed (the adjustment payout_recovered).
+create or replace view audit.payouts_add_up as
+select p.id, p.status, p.gross, coalesce(d.amount, 0) + coalesce(j.amount, 0) as claimed from app.payout p
+left join (select settlement_id, sum(amount) as amount from app.deposit where settlement_id is not null group by settlement_id) d
+  on d.settlement_id = p.id
+left join (select settlement_id, sum(amount) as amount from app.adjustment where settlement_id is not null group by settlement_id) j
+  on j.settlement_id = p.id
+where p.gross <> p.fee + p.net
+  or (not exists (select from app.claim c where c.payout_id = p.id and c.finished_at is null)
+    and not exists (select from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered')
+    and coalesce(d.amount, 0) + coalesce(j.amount, 0) <> case when p.status = 'failed' then 0 else p.gross end);
+comment on view audit.payouts_add_up is 'gross = fee + net = the sum of what was claimed, and a failed payout holds nothing';
+comment on column audit.payouts_add_up.id is 'The payout.';
+comment on column audit.payouts_add_up.status is 'Its status.';
+comment on column audit.payouts_add_up.gross is 'Its gross, in base units.';
+comment on column audit.payouts_add_up.claimed is 'Sum of the deposits and adjustments that carry its id, in base units.';

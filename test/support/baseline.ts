@@ -1,0 +1,44 @@
+// A database as the baseline of the schema left it: test/support/baseline.sql.gz, a dump of PostgreSQL 18. What is released is upgraded from
+// there; until something is, it is written anew whenever the baseline is edited in place: node test/support/baseline.ts, with pg_dump of version 18
+// on the PATH or in the directory that PG_CLIENT_BIN names.
+import {execFileSync} from 'node:child_process'
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {gunzipSync, gzipSync} from 'node:zlib'
+import pg from 'pg'
+import {startPostgres} from '../../db/embedded.ts'
+import {migrate} from '../../db/migrate.ts'
+
+const dumpFile = new URL('baseline.sql.gz', import.meta.url)
+
+/** Fills an empty database of a server that knows the roles. */
+export async function restoreBaseline(ownerUrl: string): Promise<void> {
+  const client = new pg.Client({connectionString: ownerUrl})
+  await client.connect()
+  try {
+    await client.query(gunzipSync(readFileSync(dumpFile)).toString())
+  } finally {
+    await client.end()
+  }
+}
+
+async function writeBaseline(): Promise<void> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'sluice-baseline-'))
+  const server = await startPostgres({dir: directory, flags: ['-c fsync=off']})
+  try {
+    await migrate(server.url)
+    const program = path.join(process.env.PG_CLIENT_BIN ?? '', 'pg_dump')
+    const dump = execFileSync(program, ['--inserts', '--no-owner', '--no-comments', server.url], {
+      encoding: 'utf8',
+      maxBuffer: 2 ** 26,
+    })
+    const statements = dump.replace(/^\\.*\n/gm, '') // what psql alone understands
+    writeFileSync(dumpFile, gzipSync(statements, {level: 9}))
+  } finally {
+    await server.stop()
+    rmSync(directory, {recursive: true, force: true})
+  }
+}
+
+if (import.meta.main) await writeBaseline()
