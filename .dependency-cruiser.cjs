@@ -1,6 +1,6 @@
 // The import rules: processes meet in Postgres and nowhere else. docs/architecture.md says why.
 const processes = ['indexers', 'api', 'jobs', 'custody']
-const shared = '^(db|chains|service)/'
+const shared = '^(db|chains|service|base)/'
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
@@ -39,6 +39,13 @@ module.exports = {
       severity: 'error',
       from: {path: '^chains/', pathNot: '\\.test\\.ts$'},
       to: {pathNot: '^(chains/|node_modules/viem/_esm/utils/)'},
+    },
+    {
+      name: 'base-knows-nothing',
+      comment: 'What every process uses: nothing of chains, of the database or of the service.',
+      severity: 'error',
+      from: {path: '^base/', pathNot: '\\.test\\.ts$'},
+      to: {pathNot: '^(base|node_modules)/', dependencyTypesNot: ['core']},
     },
     {name: 'no-cycles', severity: 'error', from: {}, to: {circular: true}},
     {name: 'no-unresolved', severity: 'error', from: {}, to: {couldNotResolve: true}},

@@ -3,8 +3,8 @@
 // older than its request (merchants poll: many ask for the same page at once); a refusal by the database costs no connection; a database
 // that swallows what it is asked is an error within half a minute, not a silence.
 import pg from 'pg'
+import type {Logger} from '../base/log.ts'
 import {openPool} from '../db/pool.ts'
-import type {Logger} from '../service/log.ts'
 
 export interface Statement {
   readonly name: string

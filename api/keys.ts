@@ -7,7 +7,7 @@ import {hash} from 'node:crypto'
 import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 import {type Database, statement} from './database.ts'
 
 const CACHE_MS = 5_000

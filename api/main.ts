@@ -1,9 +1,9 @@
 // The API process: reads the settings, listens, and ends cleanly when it is told to or its parent is gone.
 import type {AddressInfo} from 'node:net'
-import {PermanentError} from '../service/errors.ts'
-import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
-import {logger} from '../service/log.ts'
-import {observe} from '../service/observe.ts'
+import {PermanentError} from '../base/errors.ts'
+import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {logger} from '../base/log.ts'
+import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
 import {buildServer} from './server.ts'
 

@@ -1,7 +1,7 @@
 // What Prometheus reads: requests served by this process, and the state of chains, jobs and webhooks from the database, asked when it
 // is scraped. No label names a merchant, a user or an address, nor a transaction but one about which servers contradict themselves.
 import {Counter, Gauge, Histogram, Registry} from 'prom-client'
-import {registry as process_} from '../service/observe.ts'
+import {registry as process_} from '../base/observe.ts'
 import {type Database, statement} from './database.ts'
 
 const readMetrics = statement('read_metrics', 'select metric, labels, value from app.metrics()')

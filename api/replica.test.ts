@@ -2,7 +2,7 @@
 import {setFlagsFromString} from 'node:v8'
 import {runInNewContext} from 'node:vm'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {logger} from '../service/log.ts'
+import {logger} from '../base/log.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {Database, statement} from './database.ts'
 import {Databases} from './replica.ts'

@@ -8,8 +8,8 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {Gauge} from 'prom-client'
-import type {Logger} from '../service/log.ts'
-import {registry} from '../service/observe.ts'
+import type {Logger} from '../base/log.ts'
+import {registry} from '../base/observe.ts'
 import {type Database, type Statement, statement} from './database.ts'
 
 /** How long a change waits for the replica. Then whoever made it is held. */

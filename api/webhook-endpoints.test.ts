@@ -1,8 +1,8 @@
 // Webhook endpoints over HTTP, with the real worker delivering to a real receiver.
 import {Webhook} from 'standardwebhooks'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
+import {logger} from '../base/log.ts'
 import {startWorker} from '../jobs/worker.ts'
-import {logger} from '../service/log.ts'
 import {readSettings} from '../service/settings.ts'
 import {type Api, Client, makeKey, startApi} from '../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -2,7 +2,7 @@
 // where it should.
 import os from 'node:os'
 import type {Command} from 'commander'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {action, chainCode, leaf, type Sluice, wholeNumber} from './command.ts'
 
 const chainOption = ['--chain <code>', 'the chain', chainCode] as const

@@ -1,7 +1,7 @@
 // sluice drill: whether a backup is one. Restores it beside the running service and does with it what an operator does after a loss, up to the
 // audit; rehearsal.ts has how. Promises: each step is told with its result and time; exit code 0 if all of them succeeded, else 1.
 import type {Command} from 'commander'
-import {onInterrupt} from '../service/interrupt.ts'
+import {onInterrupt} from '../base/interrupt.ts'
 import {action, leaf, type Sluice} from './command.ts'
 import type {Source} from './rehearsal.ts'
 

@@ -1,6 +1,6 @@
 // sluice incident: what must never happen and did, for an operator to decide.
 import {type Command, InvalidArgumentError} from 'commander'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {action, leaf, type Sluice, wholeNumber} from './command.ts'
 import {moment, table} from './output.ts'
 

@@ -1,7 +1,7 @@
 // sluice key: the keys with which merchants use the API. A secret is shown once and never stored.
 import {createHash, randomBytes} from 'node:crypto'
 import type {Command} from 'commander'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {action, leaf, requireId} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'

@@ -1,8 +1,8 @@
 // sluice merchant: the accounts of merchants, and the chains that they may use.
 import {type Command, Option} from 'commander'
 import type pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
-import {PermanentError} from '../service/errors.ts'
 import {action, chainList, leaf, parseId, wholeNumber} from './command.ts'
 import {moment, table} from './output.ts'
 

@@ -1,7 +1,7 @@
 // sluice payout: what became of payouts, and what an operator decides about those under way.
 import {type Command, Option} from 'commander'
 import type pg from 'pg'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {action, leaf, requireId} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'

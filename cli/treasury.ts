@@ -1,8 +1,8 @@
 // sluice treasury: what the treasuries hold and whose it is, withdrawals of the operator's own money, and bumps.
 import type {Command} from 'commander'
 import type pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {PermanentError} from '../service/errors.ts'
 import type {EvmSettings} from '../service/settings.ts'
 import {
   action,

@@ -2,8 +2,8 @@
 // it.
 import type {Command} from 'commander'
 import type pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {PermanentError} from '../service/errors.ts'
 import {action, chainCode, confirm, foreignAddress, leaf, requireId, type Sluice, settingsOf} from './command.ts'
 import {moment, table} from './output.ts'
 import {requireWhitelisted} from './whitelist.ts'

@@ -2,7 +2,7 @@
 import type {Command} from 'commander'
 import {InvalidArgumentError} from 'commander'
 import type pg from 'pg'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {action, leaf, requireId, time, wholeNumber} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'

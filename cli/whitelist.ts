@@ -2,8 +2,8 @@
 // only to one on the operator's.
 import type {Command} from 'commander'
 import type pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {PermanentError} from '../service/errors.ts'
 import {action, chainCode, foreignAddress, leaf, wholeNumber} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {moment, table} from './output.ts'

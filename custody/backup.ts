@@ -5,7 +5,7 @@ import {createReadStream, existsSync, linkSync, readFileSync, unlinkSync} from '
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {z} from 'zod'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {follows, type Head, journalFile, noHead, parseEntry, readEntries, readLines} from './journal-file.ts'
 import {placeFile, seedFile, syncDirectory, writeDurably} from './seed.ts'
 

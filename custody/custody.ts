@@ -2,10 +2,10 @@
 // is answered with signed bytes stands in the journal, in the database and on disk; every refusal is a row of custody.refusal and a log line;
 // a turn that fails answers nothing, and asking again is safe.
 import type pg from 'pg'
+import type {Logger} from '../base/log.ts'
+import {step} from '../base/step.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import type {Logger} from '../service/log.ts'
 import type {ChainSettings} from '../service/settings.ts'
-import {step} from '../service/step.ts'
 import {signBitcoin} from './bitcoin.ts'
 import {Budget} from './budget.ts'
 import {signEvm} from './evm.ts'

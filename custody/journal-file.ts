@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {Known} from './known.ts'
 import {syncDirectory} from './seed.ts'
 

@@ -8,8 +8,8 @@
 //
 // One process writes at a time (it holds the advisory lock), and one turn after the other; the connection is the one that holds the lock.
 import type pg from 'pg'
-import {PermanentError} from '../service/errors.ts'
-import {step} from '../service/step.ts'
+import {PermanentError} from '../base/errors.ts'
+import {step} from '../base/step.ts'
 import {type Entry, follows, type Head, hashOf, JournalFile, noHead, readEntries, sealedText} from './journal-file.ts'
 import type {Known} from './known.ts'
 import type {Seal} from './seal.ts'

@@ -1,6 +1,6 @@
 // What custody counts for Prometheus (docs/operations/monitoring.md).
 import {Counter, Gauge} from 'prom-client'
-import {registry} from '../service/observe.ts'
+import {registry} from '../base/observe.ts'
 import {refusalCodes} from './intents.ts'
 
 export const active = new Gauge({

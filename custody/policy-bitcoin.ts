@@ -2,9 +2,10 @@
 // the indexer saw them (and unmined ones for a bump alone, which an operator began); all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
 // serves one subject, until every signature in which it serves is over (its lead is spent, finally); money leaves for the destination alone,
 // and the rest, less a network fee within the cap, goes to the treasury.
+
+import {AddressError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
-import {AddressError} from '../service/errors.ts'
 import {bitcoinSettings} from '../service/settings.ts'
 import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
 import {entryColumns} from './journal.ts'

@@ -2,7 +2,7 @@
 // follow each other without a gap, and each address is what this seed derives at its index; every fill is in the journal, so that an older
 // copy of the database is noticed: what it would hand out a second time is retired before anything is handed out. One process fills at a time.
 import type pg from 'pg'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {type Derive, families} from './addresses.ts'
 import {type Draft, insertEntry, type Journal, missingEntries} from './journal.ts'
 import type {Family, KeyPath} from './keys.ts'

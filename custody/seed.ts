@@ -24,7 +24,7 @@ import {promisify} from 'node:util'
 import {generateMnemonic, validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 import {hasNode, type Settings, shownFile} from '../service/settings.ts'
 
 const bits = 256 // 24 words

@@ -6,7 +6,7 @@ import {existsSync} from 'node:fs'
 import {constants, copyFile, mkdir, open, readdir, readFile, rename, rm, writeFile} from 'node:fs/promises'
 import path from 'node:path'
 import pg from 'pg'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 
 /** What a server makes anew when it starts. These directories stay, empty. */
 const emptied = /^(pg_(wal|replslot|dynshmem|notify|serial|snapshots|stat_tmp|subtrans)|base\/pgsql_tmp)\//

@@ -9,7 +9,7 @@
 import {createHash} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import type pg from 'pg'
-import {PermanentError} from '../service/errors.ts'
+import {PermanentError} from '../base/errors.ts'
 
 type Kind = 'function' | 'view' | 'materialized view' | 'trigger'
 

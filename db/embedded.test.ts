@@ -6,7 +6,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {commandLine} from '../service/process.ts'
+import {commandLine} from '../base/process.ts'
 import {until} from '../test/support/until.ts'
 import {type EmbeddedPostgres, startPostgres} from './embedded.ts'
 

@@ -13,7 +13,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {z} from 'zod'
-import {commandLine, signal} from '../service/process.ts'
+import {commandLine, signal} from '../base/process.ts'
 
 const run = promisify(execFile)
 

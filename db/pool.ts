@@ -1,7 +1,7 @@
 // Connections to Postgres. Promises: every connection says which process it belongs to; a connection lost while idle is replaced and
 // never ends the process; a database that swallows what it is asked is an error within half a minute, not a silence.
 import pg from 'pg'
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 
 interface PoolOptions {
   name: string

@@ -3,9 +3,9 @@
 // progress is on stderr.
 import path from 'node:path'
 import {parseArgs} from 'node:util'
+import {PermanentError} from '../base/errors.ts'
+import {onInterrupt} from '../base/interrupt.ts'
 import {facts, table} from '../cli/output.ts'
-import {PermanentError} from '../service/errors.ts'
-import {onInterrupt} from '../service/interrupt.ts'
 import {hasNode, loadEnvironmentFile, readSettings, type Settings} from '../service/settings.ts'
 import {type RunningService, Supervisor} from '../service/supervisor.ts'
 import {type ChainCode, openChains} from './chains.ts'

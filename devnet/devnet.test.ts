@@ -8,7 +8,7 @@ import {type Abi, encodeFunctionData, erc20Abi, type Hex, hexToBigInt, numberToH
 import {privateKeyToAccount} from 'viem/accounts'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
-import {commandLine} from '../service/process.ts'
+import {commandLine} from '../base/process.ts'
 import {until} from '../test/support/until.ts'
 import {chainIds, faucet, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}

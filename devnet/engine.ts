@@ -3,7 +3,7 @@
 import {type ChildProcess, spawn} from 'node:child_process'
 import {readFile, rm} from 'node:fs/promises'
 import path from 'node:path'
-import {commandLine, signal} from '../service/process.ts'
+import {commandLine, signal} from '../base/process.ts'
 
 /** An error answer of JSON-RPC. */
 export class RpcError extends Error {

@@ -1,5 +1,5 @@
 // What the process of a local chain (main.ts) asks of a family of chains.
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 import type {Devnet} from './file.ts'
 import type {JournalFile} from './sqlite.ts'
 

@@ -5,7 +5,7 @@ import {createServer, type IncomingMessage, type Server, type ServerResponse} fr
 import {type Hex, isAddress, numberToHex} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 import type {LocalChain} from './chain.ts'
 import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
 import {RpcError} from './engine.ts'

@@ -3,12 +3,12 @@
 // the process ends, and the next start goes on from what was committed; after a fork below the final block it waits for an operator
 // instead of starting again and again; a head that does not move is noticed, logged, and answered by a new start.
 import {parseArgs} from 'node:util'
+import {PermanentError} from '../base/errors.ts'
+import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {logger} from '../base/log.ts'
+import {observe} from '../base/observe.ts'
 import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
-import {PermanentError} from '../service/errors.ts'
-import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
-import {logger} from '../service/log.ts'
-import {observe} from '../service/observe.ts'
 import {type ChainSettings, databaseUrlOf, hasNode, readSettings} from '../service/settings.ts'
 import {ChainCursor} from './cursor.ts'
 import {active, beginCounting} from './metrics.ts'

@@ -5,7 +5,7 @@
 // unmined, is written with it.
 import type {Store} from '@subsquid/typeorm-store'
 import type {EntityManager} from 'typeorm'
-import {RetryableError} from '../service/errors.ts'
+import {RetryableError} from '../base/errors.ts'
 import {Block, Inclusion, Transfer} from './entities.ts'
 
 /** A block as every chain's reader hands it over. */

@@ -1,7 +1,7 @@
 // What an indexer counts for Prometheus (docs/operations/monitoring.md). Promises: what a transaction wrote counts once it is committed.
 import {Counter, Gauge, Histogram} from 'prom-client'
 import type {EntityManager} from 'typeorm'
-import {registry} from '../service/observe.ts'
+import {registry} from '../base/observe.ts'
 import {Block, Inclusion, Transfer} from './entities.ts'
 
 const of = {labelNames: ['chain'] as const, registers: [registry]}

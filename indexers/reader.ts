@@ -1,6 +1,6 @@
 // What a family of chains offers to those who follow it.
 import type pg from 'pg'
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {FinalitySource} from './finality.ts'
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {RetryableError} from '../service/errors.ts'
+import {RetryableError} from '../base/errors.ts'
 import {ChainWriter, hashOf, type TestBlock} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'

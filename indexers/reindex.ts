@@ -10,7 +10,7 @@
 //   5. One process at a time reads a chain again (an advisory lock, held by the connection that writes).
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
-import {PermanentError, RetryableError} from '../service/errors.ts'
+import {PermanentError, RetryableError} from '../base/errors.ts'
 import type {BlockRef} from './cursor.ts'
 import type {HistorySource, Link} from './history.ts'
 import {inclusionsIn, lookUp, noteMined, type Query, type ReadBlock, transfersIn} from './match.ts'

@@ -1,6 +1,6 @@
 // The first look at a node, before a block is read from it.
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {logger} from '../service/log.ts'
+import {logger} from '../base/log.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {ChainCursor} from './cursor.ts'

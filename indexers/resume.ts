@@ -3,9 +3,9 @@
 // a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
 // decides; while blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
+import {RetryableError} from '../base/errors.ts'
+import type {Logger} from '../base/log.ts'
 import {isMainNetwork} from '../chains/registry.ts'
-import {RetryableError} from '../service/errors.ts'
-import type {Logger} from '../service/log.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import {patience} from './finality.ts'
 import {failedRounds} from './metrics.ts'

@@ -1,8 +1,8 @@
 // One active indexer per chain. Promises: the lock is held by a connection of its own, so it is free the moment its holder dies; who
 // loses that connection ends at once, because another may be active already.
 import {setTimeout as sleep} from 'node:timers/promises'
+import type {Logger} from '../base/log.ts'
 import {lockConnection} from '../db/pool.ts'
-import type {Logger} from '../service/log.ts'
 
 const retryMs = 1000
 

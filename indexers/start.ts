@@ -5,7 +5,7 @@
 // What is known is a time, that of the first address; what is needed is a height. Headers are searched for it, with few questions: a block is
 // early enough if the median time of it and of those below it (how many, the chain says) is, less a margin. Medians never fall, single times
 // may. One honest miner among those whose time is not above the median is enough: the block that is taken is not above any of them.
-import {RetryableError} from '../service/errors.ts'
+import {RetryableError} from '../base/errors.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {ChainView} from './reader.ts'
 

@@ -1,7 +1,7 @@
 // Beside the stream of blocks: moves finality, and notices what the stream does not. Promises: it returns, with the reason, when the
 // stream has to be started anew: the head stands still, the final block is not the node's any more, or an operator asked for a rewind.
 import {setTimeout as sleep} from 'node:timers/promises'
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 import type {ChainCursor} from './cursor.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, patience} from './finality.ts'
 import {failedRounds} from './metrics.ts'

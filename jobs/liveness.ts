@@ -3,8 +3,8 @@
 // over what it held (that is what onLost is for). Postgres learns of a vanished machine within 25 seconds, the worker of a vanished
 // Postgres within 10.
 import type pg from 'pg'
+import type {Logger} from '../base/log.ts'
 import {lockConnection} from '../db/pool.ts'
-import type {Logger} from '../service/log.ts'
 
 // app.recover_dead_pools knows the connection by this name.
 const applicationName = 'sluice-jobs-liveness'

@@ -1,8 +1,8 @@
 // The jobs worker as a process. Promises: says that it is ready when it works; exits with 70 at once when it loses its liveness connection.
-import {PermanentError} from '../service/errors.ts'
-import {announceReady, endWhenAsked} from '../service/lifecycle.ts'
-import {logger} from '../service/log.ts'
-import {observe} from '../service/observe.ts'
+import {PermanentError} from '../base/errors.ts'
+import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
+import {logger} from '../base/log.ts'
+import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../service/settings.ts'
 import {startWorker} from './worker.ts'
 

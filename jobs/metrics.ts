@@ -1,7 +1,7 @@
 // What a jobs worker counts for Prometheus (docs/operations/monitoring.md).
 import type {Task, TaskList} from 'graphile-worker'
 import {Counter, Histogram} from 'prom-client'
-import {registry} from '../service/observe.ts'
+import {registry} from '../base/observe.ts'
 import type {Outcome} from './webhooks/send.ts'
 
 const jobDuration = new Histogram({

@@ -1,7 +1,7 @@
 // What a worker does by itself, again and again. Promises: each part runs at once and then in its interval, never beside itself; one that
 // fails or takes long holds no other part up. Each part is safe to run twice and beside another worker's; together they make good whatever
 // a lost job or a dead worker left undone.
-import type {Logger} from '../service/log.ts'
+import type {Logger} from '../base/log.ts'
 import {tickFailures} from './metrics.ts'
 
 export interface Part {

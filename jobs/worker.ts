@@ -2,9 +2,9 @@
 // is. Promises: several workers may run; what one of them held when it died is taken over within three seconds.
 import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
 import type pg from 'pg'
+import type {Logger} from '../base/log.ts'
 import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
-import type {Logger} from '../service/log.ts'
 import type {Settings} from '../service/settings.ts'
 import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'

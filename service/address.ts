@@ -1,9 +1,9 @@
 // Addresses as people write them. Promises: what passes is the address of the chain in its display form (EIP-55 on EVM chains, lower case
 // where it is bech32), the only form in which addresses of others are stored and compared.
 import {getAddress, isAddress} from 'viem/utils'
+import {AddressError, RetryableError} from '../base/errors.ts'
 import {type BitcoinNetworkData, type ChainCode, findChain} from '../chains/registry.ts'
 import {addressOfScript, scriptOfAddress} from './bitcoin/script.ts'
-import {AddressError, RetryableError} from './errors.ts'
 
 export {AddressError}
 

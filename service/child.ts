@@ -5,9 +5,9 @@ import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
 import {z} from 'zod'
-import {PermanentError} from './errors.ts'
-import type {Logger} from './log.ts'
-import {registry} from './observe.ts'
+import {PermanentError} from '../base/errors.ts'
+import type {Logger} from '../base/log.ts'
+import {registry} from '../base/observe.ts'
 import type {User} from './users.ts'
 
 const READY_TIMEOUT_MS = 120_000

@@ -4,9 +4,9 @@
 import {chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
+import {PermanentError} from '../base/errors.ts'
+import {commandLine} from '../base/process.ts'
 import {bitcoinNetworks} from '../chains/registry.ts'
-import {PermanentError} from './errors.ts'
-import {commandLine} from './process.ts'
 import type {ChainSettings} from './settings.ts'
 
 /** What tells where a Bitcoin network is read: the settings of it that the command line needs. */

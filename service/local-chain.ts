@@ -6,10 +6,10 @@ import {closeSync, mkdirSync, openSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
+import type {Logger} from '../base/log.ts'
+import {commandLine, signal} from '../base/process.ts'
 import type {Chain, ChainCode} from '../chains/registry.ts'
 import {type LocalNode, localNode} from './local-node.ts'
-import type {Logger} from './log.ts'
-import {commandLine, signal} from './process.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 /** Where bcoin is the node of a long chain, it is given every block again. */

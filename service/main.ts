@@ -1,8 +1,8 @@
 // npm start: runs the service on this machine until it is interrupted; with --without, but for the processes that are named. What runs where
 // is printed on stdout, for a person; logs are JSON lines on stderr.
 import {parseArgs} from 'node:util'
-import {PermanentError} from './errors.ts'
-import {onInterrupt} from './interrupt.ts'
+import {PermanentError} from '../base/errors.ts'
+import {onInterrupt} from '../base/interrupt.ts'
 import {loadEnvironmentFile, readSettings} from './settings.ts'
 import {type RunningService, Supervisor} from './supervisor.ts'
 

@@ -3,8 +3,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import {expect, test} from 'vitest'
-import {PermanentError} from './errors.ts'
-import {logger} from './log.ts'
+import {PermanentError} from '../base/errors.ts'
+import {logger} from '../base/log.ts'
 import {readSettings, settingNames} from './settings.ts'
 
 const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n')

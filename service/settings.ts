@@ -5,6 +5,8 @@
 import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
+import {PermanentError} from '../base/errors.ts'
+import {logLevels} from '../base/log.ts'
 import {
   type Asset,
   type BitcoinChain,
@@ -16,8 +18,6 @@ import {
   type EvmChain,
   isMainNetwork,
 } from '../chains/registry.ts'
-import {PermanentError} from './errors.ts'
-import {logLevels} from './log.ts'
 
 /** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does, and one below the API. */
 export const metricsPorts = 20

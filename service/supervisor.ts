@@ -8,12 +8,15 @@ import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
+import {type Logger, logger} from '../base/log.ts'
+import {observe} from '../base/observe.ts'
+import {commandLine, hasVariable, signal} from '../base/process.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {setMinPayouts} from '../db/min-payout.ts'
 import {Child} from './child.ts'
-import {PermanentError} from './errors.ts'
 import {
   factsOf,
   lockHome,
@@ -25,9 +28,6 @@ import {
   writeService,
 } from './home.ts'
 import {LocalChain} from './local-chain.ts'
-import {type Logger, logger} from './log.ts'
-import {observe} from './observe.ts'
-import {commandLine, hasVariable, signal} from './process.ts'
 import {rotateLogs} from './rotate-logs.ts'
 import {type ChainSettings, hasNode, metricsPorts, readSettings, type Settings} from './settings.ts'
 import {findUsers, giveToCustody, type ProcessRole, type Users, withFilesRead} from './users.ts'

@@ -8,7 +8,7 @@ import {promisify} from 'node:util'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {parse} from 'yaml'
 import '../service/child.ts' // the supervisor counts in it
-import {registry} from '../service/observe.ts'
+import {registry} from '../base/observe.ts'
 import {CustodyWorld, type Merchant, newAddress} from './support/custody-world.ts'
 import {Indexer} from './support/indexer.ts'
 import {portsInARow} from './support/ports.ts'

@@ -1,6 +1,6 @@
 // Webhook endpoints and what was delivered to them.
 import {z} from 'zod'
-import {isPublicAddress, literalAddress} from '../../service/public-address.ts'
+import {isPublicAddress, literalAddress} from '../../base/public-address.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'

@@ -4,7 +4,7 @@
 import {createServer, type Server, type Socket} from 'node:net'
 import {crypto} from 'bitcoinjs-lib'
 import {z} from 'zod'
-import type {Logger} from '../../service/log.ts'
+import type {Logger} from '../../base/log.ts'
 import {EngineGone, RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
 import type {BitcoinChain, Change} from './chain.ts'

@@ -2,8 +2,8 @@
 // whole blocks at /rest/block/<hash>.bin. What would change the node behind the journal's back is not served. Any password is right.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {z} from 'zod'
+import type {Logger} from '../../base/log.ts'
 import {scripthashOf} from '../../service/bitcoin/script.ts'
-import type {Logger} from '../../service/log.ts'
 import {RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
 import type {BitcoinChain} from './chain.ts'

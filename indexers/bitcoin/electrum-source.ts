@@ -7,6 +7,8 @@
 import {createHash} from 'node:crypto'
 import type pg from 'pg'
 import {z} from 'zod'
+import {RetryableError} from '../../base/errors.ts'
+import type {Logger} from '../../base/log.ts'
 import type {BitcoinNetworkData} from '../../chains/registry.ts'
 import {
   assertContents,
@@ -20,8 +22,6 @@ import {
 } from '../../service/bitcoin/block.ts'
 import {type Electrum, ElectrumError} from '../../service/bitcoin/electrum.ts'
 import {type AddressFormat, addressOfScript, scripthashOf, scriptOfAddress} from '../../service/bitcoin/script.ts'
-import {RetryableError} from '../../service/errors.ts'
-import type {Logger} from '../../service/log.ts'
 import type {BlockRef, ChainCursor} from '../cursor.ts'
 import {CannotFollow, type ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'

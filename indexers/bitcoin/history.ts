@@ -2,11 +2,11 @@
 // bytes. From Electrum servers, what the histories of all addresses place there is read, and what is stored there as long as a server can prove it.
 import type pg from 'pg'
 import {z} from 'zod'
+import {RetryableError} from '../../base/errors.ts'
+import type {Logger} from '../../base/log.ts'
 import {parseHeader} from '../../service/bitcoin/block.ts'
 import {Electrum} from '../../service/bitcoin/electrum.ts'
 import {Bitcoind, RpcError} from '../../service/bitcoin/rpc.ts'
-import {RetryableError} from '../../service/errors.ts'
-import type {Logger} from '../../service/log.ts'
 import type {BitcoinSettings} from '../../service/settings.ts'
 import {ChainCursor} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'

@@ -3,10 +3,10 @@
 // for only then, once a block, because the outputs that a block spends are not in it, and a node tells of them only in slow JSON.
 import type pg from 'pg'
 import {z} from 'zod'
+import {RetryableError} from '../../base/errors.ts'
 import {type Block, parseBlock, parseHeader, parseTransaction, type Transaction} from '../../service/bitcoin/block.ts'
 import {type Bitcoind, RpcError} from '../../service/bitcoin/rpc.ts'
 import {type AddressFormat, addressOfScript} from '../../service/bitcoin/script.ts'
-import {RetryableError} from '../../service/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'

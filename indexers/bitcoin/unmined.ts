@@ -2,8 +2,8 @@
 // silence of the source is no absence, nor is being in a block that was not written yet.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
+import type {Logger} from '../../base/log.ts'
 import type {AddressFormat} from '../../service/bitcoin/script.ts'
-import type {Logger} from '../../service/log.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction} from './read-block.ts'
 

@@ -6,7 +6,7 @@
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
-import {RetryableError} from '../../service/errors.ts'
+import {RetryableError} from '../../base/errors.ts'
 import {type FetchedBlock, type RpcWithdrawals, readWithdrawals} from './block.ts'
 import type {EvmLog} from './transfers.ts'
 import {assertWhole} from './whole.ts'

@@ -4,7 +4,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
-import type {Logger} from '../../service/log.ts'
+import type {Logger} from '../../base/log.ts'
 import {nodeErrors} from '../metrics.ts'
 
 interface Head {

@@ -1,7 +1,7 @@
 // The final blocks of an EVM chain, read once more: by the lean stage where traces are off, else as evm-processor reads them.
 import {RpcClient} from '@subsquid/rpc-client'
-import {RetryableError} from '../../service/errors.ts'
-import type {Logger} from '../../service/log.ts'
+import {RetryableError} from '../../base/errors.ts'
+import type {Logger} from '../../base/log.ts'
 import type {EvmSettings} from '../../service/settings.ts'
 import type {HistorySource, Link} from '../history.ts'
 import type {ReadBlock} from '../match.ts'

@@ -3,7 +3,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RpcClient, RpcError} from '@subsquid/rpc-client'
 import {z} from 'zod'
-import {RetryableError} from '../../service/errors.ts'
+import {RetryableError} from '../../base/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 
 const quantity = z

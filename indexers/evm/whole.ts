@@ -6,7 +6,7 @@
 // know of it, and its hash is made from the block's. So where the last one has that hash, the receipts without it may have the root, too. This
 // is not weaker than a height of the fork for each network would be: from the fork on the header commits to the bridge's receipt, so that the
 // others alone do not have its root. What a bridge's receipt says before the fork is believed: no header proves it.
-import {RetryableError} from '../../service/errors.ts'
+import {RetryableError} from '../../base/errors.ts'
 import type {FetchedBlock} from './block.ts'
 import {logsBloom} from './bloom.ts'
 import type {EvmLog} from './transfers.ts'

@@ -3,9 +3,9 @@
 // far it is, is written in one transaction (app.record_comparison), so whoever dies in between leaves nothing but what is done again; two
 // workers at once find the same, and the position moves once; a difference counts when two looks find it.
 import type pg from 'pg'
+import {RetryableError} from '../../base/errors.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {findChain} from '../../chains/registry.ts'
-import {RetryableError} from '../../service/errors.ts'
 import type {ChainSettings} from '../../service/settings.ts'
 import {askBalances} from './balances.ts'
 import type {Asked, Difference, Look} from './look.ts'

@@ -2,8 +2,8 @@
 // worker at a time, once a day over all workers and restarts (app.audit_is_due); a worker that ends does not wait for it; what is found becomes
 // incidents.
 import type pg from 'pg'
+import type {Logger} from '../../base/log.ts'
 import {lockConnection} from '../../db/pool.ts'
-import type {Logger} from '../../service/log.ts'
 import {hasNode, type Settings} from '../../service/settings.ts'
 import {longWork} from '../long-work.ts'
 import type {Nodes} from './audit.ts'

@@ -4,10 +4,10 @@
 import type pg from 'pg'
 import {pino} from 'pino'
 import {z} from 'zod'
+import {RetryableError} from '../../base/errors.ts'
 import {Electrum, ElectrumError} from '../../service/bitcoin/electrum.ts'
 import {Bitcoind} from '../../service/bitcoin/rpc.ts'
 import {scripthashOf, scriptOfAddress} from '../../service/bitcoin/script.ts'
-import {RetryableError} from '../../service/errors.ts'
 import type {BitcoinSettings} from '../../service/settings.ts'
 import type {Asked, Difference} from './look.ts'
 

@@ -6,7 +6,7 @@
 // died in between is due again, by its row.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
-import {step} from '../../service/step.ts'
+import {step} from '../../base/step.ts'
 import {
   type Context,
   noNode,

@@ -2,9 +2,9 @@
 // bitcoin/): a PayoutChain. It says what a payout pays with and makes the transactions; when that is asked, how long is waited, and what a
 // worker's death leaves behind is the same for all.
 import type pg from 'pg'
+import {RetryableError} from '../../base/errors.ts'
+import type {Logger} from '../../base/log.ts'
 import {chain} from '../../chains/registry.ts'
-import {RetryableError} from '../../service/errors.ts'
-import type {Logger} from '../../service/log.ts'
 import type {Custody} from './custody.ts'
 import type {Spend} from './spends.ts'
 

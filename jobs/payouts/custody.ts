@@ -4,7 +4,7 @@
 import {readFile} from 'node:fs/promises'
 import {Agent} from 'undici'
 import {z} from 'zod'
-import {RetryableError} from '../../service/errors.ts'
+import {RetryableError} from '../../base/errors.ts'
 import {custodyDoor} from '../../service/home.ts'
 
 const timeoutMs = 20_000

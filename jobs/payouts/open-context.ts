@@ -1,6 +1,6 @@
 // The tasks' context, with the payout chain of each chain that has a node.
 import type pg from 'pg'
-import type {Logger} from '../../service/log.ts'
+import type {Logger} from '../../base/log.ts'
 import {type ChainSettings, hasNode, type Settings} from '../../service/settings.ts'
 import {openBitcoin} from './bitcoin/chain.ts'
 import type {Context, PayoutChain} from './context.ts'

@@ -5,7 +5,7 @@
 // number; and a node may be given the same bytes as often as one likes. What died in between is due again, by its row.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
-import {step} from '../../service/step.ts'
+import {step} from '../../base/step.ts'
 import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
 import {dueSpends, lowestUnsigned, type Spend, waitSpend} from './spends.ts'
 

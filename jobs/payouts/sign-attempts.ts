@@ -1,6 +1,6 @@
 // Asks custody for planned attempts and stores what it signs. Promises: nothing that is not stored is returned; what custody signed before,
 // and whose answer was lost, it answers with again, and that is stored then.
-import {step} from '../../service/step.ts'
+import {step} from '../../base/step.ts'
 import {type Context, retryable, type Stored} from './context.ts'
 import type {Answers, Refusal, Signed} from './custody.ts'
 import {type Spend, waitSpend} from './spends.ts'

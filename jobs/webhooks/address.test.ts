@@ -2,7 +2,7 @@
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {isPublicAddress} from '../../service/public-address.ts'
+import {isPublicAddress} from '../../base/public-address.ts'
 import {refusalOf} from './address.ts'
 import {openSender} from './send.ts'
 

@@ -4,7 +4,7 @@
 import {type LookupAddress, lookup} from 'node:dns'
 import type {LookupFunction} from 'node:net'
 import {buildConnector} from 'undici'
-import {isPublicAddress, literalAddress} from '../../service/public-address.ts'
+import {isPublicAddress, literalAddress} from '../../base/public-address.ts'
 
 /** The way that undici makes its connections; with `allowPrivate` to any address. */
 export function guardedConnector({timeoutMs, allowPrivate}: {timeoutMs: number; allowPrivate: boolean}) {

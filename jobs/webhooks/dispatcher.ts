@@ -2,7 +2,7 @@
 // worker that dies, or is cut from the database, loses the lock at once; no endpoint waits for another. Whatever made a delivery due, one
 // pass finds it: endpoints with something due are locked, and their pumps woken; endpoints that are done are unlocked.
 import type pg from 'pg'
-import type {Logger} from '../../service/log.ts'
+import type {Logger} from '../../base/log.ts'
 import {coalesce} from '../coalesce.ts'
 import {Pump} from './pump.ts'
 import type {Sender} from './send.ts'

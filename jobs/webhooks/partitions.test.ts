@@ -1,7 +1,7 @@
 // Deliveries and their attempts by the week: what is kept, what goes, and that neither is in anybody's way.
 import type pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {logger} from '../../service/log.ts'
+import {logger} from '../../base/log.ts'
 import {Client, makeKey, startApi} from '../../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {createEndpoint, createMerchant, deposit, type Merchant} from '../../test/support/webhooks.ts'

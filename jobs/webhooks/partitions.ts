@@ -1,7 +1,7 @@
 // Keeps deliveries for as long as the operator wants: makes the tables of the weeks to come and drops those that are too old. Promises: one short
 // transaction for each table; where others are in the way it gives up, and the next run goes on; safe to run in several places.
 import type pg from 'pg'
-import type {Logger} from '../../service/log.ts'
+import type {Logger} from '../../base/log.ts'
 
 const lockNotAvailable = '55P03'
 

@@ -5,7 +5,7 @@
 // Safe to repeat: a delivery stays pending until its result is stored, so whoever holds the endpoint after a crash sends it again, with the
 // same webhook-id. Two pumps of one endpoint at the same time (which the lock rules out) would send twice and count one attempt.
 import type pg from 'pg'
-import type {Logger} from '../../service/log.ts'
+import type {Logger} from '../../base/log.ts'
 import {countAttempt} from '../metrics.ts'
 import {waitAfterMs} from './schedule.ts'
 import type {Outcome, Sender} from './send.ts'

@@ -9,7 +9,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import ElectrumClient from 'electrum-client'
 import {z} from 'zod'
-import {PermanentError, RetryableError} from '../errors.ts'
+import {PermanentError, RetryableError} from '../../base/errors.ts'
 
 /** The largest transaction that fits into a block is, in hex, just below. */
 const maxResponseChars = 8_000_000

@@ -5,8 +5,8 @@
 import {EventEmitter, once} from 'node:events'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
-import {PermanentError, RetryableError} from '../errors.ts'
-import type {Logger} from '../log.ts'
+import {PermanentError, RetryableError} from '../../base/errors.ts'
+import type {Logger} from '../../base/log.ts'
 import {ElectrumConnection, parseServer, quote, type Server} from './electrum-connection.ts'
 
 export const maxInFlight = 500

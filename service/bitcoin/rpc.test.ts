@@ -4,8 +4,8 @@ import type {AddressInfo} from 'node:net'
 import {inspect} from 'node:util'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {z} from 'zod'
+import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {bitcoinNodes, regtestGenesis, startBitcoin, type TestBitcoin} from '../../test/support/bitcoin.ts'
-import {PermanentError, RetryableError} from '../errors.ts'
 import {Bitcoind, RpcError} from './rpc.ts'
 
 const open: {close(): unknown}[] = []

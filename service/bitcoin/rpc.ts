@@ -2,7 +2,7 @@
 // an RpcError, or a RetryableError, within its timeout; the password of the URL is in no message.
 import {Pool} from 'undici'
 import {z} from 'zod'
-import {PermanentError, RetryableError} from '../errors.ts'
+import {PermanentError, RetryableError} from '../../base/errors.ts'
 
 /** Fewer than the node has places for questions that wait. */
 const connections = 8

@@ -8,7 +8,7 @@ import {z} from 'zod'
 import type {App} from '../../api/app.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from '../../api/openapi.ts'
 import {buildServer} from '../../api/server.ts'
-import {logger} from '../../service/log.ts'
+import {logger} from '../../base/log.ts'
 import {readSettings} from '../../service/settings.ts'
 import type {TestDatabase} from './database.ts'
 

@@ -1,10 +1,11 @@
 // The payout chain of the Bitcoin family: outputs instead of accounts. One transaction takes final outputs of the merchant's addresses, and
 // the treasury's for what is missing, and pays the merchant; the rest goes to the treasury. So nothing is swept before, unless that would
 // take too many inputs.
+
+import type {Logger} from '../../../base/log.ts'
+import {step} from '../../../base/step.ts'
 import {dustLimit, scriptOfAddress} from '../../../service/bitcoin/script.ts'
-import type {Logger} from '../../../service/log.ts'
 import type {BitcoinSettings} from '../../../service/settings.ts'
-import {step} from '../../../service/step.ts'
 import {
   type Context,
   type Outcome,

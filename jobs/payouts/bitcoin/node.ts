@@ -1,10 +1,10 @@
 // What payouts ask a Bitcoin network, through an Electrum server or a bitcoind: what a place in a block costs, and to pass transactions on.
 // Never what became of a transaction: that is the indexer's. Promises: a question has an answer, or a RetryableError, within its timeout.
 import {z} from 'zod'
+import type {Logger} from '../../../base/log.ts'
 import {parseTransaction} from '../../../service/bitcoin/block.ts'
 import {Electrum, ElectrumError} from '../../../service/bitcoin/electrum.ts'
 import {Bitcoind, RpcError} from '../../../service/bitcoin/rpc.ts'
-import type {Logger} from '../../../service/log.ts'
 import type {BitcoinSettings} from '../../../service/settings.ts'
 
 /** In sat per virtual byte. */

@@ -1,8 +1,8 @@
 // The payout chain of the EVM family: accounts, whose money lies on addresses of its own and is swept to the treasury before it is paid from
 // there, by transactions that take the next nonce of their sender.
 
+import {step} from '../../../base/step.ts'
 import type {EvmSettings} from '../../../service/settings.ts'
-import {step} from '../../../service/step.ts'
 import {
   type Context,
   type Outcome,

@@ -4,7 +4,7 @@
 import {once} from 'node:events'
 import {type CallOptions, RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
-import {RetryableError} from '../../../service/errors.ts'
+import {RetryableError} from '../../../base/errors.ts'
 import type {EvmSettings} from '../../../service/settings.ts'
 import type {FeeMarket} from './fees.ts'
 

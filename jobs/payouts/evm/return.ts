@@ -1,6 +1,6 @@
 // The transactions of a return on a chain of accounts. What arrived for nobody is swept to the treasury as what is a merchant's is, and goes from
 // there to its destination as a withdrawal does. Beginning is safe to repeat: each step is one SQL function that asks whether it is due.
-import {step} from '../../../service/step.ts'
+import {step} from '../../../base/step.ts'
 import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
 import {balancesOf, type Evm} from './node.ts'

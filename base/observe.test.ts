@@ -56,7 +56,7 @@ test('without METRICS_PORT nothing listens; a port that is taken is an error tha
 test('serving keeps no process from ending', async () => {
   const metricsPort = await freePort()
   const program = `
-    const {observe} = await import('./service/observe.ts')
+    const {observe} = await import('./base/observe.ts')
     await observe({host: '127.0.0.1', metricsPort: ${metricsPort}, log: {info() {}}})
     console.log((await fetch('http://127.0.0.1:${metricsPort}/livez')).status)`
   const root = new URL('..', import.meta.url)

@@ -1,4 +1,4 @@
-// Asks whether a process is well: node service/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 when the URL answers with a status of
+// Asks whether a process is well: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 when the URL answers with a status of
 // 200 to 299, or somebody listens at the socket, within five seconds; else 1, with the reason on stderr. For containers, whose image need not
 // hold a program like curl for it.
 import {once} from 'node:events'
