@@ -1,8 +1,8 @@
 // The contract, line by line: users, addresses, deposits, balances, events and payout addresses, over HTTP, on the real database.
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
+import {addressOfScript} from '../chains/bitcoin/script.ts'
 import {type BitcoinChain, chain as registered} from '../chains/registry.ts'
-import {addressOfScript} from '../service/bitcoin/script.ts'
 import {type Api, Client, fillPool, makeKey, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

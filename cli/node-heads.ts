@@ -71,7 +71,7 @@ async function openEvm(url: string): Promise<Source> {
 }
 
 async function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinSettings): Promise<Source> {
-  const [{Electrum}, {pino}] = await Promise.all([import('../service/bitcoin/electrum.ts'), import('pino')])
+  const [{Electrum}, {pino}] = await Promise.all([import('../chains/bitcoin/electrum.ts'), import('pino')])
   const server = new Electrum({
     urls: electrumUrls,
     genesis: chain.networks[network].genesis,
@@ -87,7 +87,7 @@ async function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinS
 }
 
 async function openBitcoind({rpcUrl}: BitcoinSettings): Promise<Source> {
-  const {Bitcoind} = await import('../service/bitcoin/rpc.ts')
+  const {Bitcoind} = await import('../chains/bitcoin/rpc.ts')
   const node = new Bitcoind(rpcUrl!, {timeoutMs})
   return {head: () => node.call('getblockcount', [], z.int()), close: () => node.close()}
 }

@@ -1,6 +1,7 @@
 // The addresses of the keys. Promises: no I/O but the key store's; a path has one address, in the form in which people see it.
+
+import {keyAddress} from '../chains/bitcoin/script.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
-import {keyAddress} from '../service/bitcoin/script.ts'
 import {bitcoinSettings, type ChainSettings} from '../service/settings.ts'
 import type {Family, KeyPath, KeyStore} from './keys.ts'
 import {addressOf} from './signers/evm.ts'

@@ -4,8 +4,8 @@
 // and the rest, less a network fee within the cap, goes to the treasury.
 
 import {AddressError} from '../base/errors.ts'
+import {dustLimit, scriptOfAddress} from '../chains/bitcoin/script.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {dustLimit, scriptOfAddress} from '../service/bitcoin/script.ts'
 import {bitcoinSettings} from '../service/settings.ts'
 import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
 import {entryColumns} from './journal.ts'

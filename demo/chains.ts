@@ -4,12 +4,12 @@ import path from 'node:path'
 import {encodeFunctionData, erc20Abi, type Hex, parseUnits} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {z} from 'zod'
+import {addressOfScript} from '../chains/bitcoin/script.ts'
 import {type BitcoinChain, chain as registered} from '../chains/registry.ts'
 import {type BitcoinClient, connectBitcoin} from '../devnet/bitcoin/client.ts'
 import {FINALIZED_DEPTH, USDC_ADDRESS} from '../devnet/constants.ts'
 import {connect, type LocalChainClient} from '../devnet/evm.ts'
 import {readDevnet} from '../devnet/file.ts'
-import {addressOfScript} from '../service/bitcoin/script.ts'
 
 export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const
 export type ChainCode = (typeof chainCodes)[number]

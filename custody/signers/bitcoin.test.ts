@@ -3,7 +3,7 @@ import {networks, payments, script, Transaction} from 'bitcoinjs-lib'
 import fc from 'fast-check'
 import {sign} from 'tiny-secp256k1'
 import {expect, test} from 'vitest'
-import {hash160} from '../../service/bitcoin/script.ts'
+import {hash160} from '../../chains/bitcoin/script.ts'
 import {localKeys} from '../keys.ts'
 import {digestsOf, largestVsize, signTransaction} from './bitcoin.ts'
 

@@ -2,7 +2,7 @@
 // for keys and signatures, which the key store gives; no I/O; the same input gives the same bytes, whose txid the signatures do not change;
 // time and memory grow with the number of inputs, no faster.
 import {script, Transaction} from 'bitcoinjs-lib'
-import {hash160, sha256d} from '../../service/bitcoin/script.ts'
+import {hash160, sha256d} from '../../chains/bitcoin/script.ts'
 import type {KeyPath, KeyStore, Signature} from '../keys.ts'
 
 /** The output that an input spends, and the key that it wants. */

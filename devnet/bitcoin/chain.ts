@@ -6,7 +6,7 @@
 import {EventEmitter} from 'node:events'
 import {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
-import {scripthashOf} from '../../service/bitcoin/script.ts'
+import {scripthashOf} from '../../chains/bitcoin/script.ts'
 import {EngineGone, RpcError} from '../engine.ts'
 import {displayed, hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
 import {faucet, isOurs, type Payee, pay} from './faucet.ts'

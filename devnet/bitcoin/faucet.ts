@@ -2,7 +2,7 @@
 import {createHash} from 'node:crypto'
 import {address, initEccLib, networks, Psbt, payments, type Transaction} from 'bitcoinjs-lib'
 import * as ecc from 'tiny-secp256k1'
-import {scripthashOf} from '../../service/bitcoin/script.ts'
+import {scripthashOf} from '../../chains/bitcoin/script.ts'
 import type {Ledger, Output} from './ledger.ts'
 
 initEccLib(ecc)

@@ -2,7 +2,7 @@
 // the journal and the transactions that wait. Promises: after connect, disconnect and setUnmined it is what the whole chain gives.
 import {createHash} from 'node:crypto'
 import {Block, Transaction} from 'bitcoinjs-lib'
-import {scripthashOf} from '../../service/bitcoin/script.ts'
+import {scripthashOf} from '../../chains/bitcoin/script.ts'
 import {displayed} from './block.ts'
 
 export interface Output {

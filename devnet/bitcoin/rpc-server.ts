@@ -3,7 +3,7 @@
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
-import {scripthashOf} from '../../service/bitcoin/script.ts'
+import {scripthashOf} from '../../chains/bitcoin/script.ts'
 import {RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
 import type {BitcoinChain} from './chain.ts'

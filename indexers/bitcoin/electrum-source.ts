@@ -9,7 +9,6 @@ import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
-import type {BitcoinNetworkData} from '../../chains/registry.ts'
 import {
   assertContents,
   assertInBlock,
@@ -19,9 +18,10 @@ import {
   parseHeader,
   parseTransaction,
   type Transaction,
-} from '../../service/bitcoin/block.ts'
-import {type Electrum, ElectrumError} from '../../service/bitcoin/electrum.ts'
-import {type AddressFormat, addressOfScript, scripthashOf, scriptOfAddress} from '../../service/bitcoin/script.ts'
+} from '../../chains/bitcoin/block.ts'
+import {type Electrum, ElectrumError} from '../../chains/bitcoin/electrum.ts'
+import {type AddressFormat, addressOfScript, scripthashOf, scriptOfAddress} from '../../chains/bitcoin/script.ts'
+import type {BitcoinNetworkData} from '../../chains/registry.ts'
 import type {BlockRef, ChainCursor} from '../cursor.ts'
 import {CannotFollow, type ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'

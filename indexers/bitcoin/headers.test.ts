@@ -1,7 +1,7 @@
 // Headers that a source shows, one after the other, made with the little work that regtest asks for.
 import {expect, test} from 'vitest'
+import {type BlockHeader, parseHeader} from '../../chains/bitcoin/block.ts'
 import {chain} from '../../chains/registry.ts'
-import {type BlockHeader, parseHeader} from '../../service/bitcoin/block.ts'
 import {HeaderChain} from './headers.ts'
 
 const bitcoin = chain('BTC')

@@ -1,6 +1,6 @@
 // The chain of headers that one source shows, held in memory. Promises: every header has the proof of work that it claims, which is at least
 // what its network asks of the easiest one, and links to the one below it, down to a block that is in the database.
-import {assertWork, type BlockHeader, MalformedError} from '../../service/bitcoin/block.ts'
+import {assertWork, type BlockHeader, MalformedError} from '../../chains/bitcoin/block.ts'
 import type {BlockRef} from '../cursor.ts'
 
 export class HeaderChain {

@@ -1,7 +1,7 @@
 // The reader of Bitcoin: the source that the operator chose, the loop that follows it, and the looks at what is unmined.
 
-import {Electrum} from '../../service/bitcoin/electrum.ts'
-import {Bitcoind} from '../../service/bitcoin/rpc.ts'
+import {Electrum} from '../../chains/bitcoin/electrum.ts'
+import {Bitcoind} from '../../chains/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../service/settings.ts'
 import {type ChainSource, follow} from '../follow.ts'
 import {writeBlocks} from '../match.ts'

@@ -1,6 +1,6 @@
 // What in a Bitcoin block, or in a transaction that is in none yet, concerns addresses: which outputs pay to which, and what was spent.
-import {type BlockHeader, isCoinbase, type Transaction} from '../../service/bitcoin/block.ts'
-import {type AddressFormat, addressOfScript, keyAddress} from '../../service/bitcoin/script.ts'
+import {type BlockHeader, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
+import {type AddressFormat, addressOfScript, keyAddress} from '../../chains/bitcoin/script.ts'
 import type {Candidate, ReadBlock, SpendingTransaction} from '../match.ts'
 
 /** A transaction, and whose address paid it, as far as that is known. */

@@ -3,7 +3,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import type {AddressFormat} from '../../service/bitcoin/script.ts'
+import type {AddressFormat} from '../../chains/bitcoin/script.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction} from './read-block.ts'
 

@@ -2,8 +2,8 @@
 import type pg from 'pg'
 import type {Hex} from 'viem'
 import {keccak256} from 'viem/utils'
+import {parseTransaction} from '../../chains/bitcoin/block.ts'
 import {type Chain, findChain} from '../../chains/registry.ts'
-import {parseTransaction} from '../../service/bitcoin/block.ts'
 
 const page = 5000
 

@@ -2,10 +2,10 @@
 // processes of their own, and Postgres. Blocks are mined when a transaction waits, unless a test takes that into its own hands.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
+import {parseTransaction, type Transaction} from '../../chains/bitcoin/block.ts'
+import {addressOfScript} from '../../chains/bitcoin/script.ts'
 import {chain} from '../../chains/registry.ts'
 import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
-import {parseTransaction, type Transaction} from '../../service/bitcoin/block.ts'
-import {addressOfScript} from '../../service/bitcoin/script.ts'
 import {type BitcoinNode, startBitcoin, type TestBitcoin} from './bitcoin.ts'
 import {startCustody} from './custody.ts'
 import {testDatabase} from './database.ts'

@@ -4,7 +4,7 @@
 
 import type {Logger} from '../../../base/log.ts'
 import {step} from '../../../base/step.ts'
-import {dustLimit, scriptOfAddress} from '../../../service/bitcoin/script.ts'
+import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../service/settings.ts'
 import {
   type Context,

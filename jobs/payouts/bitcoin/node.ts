@@ -2,9 +2,9 @@
 // Never what became of a transaction: that is the indexer's. Promises: a question has an answer, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import type {Logger} from '../../../base/log.ts'
-import {parseTransaction} from '../../../service/bitcoin/block.ts'
-import {Electrum, ElectrumError} from '../../../service/bitcoin/electrum.ts'
-import {Bitcoind, RpcError} from '../../../service/bitcoin/rpc.ts'
+import {parseTransaction} from '../../../chains/bitcoin/block.ts'
+import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
+import {Bitcoind, RpcError} from '../../../chains/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../../service/settings.ts'
 
 /** In sat per virtual byte. */

@@ -1,7 +1,7 @@
 // The next attempt of each spend: its inputs and its fee. Promises: every attempt has all inputs of those before it; what replaces an attempt
 // pays enough more for every node to take it; the first one pays what was reserved for it, however often it is planned; where there is no
 // attempt to be made now, the spend says why.
-import {scriptOfAddress} from '../../../service/bitcoin/script.ts'
+import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../service/settings.ts'
 import type {Context} from '../context.ts'
 import type {Plan} from '../sign-attempts.ts'

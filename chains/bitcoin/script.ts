@@ -3,7 +3,7 @@
 // address are one to one. Checked against the vectors of BIP-173, BIP-350 and BIP-341.
 import {hash} from 'node:crypto'
 import {AddressError} from '../../base/errors.ts'
-import type {BitcoinNetworkData} from '../../chains/registry.ts'
+import type {BitcoinNetworkData} from '../registry.ts'
 
 /** How a network writes its addresses. */
 export type AddressFormat = Pick<BitcoinNetworkData, 'hrp' | 'pubKeyHash' | 'scriptHash'>

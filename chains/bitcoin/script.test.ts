@@ -2,7 +2,7 @@
 import {address as reference} from 'bitcoinjs-lib'
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
-import {chain} from '../../chains/registry.ts'
+import {chain} from '../registry.ts'
 import {type AddressFormat, addressOfScript, dustLimit, keyAddress, scripthashOf, scriptOfAddress} from './script.ts'
 
 const mainnet: AddressFormat = {hrp: 'bc', pubKeyHash: 0, scriptHash: 5}
