@@ -34,11 +34,11 @@ module.exports = {
       to: {path: `^(${[...processes, 'cli'].join('|')})/`},
     },
     {
-      name: 'chains-are-data',
+      name: 'registry-is-data',
       comment: 'No I/O, no settings. How viem writes amounts and addresses is neither.',
       severity: 'error',
-      from: {path: '^chains/', pathNot: '^chains/bitcoin/|\\.test\\.ts$'},
-      to: {pathNot: '^(chains/|node_modules/viem/_esm/utils/)'},
+      from: {path: '^chains/(registry|payment-uri)\\.ts$'},
+      to: {pathNot: '^(chains/registry\\.ts$|node_modules/viem/_esm/utils/)'},
     },
     {
       name: 'base-knows-nothing',

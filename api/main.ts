@@ -4,7 +4,7 @@ import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
-import {databaseUrlOf, readSettings} from '../service/settings.ts'
+import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {buildServer} from './server.ts'
 
 const log = logger('api')

@@ -1,8 +1,8 @@
 // The contract of payouts, line by line, and every refusal of it, over HTTP, on the real database. The worker's part is played by its own
 // functions (test/support/payouts.ts).
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {readSettings} from '../chains/settings.ts'
 import {setMinPayouts} from '../db/min-payout.ts'
-import {readSettings} from '../service/settings.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

@@ -1,6 +1,6 @@
 import {expect, test} from 'vitest'
-import {readSettings} from '../service/settings.ts'
 import {paymentUri} from './payment-uri.ts'
+import {readSettings} from './settings.ts'
 
 const settings = readSettings({}).chains
 const ethereum = settings.get('ETH')!

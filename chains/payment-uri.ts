@@ -3,7 +3,7 @@
 import {formatUnits, getAddress} from 'viem/utils'
 import type {Chain} from './registry.ts'
 
-/** What of a chain's settings (service/settings.ts) tells its payments from those of other networks. */
+/** What of a chain's settings (chains/settings.ts) tells its payments from those of other networks. */
 interface Network {
   family: string
   chain: Pick<Chain, 'assets'>

@@ -1,5 +1,5 @@
 // Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings; what differs between a public and a local network
-// (RPC address, chain id, token contracts) is in service/settings.ts.
+// (RPC address, chain id, token contracts) is in chains/settings.ts.
 
 /** The chain codes of the contract. A code that has no entry in `chains` yet cannot be enabled for a merchant. */
 export const chainCodes = ['ETH', 'SOL', 'TRON', 'BTC', 'POLYGON'] as const

@@ -1,7 +1,7 @@
 // sluice backup and sluice restore: a copy of a whole service, and a service from it. (sluice drill, which tries that out, is in drill.ts.)
 import path from 'node:path'
 import type {Command} from 'commander'
-import {readSettings} from '../service/settings.ts'
+import {readSettings} from '../chains/settings.ts'
 import {action, leaf} from './command.ts'
 import {show} from './output.ts'
 

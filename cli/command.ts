@@ -8,8 +8,8 @@ import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {commandLine} from '../base/process.ts'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
+import {type ChainSettings, hasNode, readSettings, type Settings} from '../chains/settings.ts'
 import {factsOf, isHeld, readService, type Service} from '../service/home.ts'
-import {type ChainSettings, hasNode, readSettings, type Settings} from '../service/settings.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
@@ -173,7 +173,7 @@ export async function foreignAddress(db: pg.Client, chain: ChainCode, text: stri
 }
 
 async function readAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
-  const {AddressError, anyOwnAddress, displayForm} = await import('../service/address.ts') // takes longer to load than any command to run
+  const {AddressError, anyOwnAddress, displayForm} = await import('../chains/address.ts') // takes longer to load than any command to run
   const {rows} = await db.query<{address: string}>(anyOwnAddress, [chain])
   try {
     return displayForm(chain, text, rows[0]?.address)

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // sluice: the command line for operators. Its commands are in program.ts.
 import {CommanderError} from 'commander'
-import {loadEnvironmentFile} from '../service/settings.ts'
+import {loadEnvironmentFile} from '../chains/settings.ts'
 import {sluiceProgram} from './program.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

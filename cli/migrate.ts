@@ -1,6 +1,6 @@
 // sluice migrate: what npm start does to the database by itself, for those who start the processes one by one.
 import type {Command} from 'commander'
-import {databaseUrlOf, readSettings} from '../service/settings.ts'
+import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {leaf} from './command.ts'
 import {show} from './output.ts'
 

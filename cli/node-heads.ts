@@ -3,7 +3,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {type ChainCode, findChain} from '../chains/registry.ts'
-import {type BitcoinSettings, bitcoinSettings} from '../service/settings.ts'
+import {type BitcoinSettings, bitcoinSettings} from '../chains/settings.ts'
 import {type Sluice, settingsOf} from './command.ts'
 
 const timeoutMs = 2000

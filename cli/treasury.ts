@@ -3,7 +3,7 @@ import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import type {EvmSettings} from '../service/settings.ts'
+import type {EvmSettings} from '../chains/settings.ts'
 import {
   action,
   baseUnits,

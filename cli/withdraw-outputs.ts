@@ -4,11 +4,11 @@ import {pino} from 'pino'
 import {PermanentError} from '../base/errors.ts'
 import {dustLimit, scriptOfAddress} from '../chains/bitcoin/script.ts'
 import type {ChainCode} from '../chains/registry.ts'
+import type {BitcoinSettings} from '../chains/settings.ts'
 import {openNode} from '../jobs/payouts/bitcoin/node.ts'
 import {freeOutputs} from '../jobs/payouts/bitcoin/outputs.ts'
 import {ratesOf} from '../jobs/payouts/bitcoin/rates.ts'
 import {mostInputs, selectPayment} from '../jobs/payouts/bitcoin/select.ts'
-import type {BitcoinSettings} from '../service/settings.ts'
 
 /** Begun; its id. Custody asks the whitelist again, and the limits. */
 export async function beginWithdrawal(

@@ -2,7 +2,7 @@
 
 import {keyAddress} from '../chains/bitcoin/script.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
-import {bitcoinSettings, type ChainSettings} from '../service/settings.ts'
+import {bitcoinSettings, type ChainSettings} from '../chains/settings.ts'
 import type {Family, KeyPath, KeyStore} from './keys.ts'
 import {addressOf} from './signers/evm.ts'
 

@@ -8,7 +8,7 @@
 // the worker can write makes anything cheaper, nor a row of custody.journal that somebody changed.
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
-import type {ChainSettings} from '../service/settings.ts'
+import type {ChainSettings} from '../chains/settings.ts'
 import type {Known, Promised} from './known.ts'
 import {type Kind, Refusal} from './refusal.ts'
 

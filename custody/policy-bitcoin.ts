@@ -6,7 +6,7 @@
 import {AddressError} from '../base/errors.ts'
 import {dustLimit, scriptOfAddress} from '../chains/bitcoin/script.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {bitcoinSettings} from '../service/settings.ts'
+import {bitcoinSettings} from '../chains/settings.ts'
 import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
 import {entryColumns} from './journal.ts'
 import type {Entry} from './journal-file.ts'

@@ -9,7 +9,7 @@
 // with which nonce, or outputs, and for no more in network fees than budget.ts allows.
 import type pg from 'pg'
 import type {Asset, ChainCode} from '../chains/registry.ts'
-import type {ChainSettings} from '../service/settings.ts'
+import type {ChainSettings} from '../chains/settings.ts'
 import type {Budget} from './budget.ts'
 import type {SignedResult} from './intents.ts'
 import {type Draft, entryColumns, type Journal} from './journal.ts'

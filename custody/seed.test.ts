@@ -4,7 +4,7 @@ import path from 'node:path'
 import {validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {readSettings} from '../service/settings.ts'
+import {readSettings} from '../chains/settings.ts'
 import {createSeed, findPassphrase, isNewSeed, noteUse, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
 
 const passphrase = 'correct horse'

@@ -15,8 +15,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect, test} from 'vitest'
+import {bitcoinSettings, readSettings, settingNames} from '../chains/settings.ts'
 import {roleUrl} from '../db/migrate.ts'
-import {bitcoinSettings, readSettings, settingNames} from '../service/settings.ts'
 import {composeVariables, readCompose} from '../test/support/compose.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

@@ -3,7 +3,7 @@ import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect, test} from 'vitest'
-import {settingNames} from '../service/settings.ts'
+import {settingNames} from '../chains/settings.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = path.join(root, 'docs/operations/systemd')

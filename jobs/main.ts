@@ -3,7 +3,7 @@ import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
-import {databaseUrlOf, readSettings} from '../service/settings.ts'
+import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {startWorker} from './worker.ts'
 
 const exitLost = 70

@@ -7,7 +7,7 @@ import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
 import {commandLine} from '../base/process.ts'
 import {bitcoinNetworks} from '../chains/registry.ts'
-import type {ChainSettings} from './settings.ts'
+import type {ChainSettings} from '../chains/settings.ts'
 
 /** What tells where a Bitcoin network is read: the settings of it that the command line needs. */
 const BitcoinSource = z.object({

@@ -3,7 +3,7 @@
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
-import {loadEnvironmentFile, readSettings} from './settings.ts'
+import {loadEnvironmentFile, readSettings} from '../chains/settings.ts'
 import {type RunningService, Supervisor} from './supervisor.ts'
 
 async function main(): Promise<void> {

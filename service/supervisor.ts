@@ -13,6 +13,7 @@ import {type Logger, logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {commandLine, hasVariable, signal} from '../base/process.ts'
 import type {ChainCode} from '../chains/registry.ts'
+import {type ChainSettings, hasNode, metricsPorts, readSettings, type Settings} from '../chains/settings.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {setMinPayouts} from '../db/min-payout.ts'
@@ -29,7 +30,6 @@ import {
 } from './home.ts'
 import {LocalChain} from './local-chain.ts'
 import {rotateLogs} from './rotate-logs.ts'
-import {type ChainSettings, hasNode, metricsPorts, readSettings, type Settings} from './settings.ts'
 import {findUsers, giveToCustody, type ProcessRole, type Users, withFilesRead} from './users.ts'
 
 // Together below the 10 seconds in which everything ends.

@@ -1,7 +1,7 @@
 // The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and loads itself anew; nothing in it comes
 // from elsewhere; whatever merchants call themselves stays text, and their names disturb no other text.
 import {readFileSync} from 'node:fs'
-import type {ChainSettings} from '../../service/settings.ts'
+import type {ChainSettings} from '../../chains/settings.ts'
 import {colors, escaped, securityPolicy} from '../html.ts'
 import type {Payment} from './payment.ts'
 import type {Shown} from './shown.ts'

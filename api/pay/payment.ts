@@ -3,7 +3,7 @@
 import {formatUnits, parseUnits} from 'viem/utils'
 import {z} from 'zod'
 import {paymentUri} from '../../chains/payment-uri.ts'
-import type {ChainSettings} from '../../service/settings.ts'
+import type {ChainSettings} from '../../chains/settings.ts'
 import {chainCode} from '../schemas.ts'
 import type {Shown, State} from './shown.ts'
 

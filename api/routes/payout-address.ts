@@ -1,8 +1,8 @@
 // Where payouts go.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
+import {AddressError, anyOwnAddress, displayForm} from '../../chains/address.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import {AddressError, anyOwnAddress, displayForm} from '../../service/address.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {invalid, unavailable} from '../errors.ts'

@@ -3,7 +3,7 @@
 // as not compared, and is neither right nor wrong; the checks of the database are all of one moment, and no node is waited for meanwhile.
 import type pg from 'pg'
 import type {ChainCode} from '../../chains/registry.ts'
-import type {ChainSettings} from '../../service/settings.ts'
+import type {ChainSettings} from '../../chains/settings.ts'
 import {claimOf, compareAll} from './compare.ts'
 import {wrongBytes} from './stored-bytes.ts'
 

@@ -3,8 +3,8 @@
 // incidents.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
+import {hasNode, type Settings} from '../../chains/settings.ts'
 import {lockConnection} from '../../db/pool.ts'
-import {hasNode, type Settings} from '../../service/settings.ts'
 import {longWork} from '../long-work.ts'
 import type {Nodes} from './audit.ts'
 

@@ -3,7 +3,7 @@ import type {ServerResponse} from 'node:http'
 import {Webhook} from 'standardwebhooks'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
-import {readSettings} from '../../service/settings.ts'
+import {readSettings} from '../../chains/settings.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {until} from '../../test/support/until.ts'
 import {

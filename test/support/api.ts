@@ -9,7 +9,7 @@ import type {App} from '../../api/app.ts'
 import {documentOf, type OpenApi, type Operation, type Schema} from '../../api/openapi.ts'
 import {buildServer} from '../../api/server.ts'
 import {logger} from '../../base/log.ts'
-import {readSettings} from '../../service/settings.ts'
+import {readSettings} from '../../chains/settings.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface Api {

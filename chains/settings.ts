@@ -17,7 +17,7 @@ import {
   chains,
   type EvmChain,
   isMainNetwork,
-} from '../chains/registry.ts'
+} from './registry.ts'
 
 /** The processes of npm start serve metrics at METRICS_PORT and at most so many ports above it: there the supervisor does, and one below the API. */
 export const metricsPorts = 20

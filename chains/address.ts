@@ -2,8 +2,8 @@
 // where it is bech32), the only form in which addresses of others are stored and compared.
 import {getAddress, isAddress} from 'viem/utils'
 import {AddressError, RetryableError} from '../base/errors.ts'
-import {addressOfScript, scriptOfAddress} from '../chains/bitcoin/script.ts'
-import {type BitcoinNetworkData, type ChainCode, findChain} from '../chains/registry.ts'
+import {addressOfScript, scriptOfAddress} from './bitcoin/script.ts'
+import {type BitcoinNetworkData, type ChainCode, findChain} from './registry.ts'
 
 export {AddressError}
 
