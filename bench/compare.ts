@@ -14,7 +14,7 @@ import {bitcoinSettings, type ChainSettings, readSettings} from '../chains/setti
 import {roleUrl} from '../db/migrate.ts'
 import {startBitcoinDevnet} from '../devnet/start.ts'
 import {compareAll} from '../jobs/audit/compare.ts'
-import {addressesMax, heldCode, readHeld} from '../jobs/audit/held-code.ts'
+import {addressesMax, heldCode, readHeld} from '../jobs/audit/evm/held-code.ts'
 import {Anvil} from '../test/support/anvil.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
 import type {Result} from './result.ts'

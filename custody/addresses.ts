@@ -3,8 +3,8 @@
 import {keyAddress} from '../chains/bitcoin/script.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
 import {bitcoinSettings, type ChainSettings} from '../chains/settings.ts'
+import {addressOf} from './evm/sign.ts'
 import type {Family, KeyPath, KeyStore} from './keys.ts'
-import {addressOf} from './signers/evm.ts'
 
 /** Those that have a chain. */
 export const families: Family[] = [...new Set(chains.map(({family}) => family))]

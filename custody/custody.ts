@@ -1,4 +1,4 @@
-// Custody's work, one turn after the other: judge and sign (evm.ts, bitcoin.ts), journal (journal.ts), and only then answer. Promises: whatever
+// Custody's work, one turn after the other: judge and sign (evm/, bitcoin/), journal (journal.ts), and only then answer. Promises: whatever
 // is answered with signed bytes stands in the journal, in the database and on disk; every refusal is a row of custody.refusal and a log line;
 // a turn that fails answers nothing, and asking again is safe.
 import type pg from 'pg'
@@ -6,9 +6,9 @@ import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import type {ChainSettings} from '../chains/settings.ts'
-import {signBitcoin} from './bitcoin.ts'
+import {signBitcoin} from './bitcoin/outcome.ts'
 import {Budget} from './budget.ts'
-import {signEvm} from './evm.ts'
+import {signEvm} from './evm/outcome.ts'
 import type {CheckResult, Intent, Refused, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
 import type {Family, KeyStore} from './keys.ts'

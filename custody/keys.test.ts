@@ -6,8 +6,8 @@ import {hexToBytes, recoverAddress} from 'viem'
 import {expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
 import {deriver} from './addresses.ts'
+import {addressOf as evmAddressOf} from './evm/sign.ts'
 import {type KeyPath, localKeys} from './keys.ts'
-import {addressOf as evmAddressOf} from './signers/evm.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const junk = 'test test test test test test test test test test test junk'

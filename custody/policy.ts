@@ -3,7 +3,7 @@
 // chain.*), or that do no harm if they are forged (app.payout says whom to pay how much, and is believed only within what that merchant
 // received and whitelisted).
 //
-// Promises: the signatures of a payout exclude each other for ever, so at most one of them can be mined (policy-evm.ts and policy-bitcoin.ts
+// Promises: the signatures of a payout exclude each other for ever, so at most one of them can be mined (evm/judge.ts and bitcoin/judge.ts
 // say how); the sum of what is signed for a merchant, chain and token, and not proven dead, never exceeds what the indexers saw arrive,
 // final, on addresses that were handed to that merchant; sweeps go to the treasury and nowhere else; nothing is signed but for a row that says
 // with which nonce, or outputs, and for no more in network fees than budget.ts allows.

@@ -13,7 +13,7 @@ import {ChainWriter} from '../../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {makeMerchant, makeUser, watchAddress} from '../../test/support/people.ts'
 import {compareAll, compareDue} from './compare.ts'
-import {addressesMax, heldCode, readHeld} from './held-code.ts'
+import {addressesMax, heldCode, readHeld} from './evm/held-code.ts'
 
 let db: TestDatabase
 let jobs: pg.Client

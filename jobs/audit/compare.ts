@@ -7,9 +7,9 @@ import {RetryableError} from '../../base/errors.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {findChain} from '../../chains/registry.ts'
 import type {ChainSettings} from '../../chains/settings.ts'
-import {askBalances} from './balances.ts'
+import {askOutputs} from './bitcoin/outputs.ts'
+import {askBalances} from './evm/balances.ts'
 import type {Asked, Difference, Look} from './look.ts'
-import {askOutputs} from './outputs.ts'
 
 /** What a comparison claims of a chain. */
 export function claimOf(chain: ChainCode): string {

@@ -1,4 +1,4 @@
-// One look at what a chain holds of some addresses of ours, whatever its family: balances.ts and outputs.ts have how each looks.
+// One look at what a chain holds of some addresses of ours, whatever its family: evm/balances.ts and bitcoin/outputs.ts have how each looks.
 
 /** An address holds something else on the chain than the ledger says. Amounts in base units. */
 export interface Difference {

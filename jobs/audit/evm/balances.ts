@@ -5,10 +5,10 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {RpcClient} from '@subsquid/rpc-client'
 import type pg from 'pg'
 import {z} from 'zod'
-import {RetryableError} from '../../base/errors.ts'
-import type {EvmSettings} from '../../chains/settings.ts'
+import {RetryableError} from '../../../base/errors.ts'
+import type {EvmSettings} from '../../../chains/settings.ts'
+import type {Asked, Difference, Look} from '../look.ts'
 import {addressesMax, heldCode, readHeld} from './held-code.ts'
-import type {Asked, Difference, Look} from './look.ts'
 
 const timeoutMs = 60_000
 /** Calls in a look, for each token. */

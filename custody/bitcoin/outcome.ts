@@ -1,11 +1,11 @@
-// An intent on Bitcoin, from what was asked to what is answered: judged (policy-bitcoin.ts), signed (signers/bitcoin.ts), and written down as
+// An intent on Bitcoin, from what was asked to what is answered: judged (judge.ts), signed (sign.ts), and written down as
 // the journal has it. Promises: no draft without a signature of exactly what it says; no I/O but policy's and the key store's.
-import type {BitcoinIntent, SignedResult} from './intents.ts'
-import type {Draft} from './journal.ts'
-import type {KeyStore} from './keys.ts'
-import type {Outcome, PolicyContext} from './policy.ts'
-import {type Attempt, judge, type Plan} from './policy-bitcoin.ts'
-import {type Signed, signTransaction} from './signers/bitcoin.ts'
+import type {BitcoinIntent, SignedResult} from '../intents.ts'
+import type {Draft} from '../journal.ts'
+import type {KeyStore} from '../keys.ts'
+import type {Outcome, PolicyContext} from '../policy.ts'
+import {type Attempt, judge, type Plan} from './judge.ts'
+import {type Signed, signTransaction} from './sign.ts'
 
 export async function signBitcoin(context: PolicyContext, keys: KeyStore, intent: BitcoinIntent): Promise<Outcome> {
   const decision = await judge(context, intent)

@@ -4,12 +4,12 @@
 import type pg from 'pg'
 import {pino} from 'pino'
 import {z} from 'zod'
-import {RetryableError} from '../../base/errors.ts'
-import {Electrum, ElectrumError} from '../../chains/bitcoin/electrum.ts'
-import {Bitcoind} from '../../chains/bitcoin/rpc.ts'
-import {scripthashOf, scriptOfAddress} from '../../chains/bitcoin/script.ts'
-import type {BitcoinSettings} from '../../chains/settings.ts'
-import type {Asked, Difference} from './look.ts'
+import {RetryableError} from '../../../base/errors.ts'
+import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
+import {Bitcoind} from '../../../chains/bitcoin/rpc.ts'
+import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
+import type {BitcoinSettings} from '../../../chains/settings.ts'
+import type {Asked, Difference} from '../look.ts'
 
 /** A server reads the history of each address; a bitcoind its whole set of outputs, minutes long, however many addresses it looks for. */
 const batches = {electrum: 2000, node: 100_000}

@@ -1,11 +1,11 @@
-// An intent on an EVM chain, from what was asked to what is answered: judged (policy-evm.ts), signed (signers/evm.ts), and written down as the
+// An intent on an EVM chain, from what was asked to what is answered: judged (judge.ts), signed (sign.ts), and written down as the
 // journal has it. Promises: no draft without a signature of exactly what it says; no I/O but policy's and the key store's.
-import {evmSettings} from '../chains/settings.ts'
-import type {EvmIntent, SignedResult} from './intents.ts'
-import type {Draft} from './journal.ts'
-import type {KeyPath, KeyStore} from './keys.ts'
-import type {Outcome, PolicyContext} from './policy.ts'
-import {type Attempt, judge, type Plan} from './policy-evm.ts'
+import {evmSettings} from '../../chains/settings.ts'
+import type {EvmIntent, SignedResult} from '../intents.ts'
+import type {Draft} from '../journal.ts'
+import type {KeyPath, KeyStore} from '../keys.ts'
+import type {Outcome, PolicyContext} from '../policy.ts'
+import {type Attempt, judge, type Plan} from './judge.ts'
 import {
   authorisationNonce,
   receiveCall,
@@ -14,7 +14,7 @@ import {
   signTransaction,
   type Token,
   transferCall,
-} from './signers/evm.ts'
+} from './sign.ts'
 
 export async function signEvm(context: PolicyContext, keys: KeyStore, intent: EvmIntent): Promise<Outcome> {
   const decision = await judge(context, intent)

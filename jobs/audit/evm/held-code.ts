@@ -5,7 +5,7 @@
 // Nodes let such a call return 24,576 bytes (EIP-170), which is 768 words, refuse it if the first byte is 0xEF (EIP-3541), which that of a
 // block's number is not, and take 49,152 bytes of code (EIP-3860). 760 addresses are 15,323 bytes of code, and return 24,352.
 import {z} from 'zod'
-import {RetryableError} from '../../base/errors.ts'
+import {RetryableError} from '../../../base/errors.ts'
 
 export const addressesMax = 760
 

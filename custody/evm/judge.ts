@@ -1,10 +1,10 @@
-// What custody signs on EVM chains, and what it refuses; policy.ts has what all families share. Promises: a payout has one nonce for ever, so
+// What custody signs on EVM chains, and what it refuses; ../policy.ts has what all families share. Promises: a payout has one nonce for ever, so
 // at most one of its signatures can be mined; a nonce serves one purpose, or is cancelled; none is used before the one below it was.
-import type {ChainCode} from '../chains/registry.ts'
-import {evmSettings} from '../chains/settings.ts'
-import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from './intents.ts'
-import {entryColumns} from './journal.ts'
-import type {Entry} from './journal-file.ts'
+import type {ChainCode} from '../../chains/registry.ts'
+import {evmSettings} from '../../chains/settings.ts'
+import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from '../intents.ts'
+import {entryColumns} from '../journal.ts'
+import type {Entry} from '../journal-file.ts'
 import {
   checkAsset,
   checkChain,
@@ -22,9 +22,9 @@ import {
   type Purpose,
   purposeOfPayout,
   purposeOfWithdrawal,
-} from './policy.ts'
-import {type Kind, Refusal} from './refusal.ts'
-import type {Fees} from './signers/evm.ts'
+} from '../policy.ts'
+import {type Kind, Refusal} from '../refusal.ts'
+import type {Fees} from './sign.ts'
 
 /** What is to be signed, once nothing speaks against it. */
 export interface Plan extends Purpose {

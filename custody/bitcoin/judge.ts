@@ -1,15 +1,15 @@
-// What custody signs on Bitcoin, and what it refuses; policy.ts has what all families share. Promises: only final outputs of ours are spent, as
+// What custody signs on Bitcoin, and what it refuses; ../policy.ts has what all families share. Promises: only final outputs of ours are spent, as
 // the indexer saw them (and unmined ones for a bump alone, which an operator began); all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
 // serves one subject, until every signature in which it serves is over (its lead is spent, finally); money leaves for the destination alone,
 // and the rest, less a network fee within the cap, goes to the treasury.
 
-import {AddressError} from '../base/errors.ts'
-import {dustLimit, scriptOfAddress} from '../chains/bitcoin/script.ts'
-import type {ChainCode} from '../chains/registry.ts'
-import {bitcoinSettings} from '../chains/settings.ts'
-import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from './intents.ts'
-import {entryColumns} from './journal.ts'
-import type {Entry} from './journal-file.ts'
+import {AddressError} from '../../base/errors.ts'
+import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
+import type {ChainCode} from '../../chains/registry.ts'
+import {bitcoinSettings} from '../../chains/settings.ts'
+import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from '../intents.ts'
+import {entryColumns} from '../journal.ts'
+import type {Entry} from '../journal-file.ts'
 import {
   checkChain,
   checkJournal,
@@ -27,9 +27,9 @@ import {
   purposeOfPayout,
   purposeOfWithdrawal,
   type Spend,
-} from './policy.ts'
-import {type Kind, Refusal} from './refusal.ts'
-import {type Input, largestVsize, type Output} from './signers/bitcoin.ts'
+} from '../policy.ts'
+import {type Kind, Refusal} from '../refusal.ts'
+import {type Input, largestVsize, type Output} from './sign.ts'
 
 /** What is to be signed, once nothing speaks against it. The first input is the lead. */
 export interface Plan extends Purpose {

@@ -24,7 +24,7 @@ import {
   signTransaction,
   type Token,
   transferCall,
-} from './evm.ts'
+} from './sign.ts'
 
 const junk = 'test test test test test test test test test test test junk'
 

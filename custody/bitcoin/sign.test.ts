@@ -5,7 +5,7 @@ import {sign} from 'tiny-secp256k1'
 import {expect, test} from 'vitest'
 import {hash160} from '../../chains/bitcoin/script.ts'
 import {localKeys} from '../keys.ts'
-import {digestsOf, largestVsize, signTransaction} from './bitcoin.ts'
+import {digestsOf, largestVsize, signTransaction} from './sign.ts'
 
 const junk = 'test test test test test test test test test test test junk'
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
