@@ -9,7 +9,7 @@ import pg from 'pg'
 import {WebSocket} from 'ws'
 import {z} from 'zod'
 import {readSettings} from '../chains/settings.ts'
-import {connect} from '../devnet/evm.ts'
+import {connect} from '../devnet/evm/client.ts'
 import {startService} from '../service/supervisor.ts'
 import {createEndpoint, createMerchant} from '../test/support/webhooks.ts'
 

@@ -7,8 +7,8 @@ import {z} from 'zod'
 import {addressOfScript} from '../chains/bitcoin/script.ts'
 import {type BitcoinChain, chain as registered} from '../chains/registry.ts'
 import {type BitcoinClient, connectBitcoin} from '../devnet/bitcoin/client.ts'
-import {FINALIZED_DEPTH, USDC_ADDRESS} from '../devnet/constants.ts'
-import {connect, type LocalChainClient} from '../devnet/evm.ts'
+import {connect, type LocalChainClient} from '../devnet/evm/client.ts'
+import {FINALIZED_DEPTH, USDC_ADDRESS} from '../devnet/evm/constants.ts'
 import {readDevnet} from '../devnet/file.ts'
 
 export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const

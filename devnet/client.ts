@@ -1,7 +1,7 @@
 // The clients of the local chains, whichever family they are of, for the command line and the demo.
 import path from 'node:path'
 import {type BitcoinClient, connectBitcoin} from './bitcoin/client.ts'
-import {connect, type LocalChainClient} from './evm.ts'
+import {connect, type LocalChainClient} from './evm/client.ts'
 import {type Devnet, readDevnet} from './file.ts'
 
 /** The chains that can be local. */

@@ -10,10 +10,10 @@ import {logger} from '../base/log.ts'
 import {writeWhole} from '../service/home.ts'
 import {openBitcoin} from './bitcoin/serve.ts'
 import {connectTo, isLocal, type LocalCode} from './client.ts'
-import {isLocalChainCode} from './constants.ts'
+import {isLocalChainCode} from './evm/constants.ts'
+import {openEvm} from './evm/serve.ts'
 import type {Opened, Serving} from './family.ts'
 import {type Devnet, readDevnet} from './file.ts'
-import {openEvm} from './serve-evm.ts'
 import {JournalInUse} from './sqlite.ts'
 
 const ADOPT_TIMEOUT_MS = 30_000

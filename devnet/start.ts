@@ -5,8 +5,8 @@ import {createInterface} from 'node:readline'
 import {fileURLToPath} from 'node:url'
 import {type BitcoinClient, connectBitcoin} from './bitcoin/client.ts'
 import type {NodeKind} from './bitcoin/node.ts'
-import type {LocalChainCode} from './constants.ts'
-import {connect, type LocalChainClient} from './evm.ts'
+import {connect, type LocalChainClient} from './evm/client.ts'
+import type {LocalChainCode} from './evm/constants.ts'
 import {type BitcoinDevnet, type Devnet, type EvmDevnet, parseDevnet} from './file.ts'
 
 interface Running {

@@ -12,7 +12,7 @@ import {
   toHex,
 } from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {accounts} from '../../devnet/constants.ts'
+import {accounts} from '../../devnet/evm/constants.ts'
 import {Anvil, localChainId} from '../../test/support/anvil.ts'
 import {type KeyPath, localKeys} from '../keys.ts'
 import {

@@ -3,7 +3,7 @@
 import {RpcClient} from '@subsquid/rpc-client'
 import {concat, keccak256, numberToHex, stringToHex, zeroAddress} from 'viem'
 import {beforeAll, describe, expect, test} from 'vitest'
-import {accounts} from '../../devnet/constants.ts'
+import {accounts} from '../../devnet/evm/constants.ts'
 import {Anvil, localChainId} from '../../test/support/anvil.ts'
 import type {FetchedBlock} from './block.ts'
 import {fetchRange} from './catch-up.ts'

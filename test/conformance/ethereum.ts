@@ -3,7 +3,7 @@
 import {randomBytes} from 'node:crypto'
 import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'
-import {MNEMONIC} from '../../devnet/constants.ts'
+import {MNEMONIC} from '../../devnet/evm/constants.ts'
 import {Anvil, abis, localChainId} from '../support/anvil.ts'
 import {type Behaviour, type Call, faults, RpcProxy} from '../support/rpc-proxy.ts'
 import type {ChainUnderTest, Fault, LocalChain, Output, Payment, Place, Source} from './chain.ts'

@@ -3,7 +3,7 @@
 // plays the worker and custody: it signs with keys that the node knows, and files what it signed where those two would.
 import {encodeFunctionData, type Hex, keccak256} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
-import {accounts} from '../../devnet/constants.ts'
+import {accounts} from '../../devnet/evm/constants.ts'
 import {Anvil, abis, localChainId} from '../support/anvil.ts'
 import {assertBooks} from '../support/books.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'

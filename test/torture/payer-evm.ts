@@ -2,9 +2,9 @@
 // asked of the chain at the end.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
-import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/constants.ts'
-import contracts from '../../devnet/contracts.json' with {type: 'json'}
-import {connect, type LocalChainClient} from '../../devnet/evm.ts'
+import {connect, type LocalChainClient} from '../../devnet/evm/client.ts'
+import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/evm/constants.ts'
+import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
 import type {Payer} from './payer.ts'
 import type {Payments} from './payments.ts'
 import type {Random} from './random.ts'

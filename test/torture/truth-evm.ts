@@ -2,8 +2,8 @@
 import {encodeFunctionData, erc20Abi, getAddress, type Hex, numberToHex} from 'viem'
 import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
-import {USDC_ADDRESS} from '../../devnet/constants.ts'
-import type {LocalChainClient} from '../../devnet/evm.ts'
+import type {LocalChainClient} from '../../devnet/evm/client.ts'
+import {USDC_ADDRESS} from '../../devnet/evm/constants.ts'
 import type {Ours, Truth} from './truth.ts'
 
 /** What a transaction moves to an address of ours, if it succeeds. */

@@ -5,13 +5,13 @@ import {createServer, type IncomingMessage, type Server, type ServerResponse} fr
 import {type Hex, isAddress, numberToHex} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
-import type {Logger} from '../base/log.ts'
+import type {Logger} from '../../base/log.ts'
+import {RpcError} from '../engine.ts'
+import {listenLocally} from '../listen.ts'
 import type {LocalChain} from './chain.ts'
+import type {Info} from './client.ts'
 import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
-import {RpcError} from './engine.ts'
-import type {Info} from './evm.ts'
 import type {Block, FullBlock, Head} from './journal.ts'
-import {listenLocally} from './listen.ts'
 
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024
 const MAX_MINED = 10_000

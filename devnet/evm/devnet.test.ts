@@ -8,12 +8,12 @@ import {type Abi, encodeFunctionData, erc20Abi, type Hex, hexToBigInt, numberToH
 import {privateKeyToAccount} from 'viem/accounts'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
-import {commandLine} from '../base/process.ts'
-import {until} from '../test/support/until.ts'
+import {commandLine} from '../../base/process.ts'
+import {until} from '../../test/support/until.ts'
+import {type StartedDevnet, startDevnet} from '../start.ts'
+import type {LocalChainClient} from './client.ts'
 import {chainIds, faucet, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
-import type {LocalChainClient} from './evm.ts'
-import {type StartedDevnet, startDevnet} from './start.ts'
 
 const Block = z.looseObject({
   number: z.string().transform(Number),

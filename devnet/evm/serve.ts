@@ -1,9 +1,10 @@
 // Serves a local chain of the EVM family.
+
+import type {Open, ServeOptions, Serving} from '../family.ts'
 import {LocalChain} from './chain.ts'
 import {type LocalChainCode, USDC_ADDRESS} from './constants.ts'
-import type {Open, ServeOptions, Serving} from './family.ts'
 import {Journal} from './journal.ts'
-import {RpcServer} from './rpc.ts'
+import {RpcServer} from './rpc-server.ts'
 
 export function openEvm(code: LocalChainCode): Open {
   return file => {

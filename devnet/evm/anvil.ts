@@ -7,8 +7,8 @@ import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {Pool} from 'undici'
 import {z} from 'zod'
+import {EngineGone, RpcError, startEngine} from '../engine.ts'
 import {MNEMONIC} from './constants.ts'
-import {EngineGone, RpcError, startEngine} from './engine.ts'
 
 /** States of so many blocks below the head can be queried; each costs memory. */
 export const KEPT_STATES = 128

@@ -1,4 +1,4 @@
-// Compiles devnet/contracts/*.sol into devnet/contracts.json, which is committed: `node devnet/compile.ts`.
+// Compiles devnet/evm/contracts/*.sol into devnet/evm/contracts.json, which is committed: `node devnet/evm/compile.ts`.
 // Promises: the same sources give the same bytecode (no metadata hash, a fixed compiler and EVM version).
 import {readdir, readFile, writeFile} from 'node:fs/promises'
 import {createRequire} from 'node:module'

@@ -4,8 +4,8 @@
 import type {SQLOutputValue} from 'node:sqlite'
 import {deflateRawSync, inflateRawSync} from 'node:zlib'
 import {z} from 'zod'
+import {JournalFile} from '../sqlite.ts'
 import type {LocalChainCode} from './constants.ts'
-import {JournalFile} from './sqlite.ts'
 
 const Hex = z.string().regex(/^0x[0-9a-f]*$/)
 

@@ -12,7 +12,7 @@ import {
   parseUnits,
 } from 'viem'
 import {z} from 'zod'
-import {chain as registered} from '../chains/registry.ts'
+import {chain as registered} from '../../chains/registry.ts'
 import {type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS, USDC_DECIMALS} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
 
@@ -105,7 +105,7 @@ export class LocalChainClient {
     return {to: MULTISEND_ADDRESS, data, value}
   }
 
-  /** Deploys a contract of devnet/contracts from the faucet, such as a second, false USDC. Resolves to its address. */
+  /** Deploys a contract of devnet/evm/contracts from the faucet, such as a second, false USDC. Resolves to its address. */
   async deploy(name: keyof typeof contracts, args: unknown[]): Promise<string> {
     const {abi, bytecode} = contracts[name]
     const receipt = await this.mined(

@@ -19,10 +19,10 @@ import {EventEmitter} from 'node:events'
 import {gunzipSync, gzipSync} from 'node:zlib'
 import {type Abi, encodeDeployData, type Hex, keccak256, numberToHex} from 'viem'
 import {z} from 'zod'
+import {EngineGone, RpcError} from '../engine.ts'
 import {Anvil, KEPT_STATES} from './anvil.ts'
 import {chainIds, deployer, faucet, type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
-import {EngineGone, RpcError} from './engine.ts'
 import {Block, FullBlock, type Head, type Journal} from './journal.ts'
 
 const SNAPSHOT_INTERVAL_BLOCKS = 250
