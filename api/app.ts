@@ -3,8 +3,8 @@
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'
+import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import type {ChainSettings} from '../chains/settings.ts'
 import type {Databases} from './replica.ts'
 
 declare module 'fastify' {

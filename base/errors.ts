@@ -9,14 +9,3 @@ export class RetryableError extends Error {
 export class PermanentError extends Error {
   override name = 'PermanentError'
 }
-
-/** What somebody wrote is no address of the chain; the message goes on after the address. */
-export class AddressError extends Error {
-  override name = 'AddressError'
-  readonly code: 'invalid_address' | 'invalid_checksum'
-
-  constructor(code: AddressError['code'], message: string) {
-    super(message)
-    this.code = code
-  }
-}

@@ -1,5 +1,5 @@
 // Every chain and asset that Sluice knows, as data. Promises: no I/O, no settings; what differs between a public and a local network
-// (RPC address, chain id, token contracts) is in chains/settings.ts.
+// (RPC address, chain id, token contracts) is in the settings of its family (evm/settings.ts, bitcoin/settings.ts).
 
 /** The chain codes of the contract. A code that has no entry in `chains` yet cannot be enabled for a merchant. */
 export const chainCodes = ['ETH', 'SOL', 'TRON', 'BTC', 'POLYGON'] as const
@@ -48,6 +48,8 @@ export interface BitcoinChain extends CommonChain {
 }
 
 export type Chain = EvmChain | BitcoinChain
+/** What has a line in the families.ts of every room. */
+export type Family = Chain['family']
 
 export const bitcoinNetworks = ['testnet4', 'signet', 'regtest'] as const
 export type BitcoinNetwork = (typeof bitcoinNetworks)[number]

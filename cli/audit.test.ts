@@ -22,7 +22,9 @@ let treasury: string
 beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
-  commandLine = new CommandLine(db, {ETH: {rpc_url: anvil.wsUrl, local: true, tokens: {USDC: anvil.usdc}}})
+  commandLine = new CommandLine(db, {
+    ETH: {rpc_url: anvil.wsUrl, local: true, settings: {ETH_RPC_URL: anvil.wsUrl, ETH_USDC_ADDRESS: anvil.usdc}},
+  })
   eth = await ChainWriter.open(db, 'ETH')
   treasury = await makeTreasury(db)
   await topUp(eth, treasury, 'ETH', 100n * ether)
@@ -278,7 +280,9 @@ test('all is right, in the database and on the chain', async () => {
 })
 
 test('with a node that does not answer nothing is wrong, and nothing is compared: the exit code is 3', async () => {
-  const other = new CommandLine(db, {ETH: {rpc_url: 'http://127.0.0.1:9', local: false, tokens: {}}})
+  const other = new CommandLine(db, {
+    ETH: {rpc_url: 'http://127.0.0.1:9', local: false, settings: {ETH_RPC_URL: 'http://127.0.0.1:9'}},
+  })
   const {code, stdout} = await other.sluice('audit')
   other.close()
   expect(code).toBe(3)

@@ -11,10 +11,10 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
+import {lockHome, writeWhole} from '../base/home.ts'
 import {copyCluster, copyStopped} from '../db/base-backup.ts'
 import {findCluster, placeCluster, startPostgres} from '../db/embedded.ts'
 import {migrate} from '../db/migrate.ts'
-import {lockHome, writeWhole} from '../service/home.ts'
 
 const Facts = z.object({sluice_backup: z.literal(1), made_at: z.iso.datetime(), owner_password: z.string()})
 

@@ -3,8 +3,8 @@
 import type pg from 'pg'
 import {pino} from 'pino'
 import {PermanentError} from '../base/errors.ts'
+import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import type {BitcoinSettings} from '../chains/settings.ts'
 import {openNode, type Waiting} from '../jobs/payouts/bitcoin/node.ts'
 import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from '../jobs/payouts/bitcoin/select.ts'
 

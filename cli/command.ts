@@ -6,10 +6,13 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {type Command, InvalidArgumentError} from 'commander'
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import {isHeld, readService, type Service} from '../base/home.ts'
 import {commandLine} from '../base/process.ts'
+import {anyOwnAddress, displayForm} from '../chains/address.ts'
+import {type ChainSettings, hasNode, matchKey} from '../chains/families.ts'
+import {AddressError} from '../chains/family.ts'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
-import {type ChainSettings, hasNode, readSettings, type Settings} from '../chains/settings.ts'
-import {factsOf, isHeld, readService, type Service} from '../service/home.ts'
+import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
@@ -106,27 +109,13 @@ function apart(databaseUrl: string, {host, port, chains}: Settings): Facts {
 
 /** Settings of a chain; where the service reads it, and how, is what it was started with. */
 export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
-  const {bitcoin, evm, rpc_url, tokens} = chains[code] ?? {}
-  const settings = readSettings().chains.get(code)
-  if (!settings) throw new PermanentError(`Sluice does not run ${code}`)
-  if (settings.family === 'evm') {
-    const contracts = Object.entries(tokens ?? {}).map(([token, contract]) => [contract.toLowerCase(), token] as const)
-    return {
-      ...settings,
-      ...(rpc_url !== undefined && {rpcUrl: rpc_url, tokens: new Map(contracts)}),
-      ...(evm && {chainId: evm.chain_id, traces: evm.traces}),
-    }
-  }
-  if (!bitcoin) throw new PermanentError(`the service does not follow ${code}; docs/operations.md says how it does`)
-  const {network, source, electrum_urls, electrum_ca, node_url} = bitcoin
-  return {
-    ...settings,
-    network,
-    source,
-    electrumUrls: electrum_urls,
-    ...(electrum_ca !== undefined && {electrumCa: electrum_ca}),
-    ...(node_url !== undefined && {rpcUrl: node_url}),
-  }
+  if (!findChain(code)) throw new PermanentError(`Sluice does not run ${code}`)
+  return settingsFrom(code, chains[code]?.settings)
+}
+
+export function requireFollowed({chains}: Facts, code: ChainCode): void {
+  if (!chains[code])
+    throw new PermanentError(`the service does not follow ${code}; docs/operations.md says how it does`)
 }
 
 // --- arguments ---
@@ -165,7 +154,8 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
 /** An address of somebody else on the chain, in its display form. Throws where it is none, or one of the service's own. */
 export async function foreignAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
   const address = await readAddress(db, chain, text)
-  const {rowCount} = await db.query('select from custody.address where match_key in ($1, lower($1)) and address = $1', [
+  const {rowCount} = await db.query('select from custody.address where match_key = $1 and address = $2', [
+    matchKey(chain, address),
     address,
   ])
   if (rowCount) throw new PermanentError(`${address} belongs to this service; name an address outside of it`)
@@ -173,10 +163,9 @@ export async function foreignAddress(db: pg.Client, chain: ChainCode, text: stri
 }
 
 async function readAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
-  const {AddressError, anyOwnAddress, displayForm} = await import('../chains/address.ts') // takes longer to load than any command to run
   const {rows} = await db.query<{address: string}>(anyOwnAddress, [chain])
   try {
-    return displayForm(chain, text, rows[0]?.address)
+    return await displayForm(chain, text, rows[0]?.address)
   } catch (error) {
     if (error instanceof AddressError)
       throw new PermanentError(`"${text}" is no address of ${chain}: it ${error.message}`)

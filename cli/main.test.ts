@@ -7,8 +7,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type {Command} from 'commander'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {writeProcesses} from '../base/home.ts'
 import packageJson from '../package.json' with {type: 'json'}
-import {writeProcesses} from '../service/home.ts'
 import {CommandLine, program} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {sluiceProgram} from './program.ts'
@@ -20,7 +20,9 @@ let {sluice, json, failure}: CommandLine = {} as CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
-  commandLine = new CommandLine(db, {ETH: {rpc_url: 'ws://127.0.0.1:2', local: true, tokens: {}}})
+  commandLine = new CommandLine(db, {
+    ETH: {rpc_url: 'ws://127.0.0.1:2', local: true, settings: {ETH_RPC_URL: 'ws://127.0.0.1:2'}},
+  })
   ;({sluice, json, failure} = commandLine)
 })
 

@@ -2,8 +2,8 @@
 // not answer has null, whatever the reason, and is asked again the next time.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
+import {type BitcoinSettings, bitcoinSettings} from '../chains/bitcoin/settings.ts'
 import {type ChainCode, findChain} from '../chains/registry.ts'
-import {type BitcoinSettings, bitcoinSettings} from '../chains/settings.ts'
 import {type Sluice, settingsOf} from './command.ts'
 
 const timeoutMs = 2000

@@ -19,11 +19,9 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
-import {findChain} from '../chains/registry.ts'
+import {writeService} from '../base/home.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {roleUrl} from '../db/migrate.ts'
-import {writeService} from '../service/home.ts'
-import {localNode} from '../service/local-node.ts'
 import {custody, makeBackup, restoreBackup, settleIn} from './backup-files.ts'
 import type {Sluice} from './command.ts'
 import {Progress} from './progress.ts'
@@ -231,22 +229,8 @@ export class Rehearsal {
 
   /** Where the service reads a chain; the rest of its settings are in the environment, as for every command. */
   #nodeOf(chain: string): Record<string, string> {
-    const {rpc_url, local, bitcoin} = this.#sluice.service.chains[chain]!
-    if (local) {
-      const file = path.join(this.#sluice.home, 'devnet', chain.toLowerCase(), 'devnet.json')
-      const {identity, source} = localNode(findChain(chain)!.family, JSON.parse(readFileSync(file, 'utf8')))
-      return {...identity, ...source, [`${chain}_START_HEIGHT`]: '1'}
-    }
-    if (!bitcoin) return {[`${chain}_RPC_URL`]: rpc_url, [`${chain}_RPC_URL_FILE`]: ''}
-    return {
-      [`${chain}_NETWORK`]: bitcoin.network,
-      BITCOIN_SOURCE: bitcoin.source,
-      [`${chain}_ELECTRUM_URLS`]: bitcoin.electrum_urls.join(','),
-      [`${chain}_ELECTRUM_URLS_FILE`]: '',
-      [`${chain}_ELECTRUM_CA`]: bitcoin.electrum_ca ?? '',
-      [`${chain}_RPC_URL`]: bitcoin.node_url ?? '',
-      [`${chain}_RPC_URL_FILE`]: '',
-    }
+    const {local, settings} = this.#sluice.service.chains[chain]!
+    return {...settings, ...(local && {[`${chain}_START_HEIGHT`]: '1'})}
   }
 
   async #endIndexers(): Promise<void> {

@@ -8,8 +8,10 @@ let commandLine: CommandLine
 
 beforeAll(async () => {
   db = await testDatabase()
-  const nowhere = {rpc_url: 'http://127.0.0.1:1', local: false, tokens: {}}
-  commandLine = new CommandLine(db, {ETH: {...nowhere, evm: {chain_id: 1, traces: 'off'}}})
+  const rpc_url = 'http://127.0.0.1:1'
+  commandLine = new CommandLine(db, {
+    ETH: {rpc_url, local: false, settings: {ETH_RPC_URL: rpc_url, ETH_CHAIN_ID: '1', ETH_TRACES: 'off'}},
+  })
   await db.rows(`select chain.anchor('ETH', 'eip155:1', 100, '0x01', now())`)
 })
 afterAll(async () => {

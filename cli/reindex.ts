@@ -4,13 +4,13 @@ import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
 import {type Logger, logger} from '../base/log.ts'
+import {type ChainSettings, hasNode} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {type ChainSettings, hasNode} from '../chains/settings.ts'
 import {openPool} from '../db/pool.ts'
 import type {ChainCursor} from '../indexers/cursor.ts'
 import type {HistorySource} from '../indexers/history.ts'
 import type {Reindexed} from '../indexers/reindex.ts'
-import {action, chainCode, leaf, type Sluice, settingsOf, wholeNumber} from './command.ts'
+import {action, chainCode, leaf, requireFollowed, type Sluice, settingsOf, wholeNumber} from './command.ts'
 import type {Report} from './output.ts'
 import {Progress} from './progress.ts'
 
@@ -46,6 +46,7 @@ async function run(sluice: Sluice, {chain, from, to, resume = false, json = fals
   if (resume === (from !== undefined) || (resume && to !== undefined))
     throw new PermanentError('say with --from where to begin, or with --resume alone to go on with the last run')
   const settings = settingsOf(sluice.service, chain)
+  requireFollowed(sluice.service, chain)
   if (!hasNode(settings)) throw new PermanentError(`${chain} has no node; docs/operations.md says how one is named`)
   const log = logger('reindex')
   log.level = 'silent' // the bar has the line; what goes wrong for good is said at the end

@@ -1,6 +1,6 @@
 // What sluice status tells, as the database has it. Each query is cheap on a large database.
 import type pg from 'pg'
-import {readProcesses} from '../service/home.ts'
+import {readProcesses} from '../base/home.ts'
 import type {Sluice} from './command.ts'
 import {treasuriesOf} from './treasury.ts'
 

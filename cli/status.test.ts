@@ -25,8 +25,8 @@ beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
   commandLine = new CommandLine(db, {
-    ETH: {rpc_url: anvil.wsUrl, local: false, tokens: {}},
-    POLYGON: {rpc_url: 'http://127.0.0.1:9', local: true, tokens: {}},
+    ETH: {rpc_url: anvil.wsUrl, local: false, settings: {ETH_RPC_URL: anvil.wsUrl}},
+    POLYGON: {rpc_url: 'http://127.0.0.1:9', local: true, settings: {POLYGON_RPC_URL: 'http://127.0.0.1:9'}},
   })
   eth = await ChainWriter.open(db, 'ETH')
   await topUp(eth, await makeTreasury(db), 'ETH', 50n * networkFee)

@@ -2,8 +2,8 @@
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import type {EvmSettings} from '../chains/evm/settings.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import type {EvmSettings} from '../chains/settings.ts'
 import {
   action,
   baseUnits,
@@ -12,6 +12,7 @@ import {
   foreignAddress,
   leaf,
   requireAsset,
+  requireFollowed,
   settingsOf,
   transactionId,
 } from './command.ts'
@@ -114,6 +115,7 @@ export function addTreasuryCommands(program: Command): void {
             throw new PermanentError(
               `${options.amount} ${asset.token} are more than ${chain}_PAYOUT_LIMIT allows at once`,
             )
+          if (settings.family === 'bitcoin') requireFollowed(service, chain)
           const withdrawal = {chain, token: asset.token, amount, to}
           const id =
             settings.family === 'bitcoin'
@@ -146,6 +148,7 @@ export function addTreasuryCommands(program: Command): void {
       action<{chain: ChainCode; txid: string; feeRate: number}>(async ({db, service}, {chain, txid, feeRate}) => {
         const settings = settingsOf(service, chain)
         if (settings.family !== 'bitcoin') throw new PermanentError(`there is nothing to bump on ${chain}`)
+        requireFollowed(service, chain)
         const {id, fee, amount} = await (await import('./bump-outputs.ts')).beginBump(db, settings, {
           chain,
           txid,

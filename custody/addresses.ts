@@ -1,8 +1,9 @@
 // The addresses of the keys. Promises: no I/O but the key store's; a path has one address, in the form in which people see it.
 
 import {keyAddress} from '../chains/bitcoin/script.ts'
+import {bitcoinSettings} from '../chains/bitcoin/settings.ts'
+import type {ChainSettings} from '../chains/families.ts'
 import {type ChainCode, chains} from '../chains/registry.ts'
-import {bitcoinSettings, type ChainSettings} from '../chains/settings.ts'
 import {addressOf} from './evm/sign.ts'
 import type {Family, KeyPath, KeyStore} from './keys.ts'
 

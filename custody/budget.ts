@@ -7,8 +7,8 @@
 // read from the journal's file (known.ts), from what the indexers write (chain.inclusion), and from rows of the database's owner: nothing that
 // the worker can write makes anything cheaper, nor a row of custody.journal that somebody changed.
 import type pg from 'pg'
+import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import type {ChainSettings} from '../chains/settings.ts'
 import type {Known, Promised} from './known.ts'
 import {type Kind, Refusal} from './refusal.ts'
 

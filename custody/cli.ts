@@ -7,9 +7,10 @@ import {Command, CommanderError} from 'commander'
 import pg from 'pg'
 import {formatUnits, parseUnits} from 'viem'
 import {PermanentError} from '../base/errors.ts'
-import {chains} from '../chains/registry.ts'
-import {type ChainSettings, loadEnvironmentFile, readSettings, type Settings} from '../chains/settings.ts'
-import {readService} from '../service/home.ts'
+import {type ChainFacts, readService} from '../base/home.ts'
+import type {ChainSettings} from '../chains/families.ts'
+import {type ChainCode, chains} from '../chains/registry.ts'
+import {loadEnvironmentFile, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {deriver, families} from './addresses.ts'
 import {readBackup, restoreBackup, writeBackup} from './backup.ts'
 import {mostOf, spentToday} from './budget.ts'
@@ -214,10 +215,10 @@ function readPassphrase(file: string): string {
 /** As the service has them that runs here: a local chain is of a network of its own, and addresses differ by that. */
 function settingsOfService(): Settings {
   const settings = readSettings()
-  const networks = Object.entries(readService(path.resolve(settings.home))?.chains ?? {}).flatMap(
-    ([code, {bitcoin}]) => (bitcoin ? [[`${code}_NETWORK`, bitcoin.network]] : []),
-  )
-  return readSettings({...process.env, ...Object.fromEntries(networks)})
+  const followed = readService(path.resolve(settings.home))?.chains ?? {}
+  for (const [code, facts] of Object.entries(followed) as [ChainCode, ChainFacts][])
+    settings.chains.set(code, settingsFrom(code, facts.settings))
+  return settings
 }
 
 async function withDatabase<T>(settings: Settings, work: (client: pg.Client) => Promise<T>): Promise<T> {

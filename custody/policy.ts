@@ -8,8 +8,8 @@
 // final, on addresses that were handed to that merchant; sweeps go to the treasury and nowhere else; nothing is signed but for a row that says
 // with which nonce, or outputs, and for no more in network fees than budget.ts allows.
 import type pg from 'pg'
+import type {ChainSettings} from '../chains/families.ts'
 import type {Asset, ChainCode} from '../chains/registry.ts'
-import type {ChainSettings} from '../chains/settings.ts'
 import type {Budget} from './budget.ts'
 import type {SignedResult} from './intents.ts'
 import {type Draft, entryColumns, type Journal} from './journal.ts'

@@ -25,7 +25,9 @@ import {generateMnemonic, validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
-import {hasNode, type Settings, shownFile} from '../chains/settings.ts'
+import {shownFile} from '../base/variables.ts'
+import {hasNode} from '../chains/families.ts'
+import type {Settings} from '../chains/settings.ts'
 
 const bits = 256 // 24 words
 const cost = {n: 2 ** 17, r: 8, p: 1} // 128 MiB and a third of a second

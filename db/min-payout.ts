@@ -1,7 +1,7 @@
 // The smallest payouts: settings of the operator that the database judges by (app.request_payout), so that every API process, and whoever else
 // asks for payouts, judges alike. Promises: they are those of the settings once this resolves; what was accepted before stays.
 import pg from 'pg'
-import type {ChainSettings} from '../chains/settings.ts'
+import type {ChainSettings} from '../chains/families.ts'
 
 /** Writes them into the database of this owner's URL. */
 export async function setMinPayouts(ownerUrl: string, chains: Iterable<ChainSettings>): Promise<void> {

@@ -1,7 +1,7 @@
 // Prints the URL with which a role of the database connects: node db/url.ts [role], sluice_analyst unless told. It holds the role's password.
 import {z} from 'zod'
+import {readService} from '../base/home.ts'
 import {loadEnvironmentFile, readSettings} from '../chains/settings.ts'
-import {readService} from '../service/home.ts'
 import {roles, roleUrl} from './migrate.ts'
 
 loadEnvironmentFile()

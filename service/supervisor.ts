@@ -9,25 +9,17 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import {lockHome, type Process, readProcesses, removeService, writeProcesses, writeService} from '../base/home.ts'
 import {type Logger, logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {commandLine, hasVariable, signal} from '../base/process.ts'
+import {type ChainSettings, familyOf, hasNode} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {type ChainSettings, hasNode, metricsPorts, readSettings, type Settings} from '../chains/settings.ts'
+import {factsOf, metricsPorts, readSettings, type Settings} from '../chains/settings.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {setMinPayouts} from '../db/min-payout.ts'
 import {Child} from './child.ts'
-import {
-  factsOf,
-  lockHome,
-  type Process,
-  readProcesses,
-  removeService,
-  sourceUrl,
-  writeProcesses,
-  writeService,
-} from './home.ts'
 import {LocalChain} from './local-chain.ts'
 import {rotateLogs} from './rotate-logs.ts'
 import {findUsers, giveToCustody, type ProcessRole, type Users, withFilesRead} from './users.ts'
@@ -225,7 +217,7 @@ export class Supervisor {
     return [...this.#settings.chains.values()].flatMap(settings => {
       const {code} = settings.chain
       const local = this.#localChains.find(candidate => candidate.chain === code)
-      const url = local?.url ?? sourceUrl(settings)
+      const url = local?.url ?? familyOf(settings).endpoint(settings)
       return url ? [{chain: code, rpcUrl: url, local: local !== undefined}] : []
     })
   }

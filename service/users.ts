@@ -7,9 +7,9 @@ import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, 
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
+import {custodyDoor} from '../base/home.ts'
 import {settingNames} from '../chains/settings.ts'
 import type {Role} from '../db/migrate.ts'
-import {custodyDoor} from './home.ts'
 
 export interface User {
   uid: number

@@ -1,7 +1,7 @@
 // The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and loads itself anew; nothing in it comes
 // from elsewhere; whatever merchants call themselves stays text, and their names disturb no other text.
 import {readFileSync} from 'node:fs'
-import type {ChainSettings} from '../../chains/settings.ts'
+import {type ChainSettings, familyOf} from '../../chains/families.ts'
 import {colors, escaped, securityPolicy} from '../html.ts'
 import type {Payment} from './payment.ts'
 import type {Shown} from './shown.ts'
@@ -60,10 +60,7 @@ const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
 
 /** Networks whose addresses look alike must not be taken for each other. */
 function networkOf(settings: ChainSettings): string {
-  const {displayName} = settings.chain
-  return settings.family === 'evm'
-    ? `${displayName} (chain ${settings.chainId})`
-    : `${displayName} (${settings.network})`
+  return `${settings.chain.displayName} (${familyOf(settings).networkName(settings)})`
 }
 
 function documentOf(title: string, body: string, more = ''): string {

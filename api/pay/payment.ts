@@ -2,8 +2,7 @@
 // expired; amounts are exact.
 import {formatUnits, parseUnits} from 'viem/utils'
 import {z} from 'zod'
-import {paymentUri} from '../../chains/payment-uri.ts'
-import type {ChainSettings} from '../../chains/settings.ts'
+import {type ChainSettings, formsOf} from '../../chains/families.ts'
 import {chainCode} from '../schemas.ts'
 import type {Shown, State} from './shown.ts'
 
@@ -30,13 +29,14 @@ export const Payment = z.object({
 })
 export type Payment = z.infer<typeof Payment>
 
-export function shownOf(payment: Payment, settings: ChainSettings): Shown {
+export async function shownOf(payment: Payment, settings: ChainSettings): Promise<Shown> {
   const {status, token, address, txid, amount_missing: missing} = payment
   const {decimals} = settings.chain.assets.find(asset => asset.token === token)!
   const secondsLeft = Math.ceil((Date.parse(payment.expires_at) - Date.now()) / 1000)
   const surplus = parseUnits(payment.amount_received, decimals) - parseUnits(payment.amount, decimals)
   const state = stateOf(payment, secondsLeft <= 0, surplus > 0n)
   const isDue = secondsLeft > 0 && (state === 'awaiting' || state === 'partial')
+  const due = {token, address, amount: parseUnits(missing, decimals)}
   const [heading, ...sentences] = texts[state](payment, {
     isOver: secondsLeft <= 0,
     surplus: formatUnits(surplus, decimals),
@@ -46,7 +46,7 @@ export function shownOf(payment: Payment, settings: ChainSettings): Shown {
     heading,
     text: sentences.join(' '),
     due: isDue ? missing : null,
-    uri: isDue ? paymentUri(settings, {token, address, amount: parseUnits(missing, decimals)}) : null,
+    uri: isDue ? (await formsOf(settings)).paymentUri(settings, due) : null,
     seconds_left: isDue ? secondsLeft : null,
     txid,
     transaction: txid && shortened(txid),

@@ -19,15 +19,15 @@ export function pay(app: App, {db, chains}: Context): void {
 
   app.get('/pay/:token', {...options, onSend: [guarded, asPage]}, async ({params: {token}}) => {
     const {payment, settings} = await read(token)
-    return pageOf(token, payment, shownOf(payment, settings), settings)
+    return pageOf(token, payment, await shownOf(payment, settings), settings)
   })
   app.get('/pay/:token/state', {...options, onSend: guarded}, async ({params: {token}}) => {
     const {payment, settings} = await read(token)
-    return JSON.stringify(shownOf(payment, settings))
+    return JSON.stringify(await shownOf(payment, settings))
   })
   app.get('/pay/:token/qr.svg', {...options, onSend: guarded}, async ({params: {token}}, reply) => {
     const {payment, settings} = await read(token)
-    const {uri} = shownOf(payment, settings)
+    const {uri} = await shownOf(payment, settings)
     if (uri === null) throw new ApiError(410, 'nothing_due', 'nothing is to be paid here any more')
     reply.header('content-type', 'image/svg+xml')
     return qrSvg(uri)

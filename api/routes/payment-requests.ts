@@ -1,7 +1,7 @@
 // Payment requests: an exact amount to an address of its own, paid once, by somebody who is no user. Replies are those of the contract's
 // second group: the result is under `data`, beside the status as `code`.
 import {z} from 'zod'
-import {paymentUri} from '../../chains/payment-uri.ts'
+import {formsOf} from '../../chains/families.ts'
 import {type ChainCode, chains} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
@@ -222,7 +222,7 @@ export function paymentRequests(app: App, context: Context): void {
       const asked = [currency, external_id, amount]
       const values = [merchantId, ...asked, paymentExpiryMs, ...keyAndHash(headers['idempotency-key'], asked)]
       const answer = await withAddresses<Answer>(db.of(merchantId), createRequest, values)
-      return enveloped(shown(context, answer), 'payment request created')
+      return enveloped(await shown(context, answer), 'payment request created')
     },
   )
 
@@ -238,7 +238,7 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, params}) =>
-      enveloped(shown(context, await requestOf(merchantId, params.external_id)), 'payment request found'),
+      enveloped(await shown(context, await requestOf(merchantId, params.external_id)), 'payment request found'),
   )
 
   app.get(
@@ -257,7 +257,7 @@ export function paymentRequests(app: App, context: Context): void {
     },
     async ({merchantId, params}, reply) => {
       const answer = await requestOf(merchantId, params.external_id)
-      return reply.header('content-type', 'image/svg+xml').send(qrSvg(uriOf(context, answer)))
+      return reply.header('content-type', 'image/svg+xml').send(qrSvg(await uriOf(context, answer)))
     },
   )
 
@@ -305,7 +305,7 @@ function enveloped(data: string, message?: string): string {
 }
 
 /** What the database tells of a request, with what the settings add. */
-function shown(context: Context, answer: Answer): string {
+async function shown(context: Context, answer: Answer): Promise<string> {
   const {external_id, currency, address, amount, page_token, ...rest} = JSON.parse(answer[0])
   const payment_url = `${context.publicUrl()}/pay/${page_token}`
   return JSON.stringify({
@@ -313,12 +313,13 @@ function shown(context: Context, answer: Answer): string {
     currency,
     address,
     amount,
-    payment_uri: uriOf(context, answer),
+    payment_uri: await uriOf(context, answer),
     payment_url,
     ...rest,
   })
 }
 
-function uriOf({chains}: Context, [, chain, token, address, amount]: Answer): string {
-  return paymentUri(chains.get(chain)!, {token, address, amount: BigInt(amount)})
+async function uriOf({chains}: Context, [, chain, token, address, amount]: Answer): Promise<string> {
+  const settings = chains.get(chain)!
+  return (await formsOf(settings)).paymentUri(settings, {token, address, amount: BigInt(amount)})
 }

@@ -1,7 +1,8 @@
 // Where payouts go.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {AddressError, anyOwnAddress, displayForm} from '../../chains/address.ts'
+import {anyOwnAddress, displayForm} from '../../chains/address.ts'
+import {AddressError} from '../../chains/family.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
@@ -29,18 +30,15 @@ export function payoutAddress(app: App, {db}: Context): void {
     },
     async ({merchantId, body: {chain, address}}) => {
       const own = await db.of(merchantId).read<[string]>(findOwn, [chain])
-      return await value(
-        db
-          .of(merchantId)
-          .change<[string]>(setPayoutAddress, [merchantId, chain, readAddress(chain, address, own?.[0])]),
-      )
+      const read = await readAddress(chain, address, own?.[0])
+      return await value(db.of(merchantId).change<[string]>(setPayoutAddress, [merchantId, chain, read]))
     },
   )
 }
 
-function readAddress(chain: ChainCode, address: string, own: string | undefined): string {
+async function readAddress(chain: ChainCode, address: string, own: string | undefined): Promise<string> {
   try {
-    return displayForm(chain, address, own)
+    return await displayForm(chain, address, own)
   } catch (error) {
     if (error instanceof AddressError) throw invalid('address', error.code, error.message)
     if (error instanceof RetryableError) throw unavailable(error.message)

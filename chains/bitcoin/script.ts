@@ -2,7 +2,7 @@
 // P2WSH, P2TR); an address passes only with its checksum, of its own network, and of a version that has a meaning today; script and
 // address are one to one. Checked against the vectors of BIP-173, BIP-350 and BIP-341.
 import {hash} from 'node:crypto'
-import {AddressError} from '../../base/errors.ts'
+import {AddressError} from '../family.ts'
 import type {BitcoinNetworkData} from '../registry.ts'
 
 /** How a network writes its addresses. */

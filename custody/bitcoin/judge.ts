@@ -3,10 +3,10 @@
 // serves one subject, until every signature in which it serves is over (its lead is spent, finally); money leaves for the destination alone,
 // and the rest, less a network fee within the cap, goes to the treasury.
 
-import {AddressError} from '../../base/errors.ts'
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
+import {bitcoinSettings} from '../../chains/bitcoin/settings.ts'
+import {AddressError} from '../../chains/family.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import {bitcoinSettings} from '../../chains/settings.ts'
 import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from '../intents.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'

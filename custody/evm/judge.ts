@@ -1,7 +1,8 @@
 // What custody signs on EVM chains, and what it refuses; ../policy.ts has what all families share. Promises: a payout has one nonce for ever, so
 // at most one of its signatures can be mined; a nonce serves one purpose, or is cancelled; none is used before the one below it was.
+
+import {evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import {evmSettings} from '../../chains/settings.ts'
 import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from '../intents.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'

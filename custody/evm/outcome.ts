@@ -1,6 +1,6 @@
 // An intent on an EVM chain, from what was asked to what is answered: judged (judge.ts), signed (sign.ts), and written down as the
 // journal has it. Promises: no draft without a signature of exactly what it says; no I/O but policy's and the key store's.
-import {evmSettings} from '../../chains/settings.ts'
+import {evmSettings} from '../../chains/evm/settings.ts'
 import type {EvmIntent, SignedResult} from '../intents.ts'
 import type {Draft} from '../journal.ts'
 import type {KeyPath, KeyStore} from '../keys.ts'

@@ -2,7 +2,7 @@
 
 import {Electrum} from '../../chains/bitcoin/electrum.ts'
 import {Bitcoind} from '../../chains/bitcoin/rpc.ts'
-import type {BitcoinSettings} from '../../chains/settings.ts'
+import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {type ChainSource, follow} from '../follow.ts'
 import {writeBlocks} from '../match.ts'
 import {countErrors} from '../metrics.ts'

@@ -2,7 +2,7 @@
 import {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
-import type {EvmSettings} from '../../chains/settings.ts'
+import type {EvmSettings} from '../../chains/evm/settings.ts'
 import type {HistorySource, Link} from '../history.ts'
 import type {ReadBlock} from '../match.ts'
 import {fetchRange} from './catch-up.ts'

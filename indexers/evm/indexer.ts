@@ -1,5 +1,5 @@
 // The reader of EVM chains: evm-processor streams the blocks, and a node is asked for the rest.
-import type {EvmSettings} from '../../chains/settings.ts'
+import type {EvmSettings} from '../../chains/evm/settings.ts'
 import {countErrors} from '../metrics.ts'
 import type {ChainReader, ReaderOptions} from '../reader.ts'
 import {ChainDatabase} from '../store.ts'

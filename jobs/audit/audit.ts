@@ -2,8 +2,8 @@
 // ledger, which is compared some addresses at a time (compare.ts). Promises: changes nothing but its own record; what could not be asked is told
 // as not compared, and is neither right nor wrong; the checks of the database are all of one moment, and no node is waited for meanwhile.
 import type pg from 'pg'
+import type {ChainSettings} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import type {ChainSettings} from '../../chains/settings.ts'
 import {claimOf, compareAll} from './compare.ts'
 import {wrongBytes} from './stored-bytes.ts'
 

@@ -4,9 +4,9 @@
 // workers at once find the same, and the position moves once; a difference counts when two looks find it.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
+import type {ChainSettings} from '../../chains/families.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {findChain} from '../../chains/registry.ts'
-import type {ChainSettings} from '../../chains/settings.ts'
 import {askOutputs} from './bitcoin/outputs.ts'
 import {askBalances} from './evm/balances.ts'
 import type {Asked, Difference, Look} from './look.ts'

@@ -3,7 +3,8 @@
 // incidents.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {hasNode, type Settings} from '../../chains/settings.ts'
+import {hasNode} from '../../chains/families.ts'
+import type {Settings} from '../../chains/settings.ts'
 import {lockConnection} from '../../db/pool.ts'
 import {longWork} from '../long-work.ts'
 import type {Nodes} from './audit.ts'

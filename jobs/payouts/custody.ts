@@ -5,7 +5,7 @@ import {readFile} from 'node:fs/promises'
 import {Agent} from 'undici'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {custodyDoor} from '../../service/home.ts'
+import {custodyDoor} from '../../base/home.ts'
 
 const timeoutMs = 20_000
 

@@ -1,7 +1,8 @@
 // The tasks' context, with the payout chain of each chain that has a node.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import {type ChainSettings, hasNode, type Settings} from '../../chains/settings.ts'
+import {type ChainSettings, hasNode} from '../../chains/families.ts'
+import type {Settings} from '../../chains/settings.ts'
 import {openBitcoin} from './bitcoin/chain.ts'
 import type {Context, PayoutChain} from './context.ts'
 import {Custody} from './custody.ts'

@@ -5,7 +5,8 @@ import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {parseTransaction} from '../../chains/bitcoin/block.ts'
 import {addressOfScript} from '../../chains/bitcoin/script.ts'
-import {bitcoinSettings, readSettings} from '../../chains/settings.ts'
+import {bitcoinSettings} from '../../chains/bitcoin/settings.ts'
+import {readSettings} from '../../chains/settings.ts'
 import {openNode} from '../../jobs/payouts/bitcoin/node.ts'
 import {hasBitcoind} from '../support/bitcoin.ts'
 import {BitcoinPayoutWorld, BTC, type OutputRow, regtest, someAddress} from '../support/bitcoin-payout-world.ts'
@@ -84,12 +85,11 @@ function openCommandLine(source: 'electrum' | 'node' = 'electrum'): CommandLine 
     BTC: {
       rpc_url: world.bitcoin.electrumUrl,
       local: true,
-      tokens: {},
-      bitcoin: {
-        network: 'regtest',
-        source,
-        electrum_urls: [world.bitcoin.electrumUrl],
-        node_url: world.bitcoin.rpcUrl,
+      settings: {
+        BTC_NETWORK: 'regtest',
+        BITCOIN_SOURCE: source,
+        BTC_ELECTRUM_URLS: world.bitcoin.electrumUrl,
+        BTC_RPC_URL: world.bitcoin.rpcUrl,
       },
     },
   })

@@ -3,7 +3,7 @@
 import {execFile} from 'node:child_process'
 import {promisify} from 'node:util'
 import {expect, test} from 'vitest'
-import {readProcesses} from '../../service/home.ts'
+import {readProcesses} from '../../base/home.ts'
 import {Anvil, localChainId} from '../support/anvil.ts'
 import {program} from '../support/command-line.ts'
 import {portsInARow} from '../support/ports.ts'

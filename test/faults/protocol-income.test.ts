@@ -68,7 +68,9 @@ test.for([
     const world = await World.create(test, {transport: traces === 'off' ? 'http' : 'ws', settings: {TRACES: traces}})
     const {anvil, indexer, user, other, db} = world
     const withdrawals = new Withdrawals(world)
-    const commandLine = new CommandLine(db, {ETH: {rpc_url: anvil.httpUrl, local: true, tokens: {USDC: anvil.usdc}}})
+    const commandLine = new CommandLine(db, {
+      ETH: {rpc_url: anvil.httpUrl, local: true, settings: {ETH_RPC_URL: anvil.httpUrl, ETH_USDC_ADDRESS: anvil.usdc}},
+    })
     test.onTestFinished(() => commandLine.close())
     const isFollowed = traces === 'debug'
     if (isFollowed) {

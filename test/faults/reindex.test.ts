@@ -1,8 +1,7 @@
 // A chain with deposits, sweeps and payouts that everybody is at work on, read again: what merchants and the books have is the same to the byte.
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {readSettings} from '../../chains/settings.ts'
-import {factsOf} from '../../service/home.ts'
+import {factsOf, readSettings} from '../../chains/settings.ts'
 import {localChainId} from '../support/anvil.ts'
 import {BitcoinPayoutWorld, BTC} from '../support/bitcoin-payout-world.ts'
 import {assertBooks} from '../support/books.ts'

@@ -16,7 +16,11 @@ let commandLine: CommandLine
 beforeAll(async () => {
   world = await PayoutWorld.open()
   commandLine = new CommandLine(world.db, {
-    ETH: {rpc_url: world.anvil.wsUrl, local: true, tokens: {USDC: world.anvil.usdc}},
+    ETH: {
+      rpc_url: world.anvil.wsUrl,
+      local: true,
+      settings: {ETH_RPC_URL: world.anvil.wsUrl, ETH_USDC_ADDRESS: world.anvil.usdc},
+    },
   })
 }, 120_000)
 afterAll(async () => {

@@ -5,7 +5,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {expect} from 'vitest'
-import {type Service, writeService} from '../../service/home.ts'
+import {type Service, writeService} from '../../base/home.ts'
 import type {TestDatabase} from './database.ts'
 
 /** To be run by node. */

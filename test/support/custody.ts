@@ -4,7 +4,7 @@ import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import {request} from 'node:http'
 import {fileURLToPath} from 'node:url'
-import {custodyDoor} from '../../service/home.ts'
+import {custodyDoor} from '../../base/home.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface Answer {

@@ -4,7 +4,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
-import {readService, type Service} from '../../service/home.ts'
+import {readService, type Service} from '../../base/home.ts'
 import {until} from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

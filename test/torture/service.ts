@@ -7,9 +7,9 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import pg from 'pg'
+import {readProcesses, readService} from '../../base/home.ts'
 import {roleUrl} from '../../db/migrate.ts'
 import {readDevnet} from '../../devnet/file.ts'
-import {readProcesses, readService} from '../../service/home.ts'
 import {kill} from '../support/processes.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

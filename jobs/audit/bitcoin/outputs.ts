@@ -8,7 +8,7 @@ import {RetryableError} from '../../../base/errors.ts'
 import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
 import {Bitcoind} from '../../../chains/bitcoin/rpc.ts'
 import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
-import type {BitcoinSettings} from '../../../chains/settings.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Asked, Difference} from '../look.ts'
 
 /** A server reads the history of each address; a bitcoind its whole set of outputs, minutes long, however many addresses it looks for. */

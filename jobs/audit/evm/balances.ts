@@ -6,7 +6,7 @@ import {RpcClient} from '@subsquid/rpc-client'
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import type {EvmSettings} from '../../../chains/settings.ts'
+import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {Asked, Difference, Look} from '../look.ts'
 import {addressesMax, heldCode, readHeld} from './held-code.ts'
 

@@ -5,7 +5,7 @@
 import type {Logger} from '../../../base/log.ts'
 import {step} from '../../../base/step.ts'
 import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
-import type {BitcoinSettings} from '../../../chains/settings.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import {
   type Context,
   type Outcome,

@@ -5,7 +5,7 @@ import type {Logger} from '../../../base/log.ts'
 import {parseTransaction} from '../../../chains/bitcoin/block.ts'
 import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
 import {Bitcoind, RpcError} from '../../../chains/bitcoin/rpc.ts'
-import type {BitcoinSettings} from '../../../chains/settings.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 
 /** In sat per virtual byte. */
 export interface FeeRates {

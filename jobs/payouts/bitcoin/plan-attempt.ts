@@ -2,7 +2,7 @@
 // pays enough more for every node to take it; the first one pays what was reserved for it, however often it is planned; where there is no
 // attempt to be made now, the spend says why.
 import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
-import type {BitcoinSettings} from '../../../chains/settings.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Context} from '../context.ts'
 import type {Plan} from '../sign-attempts.ts'
 import {type Spend, waitSpend} from '../spends.ts'

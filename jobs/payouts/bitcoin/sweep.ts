@@ -1,6 +1,6 @@
 // Taking outputs of one merchant's addresses to the treasury, in a transaction of their own: for payouts with too many of them, and for what
 // collect.ts asks of a chain of outputs.
-import type {BitcoinSettings} from '../../../chains/settings.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Context} from '../context.ts'
 import {freeOutputs} from './outputs.ts'
 import type {Bitcoin} from './plan-attempt.ts'

@@ -2,7 +2,7 @@
 // there, by transactions that take the next nonce of their sender.
 
 import {step} from '../../../base/step.ts'
-import type {EvmSettings} from '../../../chains/settings.ts'
+import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {
   type Context,
   type Outcome,

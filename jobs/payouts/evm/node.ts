@@ -5,7 +5,7 @@ import {once} from 'node:events'
 import {type CallOptions, RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import type {EvmSettings} from '../../../chains/settings.ts'
+import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {FeeMarket} from './fees.ts'
 
 const timeoutMs = 10_000

@@ -4,22 +4,17 @@
 import {chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
-import {PermanentError} from '../base/errors.ts'
-import {commandLine} from '../base/process.ts'
-import {bitcoinNetworks} from '../chains/registry.ts'
-import type {ChainSettings} from '../chains/settings.ts'
+import {PermanentError} from './errors.ts'
+import {commandLine} from './process.ts'
 
-/** What tells where a Bitcoin network is read: the settings of it that the command line needs. */
-const BitcoinSource = z.object({
-  network: z.enum(bitcoinNetworks),
-  source: z.enum(['electrum', 'node']),
-  electrum_urls: z.array(z.string()),
-  electrum_ca: z.string().optional(),
-  node_url: z.string().optional(),
+const ChainFacts = z.object({
+  /** Where its first source is, for people. */
+  rpc_url: z.string(),
+  local: z.boolean(),
+  /** The variables with which another process reads it in the same way. */
+  settings: z.record(z.string(), z.string()).default({}),
 })
-
-/** How the blocks of an EVM chain are read. */
-const EvmReading = z.object({chain_id: z.int(), traces: z.enum(['off', 'debug', 'trace'])})
+export type ChainFacts = z.infer<typeof ChainFacts>
 
 const Service = z.object({
   pid: z.int(),
@@ -28,37 +23,10 @@ const Service = z.object({
   running: z.boolean().default(true),
   api_url: z.url(),
   database_url: z.string(),
-  /** How to reach the node of each chain that is followed, and the contracts of its tokens by their codes. */
-  chains: z.record(
-    z.string(),
-    z.object({
-      rpc_url: z.string(),
-      local: z.boolean(),
-      tokens: z.record(z.string(), z.string()).default({}),
-      bitcoin: BitcoinSource.optional(),
-      evm: EvmReading.optional(),
-    }),
-  ),
+  /** Each chain that is followed, by its code. */
+  chains: z.record(z.string(), ChainFacts),
 })
 export type Service = z.infer<typeof Service>
-
-/** Where a chain is read from, if a source of its own is named: the first one. */
-export function sourceUrl(settings: ChainSettings): string | undefined {
-  return settings.family === 'bitcoin' && settings.source === 'electrum' ? settings.electrumUrls[0] : settings.rpcUrl
-}
-
-/** What the command line is told of a chain that is read from the node that its settings name. */
-export function factsOf(settings: ChainSettings): Service['chains'][string] {
-  const found = {rpc_url: sourceUrl(settings) ?? '', local: false}
-  if (settings.family === 'evm') {
-    const {chainId, traces} = settings
-    const tokens = Object.fromEntries([...settings.tokens].map(([contract, token]) => [token, contract]))
-    return {...found, tokens, evm: {chain_id: chainId, traces}}
-  }
-  const {network, source, electrumUrls, electrumCa, rpcUrl} = settings
-  const bitcoin = {network, source, electrum_urls: electrumUrls, electrum_ca: electrumCa, node_url: rpcUrl}
-  return {...found, tokens: {}, bitcoin}
-}
 
 const Process = z.object({
   name: z.string(),

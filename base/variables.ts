@@ -1,0 +1,125 @@
+// Variables of the environment, and how they are checked. Promises: whatever a variable holds is taken, or is a problem that names the variable,
+// what it was (unless it may hold a secret), what it may be, and an example; what may hold a password can be given by a file, whose name is
+// then in the variable of the same name with _FILE.
+import {existsSync, readFileSync} from 'node:fs'
+import path from 'node:path'
+import {z} from 'zod'
+
+export type Environment = Record<string, string | undefined>
+
+/** Variables that are read together, and what they become. */
+export interface Variables<T> {
+  /** The names of those that have an effect. */
+  names: string[]
+  /** Undefined where something is wrong with one of them; `problems` then has a line for each. */
+  read(environment: Environment, problems: string[]): T | undefined
+}
+
+interface Definition<Schema extends z.ZodObject, T> {
+  /** By name. */
+  schema: Schema
+  make(given: z.infer<Schema>): T
+  /** What the names of the variables begin with, but for those that are `shared`. */
+  prefix?: string
+  shared?: string[]
+  /** What may hold a password: also read from the file that the variable of this name with _FILE names. */
+  inFiles?: string[]
+  /** What is never shown either, wrong or not. */
+  secret?: string[]
+  /** What has no effect here. */
+  unused?: string[]
+}
+
+export function variables<Schema extends z.ZodObject, T>(definition: Definition<Schema, T>): Variables<T> {
+  const {schema, make, prefix = '', shared = [], inFiles = [], secret = [], unused = []} = definition
+  const names = Object.keys(schema.shape)
+  const full = (name: string) => (shared.includes(name) ? name : prefix + name)
+  return {
+    names: names
+      .filter(name => !unused.includes(name))
+      .flatMap(name => (inFiles.includes(name) ? [full(name), `${full(name)}_FILE`] : [full(name)])),
+    read(environment, problems) {
+      const values = names.map(name => readValue(environment, full(name), inFiles.includes(name), problems))
+      const given = Object.fromEntries(names.map((name, index) => [name, values[index]]))
+      const result = schema.safeParse(given)
+      if (result.success) return make(result.data)
+      for (const {path, message} of result.error.issues) {
+        const name = String(path[0])
+        const file = inFiles.includes(name) && environment[`${full(name)}_FILE`]
+        const isSecret = inFiles.includes(name) || secret.includes(name)
+        const was = file ? `_FILE${shownFile(file)}` : isSecret ? '' : shownValue(given[name] ?? '')
+        problems.push(`  ${full(name)}${was}: ${message}`)
+      }
+      return undefined
+    },
+  }
+}
+
+/** What a variable holds, or the file that is named for it; undefined where that is nothing. */
+function readValue(environment: Environment, name: string, mayBeInFile: boolean, problems: string[]) {
+  const value = environment[name] || undefined
+  const file = mayBeInFile && environment[`${name}_FILE`]
+  if (!file) return value
+  try {
+    const content = readFileSync(file, 'utf8').trim() || undefined
+    if (content && value) problems.push(`  ${name}, ${name}_FILE: set one of them, not both`)
+    return content ?? value
+  } catch (error) {
+    const {code} = error as NodeJS.ErrnoException
+    const why = `the file cannot be read (${code}); it must hold the value, such as ${name}_FILE=/run/secrets/${name.toLowerCase()}`
+    problems.push(`  ${name}_FILE${shownFile(file)}: ${why}`)
+    return value
+  }
+}
+
+/** Names a file in an error, in brackets, unless it may be the secret itself, put where the name of its file belongs. */
+export function shownFile(file: string): string {
+  const folder = path.dirname(path.resolve(file))
+  const isName = existsSync(file) || (path.isAbsolute(file) && folder !== '/' && existsSync(folder))
+  return isName ? ` (${file})` : ''
+}
+
+const LONGEST_SHOWN = 100
+
+function shownValue(value: string): string {
+  return ` (it is ${JSON.stringify(value.length > LONGEST_SHOWN ? `${value.slice(0, LONGEST_SHOWN)}…` : value)})`
+}
+
+// --- what variables may be ---
+
+/** Ten years: who writes something longer means something else. */
+const LONGEST_MS = 315_360_000_000
+
+/** A whole number, written in decimal digits. */
+export function whole(min: number, max: number, example: number) {
+  return z
+    .string()
+    .refine(
+      text => /^\d{1,16}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      `must be a whole number, from ${min} to ${max}, such as ${example}`,
+    )
+    .transform(Number)
+}
+
+export const milliseconds = (min: number, example: number) => whole(min, LONGEST_MS, example)
+
+export function choice<const T extends readonly string[]>(values: T) {
+  return z.enum(values, {error: `must be one of ${values.join(', ')}`})
+}
+
+export const flag = choice(['0', '1']).transform(value => value === '1')
+
+export function url(example: string, ...schemes: string[]) {
+  const protocol = new RegExp(`^(${schemes.join('|')})$`)
+  const starts = schemes.map(scheme => `${scheme}://`).join(' or ')
+  return z.url({protocol, error: `must be a URL that starts with ${starts}, such as ${example}`})
+}
+
+export function plainText(what: string, maxLength: number, example: string) {
+  return z
+    .string()
+    .regex(/^\P{Cc}*$/u, `must be ${what}, in one line, such as ${example}`)
+    .max(maxLength, `must be ${what}, of at most ${maxLength} characters, such as ${example}`)
+}
+
+export const fileName = (example: string) => plainText('the name of a file', 4096, example)

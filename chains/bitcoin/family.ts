@@ -1,0 +1,13 @@
+// The family of Bitcoin.
+import type {ChainFamily} from '../family.ts'
+import type {BitcoinChain} from '../registry.ts'
+import {type BitcoinSettings, bitcoinReading, bitcoinVariables} from './settings.ts'
+
+export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
+  variables: bitcoinVariables,
+  endpoint: ({source, electrumUrls, rpcUrl}) => (source === 'electrum' ? electrumUrls[0] : rpcUrl),
+  reading: bitcoinReading,
+  networkName: ({network}) => network,
+  foldsAddresses: false,
+  forms: () => import('./forms.ts'),
+}

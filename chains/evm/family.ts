@@ -1,0 +1,13 @@
+// The EVM family: Ethereum, and the chains that run its machine.
+import type {ChainFamily} from '../family.ts'
+import type {EvmChain} from '../registry.ts'
+import {type EvmSettings, evmReading, evmVariables} from './settings.ts'
+
+export const evm: ChainFamily<EvmChain, EvmSettings> = {
+  variables: evmVariables,
+  endpoint: ({rpcUrl}) => rpcUrl,
+  reading: evmReading,
+  networkName: ({chainId}) => `chain ${chainId}`,
+  foldsAddresses: true,
+  forms: () => import('./forms.ts'),
+}

@@ -1,0 +1,28 @@
+// How EVM chains write addresses (EIP-55), payments (EIP-681) and the ids of transactions.
+import type {Hex} from 'viem'
+import {getAddress, isAddress, keccak256} from 'viem/utils'
+import {AddressError, type Payment} from '../family.ts'
+import type {EvmChain} from '../registry.ts'
+import type {EvmSettings} from './settings.ts'
+
+export function displayForm(_chain: EvmChain, address: string): string {
+  const digits = address.slice(2)
+  const isMixedCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) throw new AddressError('invalid_address', 'must be 0x and 40 hex digits')
+  if (isMixedCase && !isAddress(address, {strict: true}))
+    throw new AddressError('invalid_checksum', 'is mistyped: its upper and lower case do not match (EIP-55)')
+  if (BigInt(address) === 0n) throw new AddressError('invalid_address', 'must not be the zero address')
+  return getAddress(`0x${digits.toLowerCase()}`)
+}
+
+export const display = (address: string): string => getAddress(address)
+
+// The scheme is "ethereum" on every EVM chain; the number after the @ says which one. Without it a wallet takes the one that it is on.
+export function paymentUri({chain, chainId, tokens}: EvmSettings, {token, address, amount}: Payment): string {
+  if (token === chain.assets[0].token) return `ethereum:${address}@${chainId}?value=${amount}`
+  const [contract] = [...tokens].find(([, code]) => code === token) ?? []
+  if (!contract) return address
+  return `ethereum:${getAddress(contract)}@${chainId}/transfer?address=${address}&uint256=${amount}`
+}
+
+export const txid = (raw: string): string => keccak256(raw as Hex)

@@ -1,0 +1,32 @@
+// Every family of chains. A family of the registry that is missing here does not compile.
+import {bitcoin} from './bitcoin/family.ts'
+import {evm} from './evm/family.ts'
+import type {ChainFamily, Forms} from './family.ts'
+import {type Chain, chain, type Family} from './registry.ts'
+
+type ChainOf<F extends Family> = Extract<Chain, {family: F}>
+
+const families = {evm, bitcoin} satisfies {[F in Family]: ChainFamily<ChainOf<F>>}
+
+export type SettingsOf<F extends Family> =
+  (typeof families)[F] extends ChainFamily<infer _, infer Settings> ? Settings : never
+export type ChainSettings = SettingsOf<Family>
+
+/** To be asked about chains of this family alone, and about their settings. */
+export function familyOf({family}: {family: Family}): ChainFamily<Chain, ChainSettings> {
+  return families[family]
+}
+
+export async function formsOf(of: {family: Family}): Promise<Forms<Chain, ChainSettings>> {
+  return await familyOf(of).forms()
+}
+
+/** Whether a chain has a source of its own, rather than a local chain. */
+export function hasNode(settings: ChainSettings): boolean {
+  return familyOf(settings).endpoint(settings) !== undefined
+}
+
+/** An address in the form of app.address.match_key. */
+export function matchKey(code: string, address: string): string {
+  return familyOf(chain(code)).foldsAddresses ? address.toLowerCase() : address
+}

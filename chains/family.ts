@@ -1,0 +1,53 @@
+// What a family of chains is to whoever knows only that there are families. Each is a folder here, and one line in families.ts.
+import type {Variables} from '../base/variables.ts'
+import type {CommonSettings} from './chain-settings.ts'
+import type {Chain} from './registry.ts'
+
+export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings = CommonSettings> {
+  /** The variables of one of its chains. */
+  variables(chain: C, mainnet: boolean): Variables<S>
+  /** Where a chain is read, if a source of its own is named: the first one. */
+  endpoint(settings: S): string | undefined
+  /** The variables with which another process reads the chain as it is read with these settings; what is not set is ''. */
+  reading(settings: S): Record<string, string>
+  /** What tells the network from others of the chain, for people. */
+  networkName(settings: S): string
+  /** Whether upper and lower case make no difference in an address: then app.address.match_key is in lower case. */
+  foldsAddresses: boolean
+  /** Loaded when it is needed: that takes longer than most commands run. */
+  forms(): Promise<Forms<C, S>>
+}
+
+/** How a family writes things. No I/O. */
+export interface Forms<C extends Chain = Chain, S extends CommonSettings = CommonSettings> {
+  /**
+   * An address as people write it, in the only form in which it is stored and compared. `own`: an address of ours on that chain, whose network
+   * it must be of. Throws AddressError where it is none of the chain, RetryableError where there is no address of ours yet.
+   */
+  displayForm(chain: C, address: string, own: string | undefined): string
+  /** An address that came from the chain itself, in that form. */
+  display(address: string): string
+  /** What tells a wallet what to pay; the address alone where wallets know no form for it. The amount in it is exact. */
+  paymentUri(settings: S, payment: Payment): string
+  /** The id of the signed transaction of these bytes, in hex as custody answers. Throws where they are none. */
+  txid(raw: string): string
+}
+
+export interface Payment {
+  token: string
+  /** In its display form. */
+  address: string
+  /** In base units. */
+  amount: bigint
+}
+
+/** What somebody wrote is no address of the chain; the message goes on after the address. */
+export class AddressError extends Error {
+  override name = 'AddressError'
+  readonly code: 'invalid_address' | 'invalid_checksum'
+
+  constructor(code: AddressError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
