@@ -16,3 +16,6 @@ export function logger(process_: string, file?: string): Logger {
     pino.destination({dest: file ?? 2, sync: true, mkdir: true}),
   )
 }
+
+/** For what a person waits for, who is told of failures otherwise. */
+export const silent = (): Logger => pino({level: 'silent'})

@@ -1,4 +1,5 @@
-// What a family of chains is to whoever knows only that there are families. Each is a folder here, and one line in families.ts.
+// What a family of chains is to whoever knows only that there are families. Each is a folder here, and one line in families.ts; what of it asks
+// nodes is one more in clients.ts.
 import type {Variables} from '../base/variables.ts'
 import type {CommonSettings} from './chain-settings.ts'
 import type {Chain} from './registry.ts'
@@ -39,6 +40,12 @@ export interface Payment {
   address: string
   /** In base units. */
   amount: bigint
+}
+
+/** A node, asked for its newest block. */
+export interface NodeHead {
+  height(): Promise<number>
+  close(): unknown
 }
 
 /** What somebody wrote is no address of the chain; the message goes on after the address. */

@@ -1,8 +1,8 @@
 // A child that pays for its parent: spends what an unmined transaction of somebody else pays to one of ours, with a fee that makes both worth
 // taking.
 import type pg from 'pg'
-import {pino} from 'pino'
 import {PermanentError} from '../base/errors.ts'
+import {silent} from '../base/log.ts'
 import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {openNode, type Waiting} from '../jobs/payouts/bitcoin/node.ts'
@@ -77,7 +77,7 @@ async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<O
 }
 
 async function parentOf(settings: BitcoinSettings, txid: string): Promise<Waiting> {
-  const node = openNode(settings, pino({level: 'silent'}))
+  const node = openNode(settings, silent())
   try {
     const parent = await node.waiting(txid)
     if (parent) return parent

@@ -1,7 +1,7 @@
 // A withdrawal where the treasury's money lies in outputs: chooses them, and a fee, as a payout does, and reserves them.
 import type pg from 'pg'
-import {pino} from 'pino'
 import {PermanentError} from '../base/errors.ts'
+import {silent} from '../base/log.ts'
 import {dustLimit, scriptOfAddress} from '../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {ChainCode} from '../chains/registry.ts'
@@ -43,7 +43,7 @@ export async function beginWithdrawal(
 }
 
 async function rateOf(settings: BitcoinSettings): Promise<number> {
-  const node = openNode(settings, pino({level: 'silent'}))
+  const node = openNode(settings, silent())
   try {
     const rates = ratesOf(await node.feeRates(), settings)
     if (rates) return rates.first

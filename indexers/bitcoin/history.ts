@@ -5,8 +5,8 @@ import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import {parseHeader} from '../../chains/bitcoin/block.ts'
-import {Electrum} from '../../chains/bitcoin/electrum.ts'
-import {Bitcoind, RpcError} from '../../chains/bitcoin/rpc.ts'
+import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
+import {RpcError} from '../../chains/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {ChainCursor} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
@@ -29,8 +29,9 @@ export function bitcoinHistory(settings: BitcoinSettings, options: HistoryOption
   return settings.source === 'node' ? fromNode(settings, options) : fromElectrum(settings, options)
 }
 
-function fromNode({chain, network, rpcUrl, confirmations}: BitcoinSettings, {db}: HistoryOptions): HistorySource {
-  const node = new Bitcoind(rpcUrl!)
+function fromNode(settings: BitcoinSettings, {db}: HistoryOptions): HistorySource {
+  const {chain, network, confirmations} = settings
+  const node = openBitcoind(settings)
   const source = new NodeSource({node, db, format: chain.networks[network], confirmations})
 
   async function* links(from: number, to: number): AsyncIterable<Link[]> {
@@ -63,12 +64,10 @@ function fromNode({chain, network, rpcUrl, confirmations}: BitcoinSettings, {db}
   }
 }
 
-function fromElectrum(
-  {chain, network, electrumUrls, electrumCa, confirmations}: BitcoinSettings,
-  {db, log}: HistoryOptions,
-): HistorySource {
+function fromElectrum(settings: BitcoinSettings, {db, log}: HistoryOptions): HistorySource {
+  const {chain, network, confirmations} = settings
   const format = chain.networks[network]
-  const electrum = new Electrum({urls: electrumUrls, genesis: format.genesis, ca: electrumCa, log})
+  const electrum = openElectrum(settings, log)
   const options = {electrum, cursor: new ChainCursor(db, chain.code), db, format, confirmations, log}
   const known = new ElectrumSource({...options, addresses: none})
   /** Its headers begin below the lowest block that is read. */

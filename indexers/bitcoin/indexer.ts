@@ -1,7 +1,6 @@
 // The reader of Bitcoin: the source that the operator chose, the loop that follows it, and the looks at what is unmined.
 
-import {Electrum} from '../../chains/bitcoin/electrum.ts'
-import {Bitcoind} from '../../chains/bitcoin/rpc.ts'
+import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {type ChainSource, follow} from '../follow.ts'
 import {writeBlocks} from '../match.ts'
@@ -22,9 +21,9 @@ export function bitcoinReader(settings: BitcoinSettings, {url, db, cursor, log}:
 
   function sourceOf(): ChainSource & UnminedSource {
     if (settings.source === 'node') {
-      return new NodeSource({node: new Bitcoind(settings.rpcUrl!), db, format, confirmations})
+      return new NodeSource({node: openBitcoind(settings), db, format, confirmations})
     }
-    const electrum = new Electrum({urls: settings.electrumUrls, genesis: format.genesis, ca: settings.electrumCa, log})
+    const electrum = openElectrum(settings, log)
     const addresses = new AddressFeed(db, url, chain.code)
     return new ElectrumSource({electrum, cursor, db, addresses, format, confirmations, log})
   }

@@ -1,7 +1,7 @@
 // The final blocks of an EVM chain, read once more: by the lean stage where traces are off, else as evm-processor reads them.
-import {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
+import {openRpc} from '../../chains/evm/client.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import type {HistorySource, Link} from '../history.ts'
 import type {ReadBlock} from '../match.ts'
@@ -16,8 +16,7 @@ export function evmHistory(settings: EvmSettings, log: Logger): HistorySource {
   const url = settings.rpcUrl!
   const node = new Node(url)
   const {network, hashAt, lacks} = viewOf(node, settings)
-  const options = {capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000, retryAttempts: 5, log: null}
-  const client = new RpcClient({url, ...options})
+  const client = openRpc(url, {timeoutMs: 30_000, capacity: 10, retryAttempts: 5})
 
   async function* links(from: number, to: number): AsyncIterable<Link[]> {
     for (let next = from; next <= to; next += linksPerStep) {

@@ -1,9 +1,10 @@
 // What we ask an EVM node directly, beside the stream of blocks. Promises: every answer is checked for its shape; a question has an
 // answer, or an error, within its timeout; "no such block" is an answer (undefined) and never an error.
 import {setTimeout as sleep} from 'node:timers/promises'
-import {RpcClient, RpcError} from '@subsquid/rpc-client'
+import type {RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
+import {openRpc, RpcError} from '../../chains/evm/client.ts'
 import type {BlockRef} from '../cursor.ts'
 
 const quantity = z
@@ -27,7 +28,7 @@ export class Node {
   private readonly client: RpcClient
 
   constructor(url: string) {
-    this.client = new RpcClient({url, requestTimeout: timeoutMs, retryAttempts: 0, maxBatchCallSize: 100, log: null})
+    this.client = openRpc(url, {timeoutMs})
   }
 
   /** EIP-155 chain id. */

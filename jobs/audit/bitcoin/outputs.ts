@@ -2,11 +2,11 @@
 // below the final block that the ledger is of, is one that the ledger has unspent, and the other way round. Promises: asks the source and
 // changes nothing; one that does not answer is a RetryableError, never a match; an address that the source refuses is told as not read.
 import type pg from 'pg'
-import {pino} from 'pino'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
-import {Bitcoind} from '../../../chains/bitcoin/rpc.ts'
+import {silent} from '../../../base/log.ts'
+import {openBitcoind, openElectrum} from '../../../chains/bitcoin/client.ts'
+import {ElectrumError} from '../../../chains/bitcoin/electrum.ts'
 import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Asked, Difference} from '../look.ts'
@@ -104,14 +104,9 @@ const Listed = z.array(
   z.object({tx_hash: z.string(), tx_pos: z.int(), height: z.int(), value: z.int().transform(BigInt)}),
 )
 
-function electrum({chain, network, electrumUrls, electrumCa}: BitcoinSettings): Source {
-  const format = chain.networks[network]
-  const server = new Electrum({
-    urls: electrumUrls,
-    genesis: format.genesis,
-    log: pino({level: 'silent'}),
-    ...(electrumCa !== undefined && {ca: electrumCa}),
-  })
+function electrum(settings: BitcoinSettings): Source {
+  const format = settings.chain.networks[settings.network]
+  const server = openElectrum(settings, silent())
   return {
     ask: async addresses => {
       const method = 'blockchain.scripthash.listunspent'
@@ -135,8 +130,8 @@ const Scanned = z.object({
   unspents: z.array(z.object({txid: z.string(), vout: z.int(), desc: z.string(), amount: z.number(), height: z.int()})),
 })
 
-function node({rpcUrl}: BitcoinSettings): Source {
-  const bitcoind = new Bitcoind(rpcUrl!, {timeoutMs: scanTimeoutMs})
+function node(settings: BitcoinSettings): Source {
+  const bitcoind = openBitcoind(settings, {timeoutMs: scanTimeoutMs})
   return {
     ask: async addresses => {
       if (!addresses.length) return {unspent: [], refused: new Map()}

@@ -2,10 +2,11 @@
 // changes nothing; a node that does not answer, or answers of another block, is a RetryableError, never a match; a token whose contract does
 // not say what an address holds is told as not read, and the others are compared.
 import {setTimeout as sleep} from 'node:timers/promises'
-import {RpcClient} from '@subsquid/rpc-client'
+import type {RpcClient} from '@subsquid/rpc-client'
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
+import {openRpc} from '../../../chains/evm/client.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {Asked, Difference, Look} from '../look.ts'
 import {addressesMax, heldCode, readHeld} from './held-code.ts'
@@ -86,7 +87,7 @@ class Node {
   readonly #client: RpcClient
 
   constructor(url: string) {
-    this.#client = new RpcClient({url, requestTimeout: timeoutMs, retryAttempts: 0, log: null})
+    this.#client = openRpc(url, {timeoutMs})
   }
 
   close(): void {

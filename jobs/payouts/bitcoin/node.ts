@@ -3,8 +3,9 @@
 import {z} from 'zod'
 import type {Logger} from '../../../base/log.ts'
 import {parseTransaction} from '../../../chains/bitcoin/block.ts'
-import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
-import {Bitcoind, RpcError} from '../../../chains/bitcoin/rpc.ts'
+import {openBitcoind, openElectrum} from '../../../chains/bitcoin/client.ts'
+import {type Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
+import {RpcError} from '../../../chains/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 
 /** In sat per virtual byte. */
@@ -40,12 +41,11 @@ const Txid = z.string()
 const Raw = z.string().regex(/^([0-9a-f]{2})+$/)
 
 export function openNode(settings: BitcoinSettings, log: Logger): Node {
-  return settings.source === 'electrum' ? openElectrum(settings, log) : openBitcoind(settings.rpcUrl!)
+  return settings.source === 'electrum' ? ofElectrum(settings, log) : ofBitcoind(settings)
 }
 
-function openElectrum({chain, network, electrumUrls, electrumCa}: BitcoinSettings, log: Logger): Node {
-  const {genesis} = chain.networks[network]
-  const server = new Electrum({urls: electrumUrls, genesis, log, timeoutMs, ...(electrumCa && {ca: electrumCa})})
+function ofElectrum(settings: BitcoinSettings, log: Logger): Node {
+  const server = openElectrum(settings, log, {timeoutMs})
   return {
     feeRates: async () => {
       const [estimate, floor] = await Promise.all([
@@ -87,8 +87,8 @@ const Entry = z.object({
 /** bcoin says less. */
 const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate.optional()})
 
-function openBitcoind(url: string): Node {
-  const node = new Bitcoind(url, {timeoutMs})
+function ofBitcoind(settings: BitcoinSettings): Node {
+  const node = openBitcoind(settings, {timeoutMs})
   return {
     feeRates: async () => {
       const [{feerate}, {mempoolminfee = 0, minrelaytxfee = 0}] = await Promise.all([

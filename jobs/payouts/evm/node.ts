@@ -2,24 +2,19 @@
 // Promises: every answer is checked for its shape; a question has an answer, or a RetryableError, within its timeout; nothing waits for a
 // node that is away, because a connection on which anything went wrong is given up and the next question opens another.
 import {once} from 'node:events'
-import {type CallOptions, RpcClient} from '@subsquid/rpc-client'
+import type {CallOptions, RpcClient} from '@subsquid/rpc-client'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
+import {openRpc, quantity} from '../../../chains/evm/client.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {FeeMarket} from './fees.ts'
 
 const timeoutMs = 10_000
-/** Calls per request: public nodes refuse larger ones. */
-const batchMax = 100
 
 /** The first four bytes of the hash of balanceOf(address) and of transfer(address,uint256). */
 const balanceOf = '0x70a08231'
 const transfer = '0xa9059cbb'
 
-const quantity = z
-  .string()
-  .regex(/^0x[0-9a-f]*$/i)
-  .transform(hex => (hex === '0x' ? 0n : BigInt(hex)))
 const Block = z.object({baseFeePerGas: quantity})
 const Txid = z.string()
 
@@ -118,7 +113,7 @@ export class Node {
 
   async #ask(questions: Question[]): Promise<Answer[]> {
     this.#closing.signal.throwIfAborted()
-    this.#client ??= new RpcClient({url: this.#url, requestTimeout: timeoutMs, maxBatchCallSize: batchMax, log: null})
+    this.#client ??= openRpc(this.#url, {timeoutMs})
     const client = this.#client
     const options: CallOptions<Answer> = {
       validateResult: result => ({result}),

@@ -1,0 +1,20 @@
+// Who asks the nodes of each family. Apart from families.ts, because custody and the database must not reach a node (.dependency-cruiser.cjs).
+import type {ChainSettings, SettingsOf} from './families.ts'
+import type {NodeHead} from './family.ts'
+import type {Family} from './registry.ts'
+
+interface Client<Settings> {
+  /** A connection that gives up on each question in time. */
+  openHead(settings: Settings, timeoutMs: number): NodeHead
+}
+
+/** Loaded when one is needed: that takes longer than most commands run. */
+const clients: {[F in Family]: () => Promise<Client<SettingsOf<F>>>} = {
+  evm: () => import('./evm/client.ts'),
+  bitcoin: () => import('./bitcoin/client.ts'),
+}
+
+export async function openHead(settings: ChainSettings, timeoutMs: number): Promise<NodeHead> {
+  const client: Client<ChainSettings> = await clients[settings.family]()
+  return client.openHead(settings, timeoutMs)
+}
