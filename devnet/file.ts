@@ -3,7 +3,18 @@ import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
 
-const common = {pid: z.int(), started_at: z.string()}
+const common = {
+  pid: z.int(),
+  started_at: z.string(),
+  /** Where its clients find it. */
+  url: z.string(),
+  /** http://127.0.0.1:port, where devnet_info and devnet_fund are answered. */
+  control_url: z.string(),
+  /** The variables that tell the chain from others. */
+  identity: z.record(z.string(), z.string()),
+  /** The variables with which it is followed, and sent to. */
+  source: z.record(z.string(), z.string()),
+}
 
 const EvmDevnet = z.object({
   ...common,

@@ -9,7 +9,7 @@ import {fileURLToPath} from 'node:url'
 import type {Logger} from '../base/log.ts'
 import {commandLine, signal} from '../base/process.ts'
 import type {Chain, ChainCode} from '../chains/registry.ts'
-import {type LocalNode, localNode} from './local-node.ts'
+import {answers, fund, LocalNode} from './local-node.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 /** Where bcoin is the node of a long chain, it is given every block again. */
@@ -19,7 +19,6 @@ const LONGEST_WAIT_MS = 30_000
 
 export class LocalChain {
   readonly chain: ChainCode
-  readonly #family: Chain['family']
   readonly #directory: string
   readonly #logFile: string
   readonly #log: Logger
@@ -30,7 +29,6 @@ export class LocalChain {
   constructor({chain, home, log}: {chain: Chain; home: string; log: Logger}) {
     const name = chain.code.toLowerCase()
     this.chain = chain.code
-    this.#family = chain.family
     this.#directory = path.join(home, 'devnet', name)
     this.#logFile = path.join(home, 'logs', `devnet-${name}.log`)
     this.#log = log
@@ -49,7 +47,7 @@ export class LocalChain {
   /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in time. */
   async start(): Promise<void> {
     const running = await this.#find()
-    const adopted = running && (await running.answers())
+    const adopted = running && (await answers(running))
     if (running && !adopted) {
       killGroup(running.pid)
       while (await this.#isAlive(running)) await sleep(25)
@@ -97,7 +95,7 @@ export class LocalChain {
   /** Sends 100 coins to an address that has nothing. A node that does not answer is told about: the service runs without them, too. */
   async fund(address: string): Promise<void> {
     try {
-      if (await this.#serving().fund(address))
+      if (await fund(this.#serving(), address))
         this.#log.info({chain: this.chain, address}, 'the treasury got its first coins')
     } catch (error) {
       this.#log.warn(
@@ -128,7 +126,7 @@ export class LocalChain {
   async #find(): Promise<LocalNode | undefined> {
     try {
       const written = readFileSync(path.join(this.#directory, 'devnet.json'), 'utf8')
-      const found = localNode(this.#family, JSON.parse(written))
+      const found = LocalNode.parse(JSON.parse(written))
       return (await this.#isAlive(found)) ? found : undefined
     } catch {
       return undefined // not there, or not whole

@@ -147,6 +147,18 @@ export class BitcoinRpcServer {
     }
   }
 
+  async #balance(script: Uint8Array): Promise<{confirmed: bigint; unconfirmed: bigint}> {
+    return await this.#chain.settled(() => this.#chain.ledger.balance(scripthashOf(script)))
+  }
+
+  /** Pays a script that has nothing; false where it has something. */
+  async #fund(script: Uint8Array, amount: bigint): Promise<boolean> {
+    const {confirmed, unconfirmed} = await this.#balance(script)
+    if (confirmed + unconfirmed > 0n) return false
+    await this.#chain.pay([{script, amount}], {})
+    return true
+  }
+
   async #call(method: string, params: unknown[]): Promise<unknown> {
     const chain = this.#chain
     const [first, second, third] = params
@@ -157,7 +169,10 @@ export class BitcoinRpcServer {
       case 'submitpackage':
         return await chain.submitPackage(z.array(Hex).parse(first), ...params.slice(1))
       case 'devnet_info':
+        await chain.query('getblockcount', []) // it answers only while its node does
         return this.#info
+      case 'devnet_fund':
+        return await this.#fund(scriptOf(z.string().parse(first)), BigInt(z.int().min(1).parse(second)) * 10n ** 8n)
       case 'devnet_head':
         return await chain.settled(() => chain.head)
       case 'devnet_block':
@@ -165,8 +180,7 @@ export class BitcoinRpcServer {
       case 'devnet_raw':
         return await chain.settled(() => chain.journal.rawTransaction(Txid.parse(first)))
       case 'devnet_balance': {
-        const scripthash = scripthashOf(scriptOf(z.string().parse(first)))
-        const {confirmed, unconfirmed} = await chain.settled(() => chain.ledger.balance(scripthash))
+        const {confirmed, unconfirmed} = await this.#balance(scriptOf(z.string().parse(first)))
         return {confirmed: String(confirmed), unconfirmed: String(unconfirmed)}
       }
       case 'devnet_pay': {

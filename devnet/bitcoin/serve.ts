@@ -25,13 +25,18 @@ async function serve(node: NodeKind, journal: BitcoinJournal, options: ServeOpti
   }
   const [electrumPort, rpcPort] = [await listen('electrum_port'), await listen('rpc_port')]
   log.info({height: chain.head.height, node, electrumPort, rpcPort}, 'the local chain serves')
+  const [electrum_url, rpc_url] = [`tcp://127.0.0.1:${electrumPort}`, `http://127.0.0.1:${rpcPort}`]
   return {
     where: {
       chain: 'BTC',
       network: 'regtest',
       node,
-      electrum_url: `tcp://127.0.0.1:${electrumPort}`,
-      rpc_url: `http://127.0.0.1:${rpcPort}`,
+      electrum_url,
+      rpc_url,
+      url: electrum_url,
+      control_url: rpc_url,
+      identity: {BTC_NETWORK: 'regtest'},
+      source: {BTC_ELECTRUM_URLS: electrum_url, BTC_RPC_URL: rpc_url},
     },
     mine: () => chain.mine(1),
     close: async () => {

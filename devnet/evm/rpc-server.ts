@@ -2,7 +2,7 @@
 // traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes from anvil. What would
 // change the engine behind the journal's back is not served.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
-import {type Hex, isAddress, numberToHex} from 'viem'
+import {type Hex, isAddress, numberToHex, parseEther} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
@@ -201,6 +201,10 @@ export class RpcServer {
         return await this.#send(Transaction.parse(params[0]))
       case 'devnet_info':
         return this.#info
+      case 'devnet_fund': {
+        const [to, coins] = z.tuple([Address, z.int().min(1)]).parse(params)
+        return await this.#fund(to, parseEther(String(coins)))
+      }
       case 'devnet_mine':
         return await this.#mine(z.int().min(1).parse(params[0]))
       case 'devnet_reorg': {
@@ -210,6 +214,14 @@ export class RpcServer {
       default:
         throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
     }
+  }
+
+  /** Pays an address that has nothing; false where it has something. */
+  async #fund(to: Hex, value: bigint): Promise<boolean> {
+    const balance = await this.#chain.query('eth_getBalance', [to, 'latest'])
+    if (BigInt(z.string().parse(balance)) > 0n) return false
+    await this.#send({to, value})
+    return true
   }
 
   async #mine(blocks: number): Promise<Head> {

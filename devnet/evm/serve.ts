@@ -19,12 +19,17 @@ async function serve(code: LocalChainCode, journal: Journal, options: ServeOptio
   const port = await server.listen(Number(journal.meta('port') ?? Number.NaN) || undefined)
   journal.setMeta('port', String(port))
   options.log.info({height: chain.head.height, port}, 'the local chain serves')
+  const [url, control_url] = [`ws://127.0.0.1:${port}`, `http://127.0.0.1:${port}`]
   return {
     where: {
       chain: code,
       chain_id: chain.chainId,
-      rpc_url: `ws://127.0.0.1:${port}`,
+      rpc_url: url,
       usdc_address: USDC_ADDRESS,
+      url,
+      control_url,
+      identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_ADDRESS`]: USDC_ADDRESS},
+      source: {[`${code}_RPC_URL`]: url, [`${code}_FINALITY`]: 'tag', [`${code}_TRACES`]: 'debug'},
     },
     mine: () => chain.mine(1),
     close: async () => {
