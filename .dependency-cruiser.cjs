@@ -1,6 +1,41 @@
-// The import rules: processes meet in Postgres and nowhere else. docs/architecture.md says why.
-const processes = ['indexers', 'api', 'jobs', 'custody']
-const shared = '^(db|chains|service|base)/'
+// The import rules: who may know of whom. Processes meet in Postgres and nowhere else, what is below knows nothing of what is above, and a family of
+// chains is a plug. docs/architecture.md says why.
+const {readdirSync} = require('node:fs')
+const path = require('node:path')
+
+/** What each folder may import besides itself. */
+const mayImport = {
+  base: [],
+  chains: ['base'],
+  db: ['base', 'chains'],
+  indexers: ['base', 'chains', 'db'],
+  api: ['base', 'chains', 'db'],
+  jobs: ['base', 'chains', 'db'],
+  custody: ['base', 'chains', 'db'],
+  service: ['base', 'chains', 'db'],
+  cli: ['base', 'chains', 'db', 'indexers', 'jobs'],
+  devnet: ['base', 'chains'],
+}
+const folders = [...Object.keys(mayImport), 'demo', 'test', 'bench', 'docker']
+const tests = '\\.test\\.ts$|^(test|bench|demo|docker)/'
+
+/** Each family of chains is a folder of chains/, and of the rooms that need one. */
+const families = readdirSync(path.join(__dirname, 'chains'), {withFileTypes: true})
+  .filter(entry => entry.isDirectory())
+  .map(({name}) => name)
+  .join('|')
+const familyFolder = `^(?!node_modules/)(.+)/(${families})/`
+const clients = '^chains/([^/]+/(client|electrum|electrum-connection|rpc)|clients)\\.ts$'
+
+/** Outside of families.ts, and to be there or in a family's folder. None of them is to be added to. */
+const notYetPlugs = [
+  'cli/(bump-outputs|reindex|treasury|withdraw-outputs)',
+  'custody/(addresses|custody)',
+  'devnet/(cli|client|main|start)',
+  'indexers/main',
+  'jobs/audit/compare',
+  'jobs/payouts/open-context',
+]
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
@@ -12,27 +47,14 @@ module.exports = {
       from: {pathNot: '^(custody/|bench/sign-bitcoin\\.ts$)'},
       to: {path: '^custody/'},
     },
-    {
-      name: 'no-devnet-in-production',
-      comment: 'devnet/ is for the demo and the tests. The supervisor and the command line start it as a program.',
+    ...Object.entries(mayImport).map(([folder, others]) => ({
+      name: `${folder}-looks-down`,
+      comment:
+        'What all share imports none of those who share it. A process imports its own folder and what all share; the rest it learns from the database. devnet/ is for the demo and the tests: the supervisor and the command line start it as a program.',
       severity: 'error',
-      from: {pathNot: '^(devnet|demo|test|bench)/|\\.test\\.ts$'},
-      to: {path: '^(devnet|demo|test|bench)/'},
-    },
-    ...processes.map(process => ({
-      name: `${process}-stands-alone`,
-      comment: 'A process imports its own folder and what all share; the rest it learns from the database.',
-      severity: 'error',
-      from: {path: `^${process}/`, pathNot: '\\.test\\.ts$'},
-      to: {path: `^(${[...processes, 'cli', 'devnet', 'demo'].filter(other => other !== process).join('|')})/`},
+      from: {path: `^${folder}/`, pathNot: tests},
+      to: {path: `^(${folders.filter(other => other !== folder && !others.includes(other)).join('|')})/`},
     })),
-    {
-      name: 'shared-knows-nobody',
-      comment: 'What all share imports none of those who share it.',
-      severity: 'error',
-      from: {path: shared, pathNot: '\\.test\\.ts$'},
-      to: {path: `^(${[...processes, 'cli'].join('|')})/`},
-    },
     {
       name: 'registry-is-data',
       comment: 'No I/O, no settings: it imports nothing.',
@@ -41,18 +63,44 @@ module.exports = {
       to: {pathNot: '^$'},
     },
     {
-      name: 'base-knows-nothing',
-      comment: 'What every process uses: nothing of chains, of the database or of the service.',
+      name: 'families-stand-apart',
+      comment:
+        "A family's folder imports that of the same family in chains/ and in its own room, and no other family's.",
       severity: 'error',
-      from: {path: '^base/', pathNot: '\\.test\\.ts$'},
-      to: {pathNot: '^(base|node_modules)/', dependencyTypesNot: ['core']},
+      from: {path: familyFolder, pathNot: tests},
+      to: {path: familyFolder, pathNot: '^(chains|$1)/$2/'},
+    },
+    {
+      name: 'families-are-plugs',
+      comment:
+        "A family's folder is imported by the families.ts of its room alone: nothing else knows which families there are.",
+      severity: 'error',
+      from: {
+        pathNot: `${tests}|${familyFolder}|(^|/)families\\.ts$|^chains/clients\\.ts$|^(${notYetPlugs.join('|')})\\.ts$`,
+      },
+      to: {path: familyFolder},
+    },
+    {
+      name: 'nodes-are-out-of-reach',
+      comment:
+        'Custody judges by its journal and the database, which knows no node either; the API never waits for one.',
+      severity: 'error',
+      from: {path: '^(custody|db|api)/', pathNot: tests},
+      to: {path: clients, reachable: true},
+    },
+    {
+      name: 'only-clients-connect',
+      comment: 'The rest of chains/ can be used where nodes are out of reach.',
+      severity: 'error',
+      from: {path: '^chains/', pathNot: `${tests}|${clients}`},
+      to: {path: '^(node:)?(net|tls|https?|http2|dgram|dns)$|^node_modules/(undici|ws|pg|electrum-client|@subsquid)/'},
     },
     {name: 'no-cycles', severity: 'error', from: {}, to: {circular: true}},
     {name: 'no-unresolved', severity: 'error', from: {}, to: {couldNotResolve: true}},
   ],
   options: {
     doNotFollow: {path: 'node_modules'},
-    exclude: {path: '^(node_modules|\\.sluice)/'},
+    exclude: {path: '^\\.sluice/'},
     tsPreCompilationDeps: true,
     tsConfig: {fileName: 'tsconfig.json'},
     enhancedResolveOptions: {

@@ -8,9 +8,9 @@ type ChainOf<F extends Family> = Extract<Chain, {family: F}>
 
 const families = {evm, bitcoin} satisfies {[F in Family]: ChainFamily<ChainOf<F>>}
 
-export type SettingsOf<F extends Family> =
+export type SettingsOf<F extends keyof typeof families> =
   (typeof families)[F] extends ChainFamily<infer _, infer Settings> ? Settings : never
-export type ChainSettings = SettingsOf<Family>
+export type ChainSettings = SettingsOf<keyof typeof families>
 
 /** To be asked about chains of this family alone, and about their settings. */
 export function familyOf({family}: {family: Family}): ChainFamily<Chain, ChainSettings> {
