@@ -1,7 +1,7 @@
 // The files of one running service in SLUICE_HOME. Promises: whoever knows the directory finds the service by service.json, which is
 // written whole or not at all and is readable by its owner only (it holds the database password); one service at a time has the
 // directory, and whatever killed it, the next one gets it.
-import {chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
+import {chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
 import {PermanentError} from './errors.ts'
@@ -76,12 +76,21 @@ async function holderOf(lock: string): Promise<Holder | undefined> {
   return holder && (await commandLine(holder.pid)) === holder.command ? holder : undefined
 }
 
+/** Throws PermanentError for a directory that holds a seed in plain text, as versions before the first release made it. Touches nothing. */
+export function refuseOldHome(home: string): void {
+  if (existsSync(path.join(home, 'seed')))
+    throw new PermanentError(
+      `${path.join(home, 'seed')} is the seed of a version of Sluice from before its first release, which this version does not take over; set SLUICE_HOME to a new directory`,
+    )
+}
+
 /**
  * Takes the directory for this process, until the returned function is called or the process ends in any way. Throws a PermanentError
  * that names the process which has it. (Two that find a dead holder in the same instant may both believe to have it; the port and
  * the database then stop one of them.)
  */
 export async function lockHome(home: string): Promise<() => void> {
+  refuseOldHome(home)
   const lock = path.join(home, 'lock.json')
   const mine = path.join(home, `lock.${process.pid}.tmp`)
   const holder: Holder = {

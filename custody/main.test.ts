@@ -231,15 +231,6 @@ test('where a node is named, no seed is made by itself, and a seed without its p
   await start({...remote, ...given})
 })
 
-test('the plaintext seed of an earlier version goes on, encrypted', async () => {
-  const plaintext = path.join(home, 'seed')
-  writeFileSync(plaintext, `${junk}\n`)
-  await start()
-  expect((await pool())[0]!.address).toBe('0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266')
-  expect(existsSync(plaintext)).toBe(false)
-  expect(await readSeed(home, passphrase)).toBe(junk)
-})
-
 test('a second process stands by, so that two seeds never share a pool, and takes over when the first dies', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start()

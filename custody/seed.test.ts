@@ -1,11 +1,22 @@
-import {existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
+import {mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {validateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {afterEach, beforeEach, expect, test} from 'vitest'
+import {lockHome} from '../base/home.ts'
 import {readSettings} from '../chains/settings.ts'
-import {createSeed, findPassphrase, isNewSeed, noteUse, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
+import {
+  createSeed,
+  findPassphrase,
+  hasSeed,
+  isNewSeed,
+  noteUse,
+  readSeed,
+  seedFile,
+  testCost,
+  writeSeed,
+} from './seed.ts'
 
 const passphrase = 'correct horse'
 const junk = 'test test test test test test test test test test test junk'
@@ -78,30 +89,19 @@ test('a wrong passphrase and a changed file are told, and neither shows the phra
   )
 }, 60_000)
 
-test('the plaintext seed of an earlier version is encrypted and then removed, also if that was interrupted', async () => {
+test('a home with the plaintext seed of a version before the first release is refused, and nothing in it is touched', async () => {
   mkdirSync(home, {recursive: true})
   const plaintext = path.join(home, 'seed')
-  writeFileSync(plaintext, `  ${junk.replaceAll(' ', '\n')} \n\n`)
-  expect(await readSeed(home, passphrase)).toBe(junk)
-  expect(existsSync(plaintext)).toBe(false)
   writeFileSync(plaintext, junk)
-  expect(await readSeed(home, passphrase)).toBe(junk)
-  expect(existsSync(plaintext)).toBe(false)
-  writeFileSync(plaintext, 'abandon '.repeat(12))
-  expect(await readSeed(home, passphrase)).toBe(junk) // it is another one's: left alone
-  expect(existsSync(plaintext)).toBe(true)
+  const refusal =
+    /seed is the seed of a version of Sluice from before its first release.*set SLUICE_HOME to a new directory$/
+  expect(() => hasSeed(home)).toThrow(refusal)
+  await expect(readSeed(home, passphrase)).rejects.toThrow(refusal)
+  await expect(createSeed(home, passphrase)).rejects.toThrow(refusal)
+  await expect(lockHome(home)).rejects.toThrow(refusal)
+  expect(readdirSync(home)).toEqual(['seed'])
+  expect(readFileSync(plaintext, 'utf8')).toBe(junk)
 })
-
-test.each(['', 'test test test', 'abandon '.repeat(12).trim()])(
-  'a plaintext file that holds "%s" is refused, and not shown',
-  async text => {
-    mkdirSync(home, {recursive: true})
-    writeFileSync(path.join(home, 'seed'), text)
-    await expect(readSeed(home, passphrase)).rejects.toThrow(
-      /seed does not hold a BIP-39 phrase; restore it from a backup$/,
-    )
-  },
-)
 
 test('the passphrase comes from the variable, else from the file that is named, else from the one that was made on local chains', () => {
   const given = path.join(path.dirname(home), 'passphrase')

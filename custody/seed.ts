@@ -1,8 +1,7 @@
 // The seed that every address comes from: a BIP-39 phrase of 24 words in $SLUICE_HOME/custody/seed.json, encrypted with scrypt and AES-256-GCM.
 // Promises: the file is on disk, whole, before its first address is used; an existing one is never written over, but by the same phrase under
 // another passphrase, once that was read back from the disk; a wrong passphrase and a
-// changed file are told, and nothing is decrypted to rubbish; neither phrase nor passphrase is in any log or error. The plaintext file of
-// earlier versions ($SLUICE_HOME/seed) is taken over, and removed only once the encrypted one was read back. What is told of a seed that comes
+// changed file are told, and nothing is decrypted to rubbish; neither phrase nor passphrase is in any log or error. What is told of a seed that comes
 // from anywhere else than createSeed is that it may have been used.
 import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
 import {
@@ -21,10 +20,11 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import {promisify} from 'node:util'
-import {generateMnemonic, validateMnemonic} from '@scure/bip39'
+import {generateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
+import {refuseOldHome} from '../base/home.ts'
 import {shownFile} from '../base/variables.ts'
 import {hasNode} from '../chains/families.ts'
 import type {Settings} from '../chains/settings.ts'
@@ -52,7 +52,6 @@ type SeedFile = z.infer<typeof SeedFile>
 
 export const seedFile = (home: string) => path.join(home, 'custody', 'seed.json')
 export const passphraseFile = (home: string) => path.join(home, 'custody', 'passphrase')
-const plaintextFile = (home: string) => path.join(home, 'seed')
 /** Is there from before the seed is made until its addresses are in a database; in no backup. */
 const newSeedFile = (home: string) => path.join(home, 'custody', 'seed.new')
 
@@ -96,27 +95,17 @@ async function keyOf({kdf}: z.infer<typeof Header>, passphrase: string): Promise
   return await derive(passphrase.normalize('NFKD'), Buffer.from(salt, 'hex'), 32, {N: n, r, p, maxmem})
 }
 
-/** Whether a seed was made here, in this version's file or in that of an earlier one. */
+/** Whether a seed was made here. */
 export function hasSeed(home: string): boolean {
-  return readIfThere(seedFile(home)) !== undefined || readIfThere(plaintextFile(home)) !== undefined
+  refuseOldHome(home)
+  return readIfThere(seedFile(home)) !== undefined
 }
 
 /** The phrase of this directory; undefined if none was made yet. */
 export async function readSeed(home: string, passphrase: string): Promise<string | undefined> {
+  refuseOldHome(home)
   const text = readIfThere(seedFile(home))
-  const plaintext = readIfThere(plaintextFile(home))
-  if (text !== undefined) {
-    const phrase = await decryptPhrase(text, passphrase, seedFile(home))
-    // Both are there where an earlier import died before its last step.
-    if (plaintext !== undefined && normalised(plaintext) === phrase) unlinkSync(plaintextFile(home))
-    return phrase
-  }
-  if (plaintext === undefined) return undefined
-  const phrase = normalised(plaintext)
-  if (!validateMnemonic(phrase, wordlist))
-    throw new PermanentError(`${plaintextFile(home)} does not hold a BIP-39 phrase; restore it from a backup`)
-  await writeSeed(home, phrase, passphrase)
-  return await readSeed(home, passphrase)
+  return text === undefined ? undefined : await decryptPhrase(text, passphrase, seedFile(home))
 }
 
 /** Makes the seed of this directory and returns its phrase; of two processes that do this at once, both return the same. */
@@ -216,10 +205,6 @@ export function syncDirectory(directory: string): void {
   const descriptor = openSync(directory, 'r')
   fsyncSync(descriptor)
   closeSync(descriptor)
-}
-
-function normalised(text: string): string {
-  return text.trim().split(/\s+/).join(' ')
 }
 
 function parseJson(text: string): unknown {
