@@ -1141,7 +1141,7 @@ create table app.delivery_attempt (
   constraint delivery_attempt_pkey PRIMARY KEY (delivery_id, id)
 ) partition by RANGE (delivery_id);
 
--- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for, or what a chain's rules paid.
+-- Value that reached an address of ours. Credited ones are deposits of a merchant's users, or receipts of its payment requests; the others are unattributed (a token or a chain that was not asked for, or what a chain's rules paid) or, at a treasury, the operator's own.
 create table app.deposit (
   id uuid not null, -- Id, made from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.
   seq bigint not null generated always as identity, -- Order in which deposits were first seen, for pages.
@@ -2837,7 +2837,7 @@ begin
   update app.payout p set status = 'swept' where p.id = of_payout and p.status = 'sweeping';
 end $function$;
 
--- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short, or null when the payment is there (begun now or before). Safe to run again.
+-- Takes the nonce of a payout's payment and reserves its value and highest fee; returns what is short; null when the payment is there (begun now or before), or the payout is not swept. Safe to run again.
 CREATE OR REPLACE FUNCTION app.begin_payment(of_payout uuid, network_fee numeric)
  RETURNS text
  LANGUAGE plpgsql
@@ -3159,7 +3159,7 @@ AS $function$
   where d.settlement_id = of_payout order by u.amount desc limit most
 $function$;
 
--- No address that was handed out longer ago than so has not been compared with the chain since.
+-- How long ago the oldest comparison is: every address that was handed out before that has been compared with the chain since.
 CREATE OR REPLACE FUNCTION app.comparison_age(of_chain text)
  RETURNS interval
  LANGUAGE sql
@@ -6596,7 +6596,7 @@ UNION ALL
      JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN app.unattributed_decision u ON u.deposit_id = d.id
   WHERE d.credited <> (d.chain = r.chain AND d.token = r.token AND NOT app.is_protocol_income(d.output_index)) AND u.deposit_id IS NULL;
---   payment_request_id uuid: The payment request; null where a users deposit says another owner than its address.
+--   payment_request_id uuid: The payment request; null where a user's deposit says another owner than its address.
 --   address text: The address.
 --   wrong text: What is wrong with it.
 
@@ -7126,7 +7126,7 @@ AS $function$
   insert into chain.configured (chain) values (of_chain) on conflict do nothing
 $function$;
 
--- The same for transactions that addresses of ours sent (rows of chain.inclusion as JSON).
+-- Makes the transactions of ours in these blocks those that are wanted (rows of chain.inclusion as JSON), and no others; returns as chain.correct_transfers.
 CREATE OR REPLACE FUNCTION chain.correct_inclusions(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
@@ -7224,7 +7224,7 @@ begin
   perform chain.touch(of_chain, unsettled);
 end $function$;
 
--- Moves finality to a block that the node calls final; true if that block is final here now, false if nothing could be changed.
+-- Moves finality to a block that the node calls final; true if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
 CREATE OR REPLACE FUNCTION chain.finalize(of_chain text, height integer, hash text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7367,7 +7367,7 @@ begin
   return null;
 end $function$;
 
--- Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Since when is kept while nothing new was written meanwhile.
+-- Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Its first time stays as long as nothing new of the chain was written.
 CREATE OR REPLACE FUNCTION chain.note_contradiction(at_chain text, at_txid text, what text)
  RETURNS void
  LANGUAGE sql

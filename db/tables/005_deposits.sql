@@ -70,7 +70,7 @@ create index deposit_of_users_chain_page on app.deposit (merchant_id, chain, seq
 create index deposit_unattributed on app.deposit (chain) where status = 'final' and not credited and merchant_id is not null;
 -- The same by address: what an address holds for nobody.
 create index deposit_unattributed_address on app.deposit (chain, address) where status = 'final' and not credited and merchant_id is not null;
-comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests; the others are unattributed: a token or a chain that was not asked for, or what a chain''s rules paid.';
+comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests; the others are unattributed (a token or a chain that was not asked for, or what a chain''s rules paid) or, at a treasury, the operator''s own.';
 comment on column app.deposit.id is 'Id, made from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.';
 comment on column app.deposit.seq is 'Order in which deposits were first seen, for pages.';
 comment on column app.deposit.merchant_id is 'The merchant whose address it is; null for a treasury.';

@@ -222,7 +222,7 @@ grant select on app.bump to sluice_custody;
 -- analysts.
 -- Invariants: a deposit is credited, or returned, or neither, never both; a return moves no more than its deposit brought, and what a merchant has
 -- on the same address stays there; what was swept for a return is reserved in the treasury until it has left.
--- Locks: chain.cursor, then the treasury.
+-- Locks: chain.cursor; to decide, the deposit; to begin a return, the treasury and the sender.
 create table app.unattributed_decision (
   deposit_id uuid primary key references app.deposit,
   decision text not null check (decision in ('credit', 'return')),

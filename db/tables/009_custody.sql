@@ -36,7 +36,6 @@ comment on column custody.address.purpose is 'deposit: for a user or a payment r
 comment on column custody.address.merchant_id is 'The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs rests on it.';
 comment on column custody.address.retired_at is 'When it was given up unused, because an older copy of the database would have handed it out a second time; else null.';
 comment on column custody.address.match_key is 'The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.';
-comment on column custody.address.created_at is 'When custody derived it; of a treasury -infinity where its seed is older than this database.';
 grant select on custody.address to sluice_api, sluice_custody, sluice_jobs;
 grant select (address, match_key) on custody.address to sluice_indexer;
 grant insert (address, family, derivation_index, created_at, purpose, retired_at) on custody.address to sluice_custody;

@@ -9,5 +9,5 @@ language sql security definer set search_path = pg_catalog as $$
     since = case when exists (select from chain.standing_contradiction s where s.chain = c.chain) then c.since else excluded.since end,
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $$;
-comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Since when is kept while nothing new was written meanwhile.';
+comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Its first time stays as long as nothing new of the chain was written.';
 grant execute on function chain.note_contradiction to sluice_indexer;

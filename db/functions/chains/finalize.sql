@@ -1,7 +1,7 @@
 -- Moves the final height of a chain. The indexer calls it when the node names a final block, in a transaction of its own; what became final by it
 -- is promoted at COMMIT (chain.settle).
 --
--- Finality takes the hash: a block is final only if the one with this hash is on our chain. Where it is not, the node may be ahead of us, behind
+-- Finality takes the hash: a height becomes final only if the block with this hash is on our chain. Where it is not, the node may be ahead of us, behind
 -- us, or on another fork, and nothing is changed; nor is it while the chain is halted. Safe to call again, and from two processes.
 -- Locks: chain.cursor.
 
@@ -19,5 +19,5 @@ begin
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
   return true;
 end $$;
-comment on function chain.finalize is 'Moves finality to a block that the node calls final; true if that block is final here now, false if nothing could be changed.';
+comment on function chain.finalize is 'Moves finality to a block that the node calls final; true if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.';
 grant execute on function chain.finalize to sluice_indexer;

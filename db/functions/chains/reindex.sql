@@ -100,7 +100,7 @@ begin
     insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- what it does to payouts is settled
   end if;
 end $$;
-comment on function chain.correct_inclusions is 'The same for transactions that addresses of ours sent (rows of chain.inclusion as JSON).';
+comment on function chain.correct_inclusions is 'Makes the transactions of ours in these blocks those that are wanted (rows of chain.inclusion as JSON), and no others; returns as chain.correct_transfers.';
 
 -- Else the block could not be written again there: its rows would be in the way.
 create or replace function chain.log_for_undo(of_chain text, of_table text, ids text[]) returns void

@@ -2,7 +2,7 @@
 -- causes nothing. It runs for each batch of an indexer, and for whatever else touches a chain: finality, a rewind, a reindex, an operator's
 -- decision.
 --
--- In this order: no block at or below the final one may have left the chain; transfers that were touched are settled (chain.settle_transfers); what
+-- In this order: the final block must still be on the chain; transfers that were touched are settled (chain.settle_transfers); what
 -- is final now is promoted (chain.promote); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain
 -- that is not followed yet is passed over.
 -- Errors: P0003 the final block would leave the chain. Nothing of the transaction is written then; the indexer starts anew, sees the fork, and
@@ -57,7 +57,7 @@ comment on function chain.settle is 'Trigger, at COMMIT: makes deposits, outgoin
 create constraint trigger settle after insert on chain.touched_chain deferrable initially deferred
   for each row execute function chain.settle();
 
--- No plan is kept from when the table was small.
+-- Planned at each call: a plan from when app.deposit was small would read all of it.
 create or replace function chain.pending_deposits(of_chain text, from_height int, hashes text[]) returns uuid[]
 language sql stable set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   select coalesce(array_agg(d.id), '{}') from app.deposit d

@@ -3,7 +3,8 @@
 --
 -- Each time gets the chain's next promotion number, which its deposits carry: a payout claims up to a number. Balance deltas, the ledger and events
 -- are written with it. Nothing is written where nothing became final.
--- Locks: the caller holds the chain's row in chain.cursor; then those of outgoing payments that become final (app.settle_spends), then deposits.
+-- Locks: the caller holds the chain's row in chain.cursor; then outputs and bumps (app.add_outputs), those of outgoing payments that become final
+-- (app.settle_spends), deposits, the pair of a deposit that is back (app.adjust), holdings and treasury (app.post_final_deposits).
 
 -- Outputs are there to spend before what spends them is settled: an older copy of the database may read both at once. A deposit that was lost after
 -- a payout had claimed it, and is final again, is no balance but takes the debt away that stands for it.

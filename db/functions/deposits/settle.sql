@@ -2,7 +2,8 @@
 --
 -- It compares the net state of every touched transfer, however often it was deleted and inserted meanwhile, with the deposit at its place:
 --   * a transfer without a deposit: the deposit is made, pending; credited if its address was asked for on the chain, the token is supported, and,
---     at a payment request's address, is the one that was asked for. What our own transactions bring to the treasury is no deposit;
+--     at a payment request's address, is the one that was asked for. Triggers withhold protocol income, and what is being returned.
+--     What one of our addresses sends to the treasury is no deposit;
 --   * a pending deposit without a transfer is reorged; a reorged one that has it again is pending; one whose amount changed is reorged, with the
 --     old amount, and pending, with the new one; one that only moved to another block is brought up to date, and nobody is told;
 --   * a final deposit is never changed: that it vanished, moved or changed opens an incident, which closes by itself as soon as what it says is no

@@ -1,7 +1,7 @@
 -- Jobs for the worker, added by SQL in the transaction that makes them necessary.
 --
 -- A job is a wake-up call, not the state: what is to be done stands in rows, each task may run twice, and the worker adds again what was dropped
--- (app.due_job). A job that every writer adds has no key: all of them would wait for each other at its row.
+-- (app.due_job; for deliveries it looks by itself). A job that every writer adds has no key: all of them would wait for each other at its row.
 
 -- The tables of graphile_worker let only their owner in, which owns this function, too.
 create or replace function app.enqueue(task text, payload json default '{}', key text default null) returns void

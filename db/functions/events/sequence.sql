@@ -2,7 +2,7 @@
 -- event, its deliveries and a job in the same transaction (app.emit_deposit_events, app.emit_payout_event); the worker numbers what is committed.
 --
 -- Invariant: who has read up to a sequence never meets a lower one later. What becomes visible later gets a higher number, whenever its
--- transaction began; and of two events the one that could know of the other, because it was inserted after that was committed, has the higher one
+-- transaction began; and an event that was inserted after another was committed has the higher one
 -- (app.event.position). Gaps are allowed. One event for each (subject, version); a payload never changes.
 -- Locks: one advisory lock, until the end of the transaction that numbers.
 

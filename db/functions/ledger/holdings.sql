@@ -2,7 +2,7 @@
 -- payouts decide by them; whoever posts a movement calls these in the same transaction, and app.ledger_audit compares.
 --
 -- Amounts are in base units; what is below zero takes away.
--- Locks: the caller holds those of the treasury (app.lock_treasury).
+-- Locks: the caller holds those of the treasury (app.lock_treasury), or, for app.add_holding alone, chain.cursor.
 
 -- The row may be missing after an older copy of the database was restored: the deposits that it stands for become final a moment later.
 create or replace function app.add_holding(of_chain text, of_address text, of_token text, of_merchant uuid, more numeric) returns void

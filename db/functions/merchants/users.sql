@@ -2,7 +2,7 @@
 --
 -- The same reference of a merchant is the same user, among requests of the same moment, too; calling again adds the addresses that are missing
 -- and nothing else. A merchant sees nothing of another's. The answer's body is built here; `created` is what tells 201 from 200.
--- Locks: merchant, user, address of the pool.
+-- Locks: user, address of the pool.
 -- Errors: SL404 there is no such user; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, ask again in a moment.
 
 create or replace function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], out created boolean, out body text)

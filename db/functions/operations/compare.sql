@@ -98,5 +98,5 @@ language sql stable security definer set search_path = pg_catalog as $$
   select clock_timestamp() - coalesce((select coalesce(c.since, c.created_at) from app.comparison c where c.chain = of_chain),
     (select min(m.applied_at) from public.sluice_migration m))
 $$;
-comment on function app.comparison_age is 'No address that was handed out longer ago than so has not been compared with the chain since.';
+comment on function app.comparison_age is 'How long ago the oldest comparison is: every address that was handed out before that has been compared with the chain since.';
 grant execute on function app.comparison_age to sluice_jobs;

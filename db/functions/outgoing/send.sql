@@ -1,7 +1,7 @@
 -- What the worker notes while it sends an outgoing payment (app.spend): that a node was given the bytes, what it waits for, that it is given up;
 -- and the job that sends what is due on a chain (task send_transactions).
 --
--- Promises: each is one statement, so two workers at once do no harm. What is final is left alone. What a node answers proves nothing:
+-- Promises: each is one statement, so two workers at once do no harm. What is final is left alone, unless a rewind has it sent again. What a node answers proves nothing:
 -- only a final block ends an outgoing payment (outgoing/settle.sql). The job is a wake-up call: where it is lost, the row is due all the same
 -- (app.due_job).
 

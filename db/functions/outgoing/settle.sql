@@ -5,7 +5,8 @@
 -- that had its effect), reverted (one that had none), cancelled (the cancel), displaced (no attempt of it). A transaction that nobody here stored
 -- displaces nothing until an operator has looked and kept its incident: an older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/settle.sql. Payouts that waited for a sweep are woken.
--- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment.
+-- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, where its
+-- payout fails or was paid after all, the pair, adjustments and deposits.
 
 create or replace function app.settle_spends(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$

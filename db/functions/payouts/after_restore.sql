@@ -71,10 +71,8 @@ begin
 end $$;
 comment on function app.stamp_recovered is 'Stamps a recovered payout''s deposits, up to a point, and its adjustments, its debt among them.';
 
--- A debt belongs to none of those of the same amount more than to another.
+-- Debts of equal amount are interchangeable: any one is taken.
 create or replace function app.open_recovered(of_merchant uuid, of_chain text, of_token text)
- 
- 
   returns table (payout_id uuid, gross numeric, debt_id uuid, adjusted numeric)
 language sql stable set search_path = pg_catalog as $$
   select p.id, p.gross, o.id, coalesce((select sum(a.amount) from app.adjustment a where a.merchant_id = of_merchant and a.chain = of_chain

@@ -6,8 +6,8 @@
 -- has its gross again at once, the deposits follow by stamping; one event.
 -- Locks: payout, treasury, spend, pair, deposits.
 
--- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up, and what was reserved for it,
--- or was counted on to be swept in by it, is given up.
+-- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up; its value, and what was
+-- counted on to be swept in by it, is given back, and its network fee stays reserved for the cancel.
 create or replace function app.fail_payout(of_payout uuid, code text, message text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare

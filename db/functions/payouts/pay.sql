@@ -42,7 +42,7 @@ begin
   perform app.wake_spends(p.chain);
   return null;
 end $$;
-comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short, or null when the payment is there (begun now or before). Safe to run again.';
+comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short; null when the payment is there (begun now or before), or the payout is not swept. Safe to run again.';
 grant execute on function app.begin_payment to sluice_jobs;
 
 create or replace function app.payout_shortage(of_payout uuid, network_fee numeric) returns text

@@ -14,7 +14,7 @@ end $$;
 comment on function app.begin_sweeping is 'Takes a payout from pending to sweeping. Does nothing in any other status.';
 grant execute on function app.begin_sweeping to sluice_jobs;
 
--- On the chain their money may have moved already. With sweep_first only what concerns the claimed deposits is waited for; where there are outputs,
+-- A sweep that is under way may have moved, on the chain, what the ledger still has at the address. With sweep_first only what concerns the claimed deposits is waited for; where there are outputs,
 -- whatever has taken one of theirs.
 create or replace function app.await_sweeps(of_payout uuid) returns void
 language sql security definer set search_path = pg_catalog as $$

@@ -19,7 +19,7 @@ language sql set search_path = pg_catalog as $$
 $$;
 comment on function app.wake_payout is 'Adds the job that takes a payout''s next step.';
 
--- Codes of the contract, in words that tell nothing of the treasury. What waits for nothing but time is not told of. In paying it is the payment that
+-- Codes of the contract. Of the treasury they tell that it is short, or its coins immature, never by how much. What waits for nothing but time is not told of. In paying it is the payment that
 -- waits; before that, the payout notes what its sweeps and its payment wait for.
 create or replace function app.payout_waiting(p app.payout) returns json
 language sql stable security definer set search_path = pg_catalog as $$

@@ -23,6 +23,6 @@ from app.deposit d join app.payment_request r on r.id = d.payment_request_id
 left join app.unattributed_decision u on u.deposit_id = d.id
 where d.credited <> ((d.chain, d.token) = (r.chain, r.token) and not app.is_protocol_income(d.output_index)) and u.deposit_id is null;
 comment on view audit.payment_addresses is 'each payment request has one address, which is nobody else''s on any chain; what arrives there is its own, and counts in its token alone';
-comment on column audit.payment_addresses.payment_request_id is 'The payment request; null where a users deposit says another owner than its address.';
+comment on column audit.payment_addresses.payment_request_id is 'The payment request; null where a user''s deposit says another owner than its address.';
 comment on column audit.payment_addresses.address is 'The address.';
 comment on column audit.payment_addresses.wrong is 'What is wrong with it.';
