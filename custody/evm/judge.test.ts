@@ -12,8 +12,8 @@ import {
   type TransactionSerialized,
 } from 'viem'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {CustodyWorld, fees, higherFees, type Merchant, newAddress, tokenGas} from '../test/support/custody-world.ts'
-import {authorisationNonce} from './evm/sign.ts'
+import {CustodyWorld, fees, higherFees, type Merchant, newAddress, tokenGas} from '../../test/support/custody-world.ts'
+import {authorisationNonce} from './sign.ts'
 
 const usdc = '0x1c7d4b196cb0c7b01d743fbc6116a902379c7238'
 const gwei = 10n ** 9n
