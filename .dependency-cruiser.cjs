@@ -30,7 +30,6 @@ const clients = '^chains/([^/]+/(client|electrum|electrum-connection|rpc)|client
 /** Outside of families.ts, and to be there or in a family's folder. None of them is to be added to. */
 const notYetPlugs = [
   'cli/(bump-outputs|reindex|treasury|withdraw-outputs)',
-  'custody/(addresses|custody)',
   'devnet/(cli|client|main|start)',
   'indexers/main',
   'jobs/audit/compare',

@@ -6,6 +6,7 @@ import {BIP32Factory} from 'bip32'
 import {payments, script, Transaction} from 'bitcoinjs-lib'
 import * as secp256k1 from 'tiny-secp256k1'
 import {type Input, signTransaction} from '../custody/bitcoin/sign.ts'
+import {families} from '../custody/families.ts'
 import {type KeyPath, localKeys} from '../custody/keys.ts'
 import type {Result} from './result.ts'
 
@@ -13,7 +14,7 @@ const phrase = 'test test test test test test test test test test test junk'
 const rounds = 7
 
 export async function benchSignBitcoin(count = 500): Promise<Result[]> {
-  const keys = await localKeys(phrase)
+  const keys = await localKeys(phrase, families)
   const inputs = Array.from({length: count}, (_, index): Input => {
     const path: KeyPath = {family: 'bitcoin', purpose: 'deposit', index}
     return {outpoint: `${index.toString(16).padStart(64, '0')}:${index}`, value: 10_000n, path}

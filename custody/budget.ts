@@ -9,26 +9,10 @@
 import type pg from 'pg'
 import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
+import {familyOf} from './families.ts'
 import type {Known, Promised} from './known.ts'
-import {type Kind, Refusal} from './refusal.ts'
-
-/** A transaction that is about to be signed. */
-export interface Cost {
-  chain: ChainCode
-  kind: Kind
-  token: string
-  amount: bigint
-  /** With the nonce: what all attempts share, and what one of them uses up. On Bitcoin the first input. */
-  sender: string
-  nonce: number
-  maxFee: bigint
-  /** The row of app.spend that it is an attempt of. */
-  spendId: string
-  /** Takes the place of a payment or a withdrawal that was signed, or cancels one that was begun. */
-  isForPaymentUnderWay: boolean
-  /** Brings in what somebody else sent, by an operator's command, and is worth that. */
-  isBump: boolean
-}
+import type {Plan} from './policy.ts'
+import {Refusal} from './refusal.ts'
 
 export interface Spent {
   budget: bigint
@@ -93,15 +77,17 @@ export class Budget {
   }
 
   /** Counts what is signed next. Throws a Refusal instead where it must not be. */
-  async charge(cost: Cost): Promise<void> {
-    const spent = await this.#read(cost.chain)
-    if (spent.halted !== null && !(await this.#isDecided(cost.spendId))) throw isHalted(cost.chain, spent.halted)
-    if (cost.kind === 'sweep') this.#checkSweep(cost)
-    const before = await this.#costBefore(cost)
-    const more = cost.maxFee - before
+  async charge(plan: Plan): Promise<void> {
+    const {chain} = plan
+    const spent = await this.#read(chain)
+    if (spent.halted !== null && !(await this.#isDecided(plan.spendId))) throw isHalted(chain, spent.halted)
+    const settings = this.#chains.get(chain)!
+    if (plan.kind === 'sweep') familyOf(settings).checkSweep(settings, plan)
+    const before = await this.#costBefore(plan)
+    const more = plan.maxFee - before
     const used = more > 0n ? spent.used + more : spent.used
-    const most = mostOf(spent, cost.isForPaymentUnderWay)
-    if (used > most && more > 0n) throw isSpent(cost.chain, spent, most, more)
+    const most = mostOf(spent, plan.isForPaymentUnderWay)
+    if (used > most && more > 0n) throw isSpent(chain, spent, most, more)
     spent.used = used
   }
 
@@ -137,7 +123,7 @@ export class Budget {
   }
 
   /** What the attempts of today with the same nonce, or first input, count. */
-  async #costBefore({chain, sender, nonce}: Cost): Promise<bigint> {
+  async #costBefore({chain, sender, nonce}: Plan): Promise<bigint> {
     const before = this.#known
       .promisedOn(now(), chain)
       .filter(promised => promised.sender === sender && promised.nonce === nonce)
@@ -151,30 +137,6 @@ export class Budget {
       values: [spendId],
     })
     return rowCount === 1
-  }
-
-  #checkSweep({chain: code, token, amount, maxFee, isBump}: Cost): void {
-    const settings = this.#chains.get(code)!
-    if (isBump) return
-    if (token === settings.chain.assets[0].token || settings.family !== 'evm') {
-      if (maxFee * 100n > BigInt(settings.sweepFeePercent) * amount)
-        throw new Refusal(
-          'sweep_too_dear',
-          `it may cost ${maxFee} to move ${amount}: more than ${code}_SWEEP_FEE_PERCENT allows (${settings.sweepFeePercent} %)`,
-        )
-      return
-    }
-    const least = settings.sweepMin.get(token) ?? 1n
-    if (amount < least)
-      throw new Refusal(
-        'sweep_too_dear',
-        `${amount} base units of ${token} are less than is worth a sweep (${code}_SWEEP_MIN: ${least})`,
-      )
-    if (maxFee > settings.tokenSweepFee)
-      throw new Refusal(
-        'sweep_too_dear',
-        `it may cost ${maxFee} wei: more than ${code}_TOKEN_SWEEP_FEE allows (${settings.tokenSweepFee})`,
-      )
   }
 }
 

@@ -9,13 +9,14 @@ import {formatUnits, parseUnits} from 'viem'
 import {PermanentError} from '../base/errors.ts'
 import {type ChainFacts, readService} from '../base/home.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import {type ChainCode, chains} from '../chains/registry.ts'
+import {type ChainCode, chains, type Family} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
-import {deriver, families} from './addresses.ts'
+import {deriver} from './addresses.ts'
 import {readBackup, restoreBackup, writeBackup} from './backup.ts'
 import {mostOf, spentToday} from './budget.ts'
+import {families, familyNames} from './families.ts'
 import {journalFile, readHeads, readKnown} from './journal-file.ts'
-import {type Family, localKeys} from './keys.ts'
+import {localKeys} from './keys.ts'
 import type {Known} from './known.ts'
 import {reconcile} from './reconcile.ts'
 import {
@@ -159,8 +160,8 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
     )
   const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
   console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
-  const derive = deriver(await localKeys(phrase), settings.chains)
-  for (const family of families)
+  const derive = deriver(await localKeys(phrase, families), settings.chains)
+  for (const family of familyNames)
     console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
   if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
     console.log(`Its passphrase lies beside it, in ${passphraseFile(home)}: for local chains only.`)
@@ -177,7 +178,7 @@ async function verify({backup: file}: {backup?: string}): Promise<void> {
   const backup = file === undefined ? undefined : await readBackup(file)
   const phrase = backup ? await decryptPhrase(backup.seed, passphrase, file!) : await readSeed(home, passphrase)
   if (!phrase) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
-  const derive = deriver(await localKeys(phrase), settings.chains)
+  const derive = deriver(await localKeys(phrase, families), settings.chains)
   const found = await withDatabase(settings, client => verifyAddresses(client, derive))
   const source = file ?? seedFile(home)
   for (const {family, purpose, index, database, seed} of found.examples)

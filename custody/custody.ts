@@ -1,22 +1,28 @@
-// Custody's work, one turn after the other: judge and sign (evm/, bitcoin/), journal (journal.ts), and only then answer. Promises: whatever
+// Custody's work, one turn after the other: judge and sign (family.ts), journal (journal.ts), and only then answer. Promises: whatever
 // is answered with signed bytes stands in the journal, in the database and on disk; every refusal is a row of custody.refusal and a log line;
 // a turn that fails answers nothing, and asking again is safe.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import type {ChainCode} from '../chains/registry.ts'
-import {signBitcoin} from './bitcoin/outcome.ts'
+import type {ChainCode, Family} from '../chains/registry.ts'
+import type {Attempt} from './attempts.ts'
 import {Budget} from './budget.ts'
-import {signEvm} from './evm/outcome.ts'
-import type {CheckResult, Intent, Refused, SignResult} from './intents.ts'
+import {familyOf} from './families.ts'
+import type {CustodyFamily, Signed} from './family.ts'
+import type {CheckResult, Intent, Refused, SignedResult, SignResult} from './intents.ts'
 import type {Draft, Journal} from './journal.ts'
-import type {Family, KeyStore} from './keys.ts'
+import type {KeyStore} from './keys.ts'
 import {refusals, signatures} from './metrics.ts'
-import {checkPayout, type Outcome, type Own, type PolicyContext} from './policy.ts'
+import {checkPayout, type Own, type Plan, type PolicyContext} from './policy.ts'
 import {Refusal} from './refusal.ts'
+import type {Asked} from './requests.ts'
 
-type Add = (draft: Draft) => Promise<void>
+/** What an intent led to. Without a draft, nothing was signed now. */
+interface Outcome {
+  answer: SignResult
+  draft?: Draft
+}
 
 export interface CustodyOptions {
   client: pg.Client
@@ -28,24 +34,17 @@ export interface CustodyOptions {
 }
 
 export class Custody {
-  readonly #client: pg.Client
+  readonly #context: PolicyContext
   readonly #keys: KeyStore
-  readonly #journal: Journal
-  readonly #context: Omit<PolicyContext, 'budget'>
+  readonly #treasuries: Record<Family, Own>
   readonly #log: Logger
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor({client, keys, journal, chains, treasuries, log}: CustodyOptions) {
-    this.#client = client
+    this.#context = {client, chains, journal}
     this.#keys = keys
-    this.#journal = journal
+    this.#treasuries = treasuries
     this.#log = log
-    this.#context = {
-      client,
-      chains,
-      treasuries,
-      journal,
-    }
   }
 
   /** Runs when everything that was asked before is done: the connection, and the journal's end, belong to one at a time. */
@@ -55,85 +54,109 @@ export class Custody {
     return mine
   }
 
-  async sign(intents: Intent[]): Promise<SignResult[]> {
+  /** Answers in the order of what is asked. */
+  async sign(asked: Asked[]): Promise<SignResult[]> {
     return await this.inTurn(async () => {
-      const signed: Draft[] = []
-      const results = await this.#journal.write(async enter => {
-        const add: Add = async draft => {
-          await enter(draft)
-          signed.push(draft)
-        }
-        const context = this.#ofThisTurn()
-        const results = new Map<Intent, SignResult>()
-        for (const intent of inOrderOfNonces(intents))
-          results.set(intent, await this.#orRefuse(intent, () => this.#signOne(context, intent, add)))
-        return intents.map(intent => results.get(intent)!)
-      })
-      for (const {stream: chain, kind} of signed) signatures.inc({chain, kind})
+      const outcomes = await this.#context.journal.write(add => this.#outcomesOf(asked, add))
+      for (const {draft} of outcomes) if (draft) signatures.inc({chain: draft.stream, kind: draft.kind})
       step('custody: before answer')
-      return results
+      return outcomes.map(({answer}) => answer)
     })
   }
 
   /** Whether a payout would be signed now, as far as that can be known before its nonce and fees are. */
   async check(payoutId: string): Promise<CheckResult> {
     return await this.inTurn(async () => {
-      await this.#journal.level()
-      return await this.#orRefuse({intent: 'check', payout_id: payoutId}, async () => {
-        await checkPayout(this.#ofThisTurn(), payoutId)
+      await this.#context.journal.level()
+      try {
+        const {chain} = await checkPayout(this.#context, payoutId)
+        await this.#budget().check(chain, payoutId)
         return {ok: true}
-      })
+      } catch (error) {
+        return await this.#refuse(error, {intent: 'check', payout_id: payoutId}, payoutId)
+      }
     })
   }
 
-  #ofThisTurn(): PolicyContext {
-    return {...this.#context, budget: new Budget(this.#client, this.#context.chains, this.#journal.known)}
+  /** Of this turn. */
+  #budget(): Budget {
+    const {client, chains, journal} = this.#context
+    return new Budget(client, chains, journal.known)
   }
 
-  async #orRefuse<T>(
-    request: Intent | {intent: 'check'; payout_id: string},
-    work: () => Promise<T>,
-  ): Promise<T | Refused> {
+  async #outcomesOf(asked: Asked[], add: (draft: Draft) => Promise<void>): Promise<Outcome[]> {
+    const budget = this.#budget()
+    const outcomes = new Map<Asked, Outcome>()
+    for (const one of inPlace(asked)) {
+      const outcome = await this.#outcomeOf(one, budget)
+      if (outcome.draft) {
+        await add(outcome.draft)
+        const {kind, stream: chain, sender, nonce, subject_id: subject, txid} = outcome.draft
+        this.#log.info({kind, chain, sender, nonce, subject, txid}, 'signed')
+      }
+      outcomes.set(one, outcome)
+    }
+    return asked.map(one => outcomes.get(one)!)
+  }
+
+  async #outcomeOf(asked: Asked, budget: Budget): Promise<Outcome> {
+    const {intent} = asked
+    const family = familyOf(asked)
+    const context = {...this.#context, family: asked.family, treasury: this.#treasuries[asked.family]}
     try {
-      return await work()
+      const decision = await family.judge(context, intent)
+      if ('attempt' in decision) return {answer: answerOf(family, decision.attempt)}
+      const {plan} = decision
+      await budget.charge(plan)
+      const signed = await family.sign(context.chains.get(plan.chain)!, this.#keys, plan)
+      return {answer: answerOf(family, {...signed, amount: plan.amount}), draft: draftOf(plan, signed)}
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      const {code, message, needed} = error
-      await this.#client.query({
-        name: 'insert_refusal',
-        text: 'insert into custody.refusal (code, message, request) values ($1, $2, $3)',
-        values: [code, message, JSON.stringify(request)],
-      })
-      refusals.inc({code})
-      const {intent} = request
-      this.#log.warn({code, intent, subject: subjectOf(request)}, 'refused')
-      return {ok: false, code, message, ...(needed && {needed})}
+      return {answer: await this.#refuse(error, intent, family.subject(intent))}
     }
   }
 
-  async #signOne(context: PolicyContext, intent: Intent, add: Add): Promise<SignResult> {
-    const {answer, draft} = await this.#outcomeOf(context, intent)
-    if (!draft) return answer
-    await add(draft)
-    const {kind, stream: chain, sender, nonce, subject_id: subject, txid} = draft
-    this.#log.info({kind, chain, sender, nonce, subject, txid}, 'signed')
-    return answer
-  }
-
-  async #outcomeOf(context: PolicyContext, intent: Intent): Promise<Outcome> {
-    return 'inputs' in intent
-      ? await signBitcoin(context, this.#keys, intent)
-      : await signEvm(context, this.#keys, intent)
+  async #refuse(error: unknown, request: Intent & {payout_id?: string}, subject: string): Promise<Refused> {
+    if (!(error instanceof Refusal)) throw error
+    const {code, message, needed} = error
+    await this.#context.client.query({
+      name: 'insert_refusal',
+      text: 'insert into custody.refusal (code, message, request) values ($1, $2, $3)',
+      values: [code, message, JSON.stringify(request)],
+    })
+    refusals.inc({code})
+    this.#log.warn({code, intent: request.intent, subject}, 'refused')
+    return {ok: false, code, message, ...(needed && {needed})}
   }
 }
 
-/** A nonce is signed with after the one below it, in whatever order they are asked for. */
-function inOrderOfNonces(intents: Intent[]): Intent[] {
-  const nonceOf = (intent: Intent) => ('nonce' in intent ? intent.nonce : 0)
-  return intents.toSorted((a, b) => nonceOf(a) - nonceOf(b))
+function inPlace(asked: Asked[]): Asked[] {
+  const placeOf = (one: Asked) => familyOf(one).place(one.intent)
+  return asked.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
-function subjectOf(request: Intent | {intent: 'check'; payout_id: string}): string {
-  if ('payout_id' in request) return request.payout_id
-  return 'spend_id' in request ? request.spend_id : `${request.chain} nonce ${request.nonce}`
+function answerOf(
+  family: CustodyFamily,
+  {txid, raw, amount, details}: Pick<Attempt, 'txid' | 'raw' | 'amount' | 'details'>,
+): SignedResult {
+  return {ok: true, txid, raw, amount: String(amount), ...family.fees(details)}
+}
+
+function draftOf(plan: Plan, {txid, raw, details}: Signed): Draft {
+  return {
+    stream: plan.chain,
+    kind: plan.kind,
+    subject_id: plan.subjectId,
+    merchant_id: plan.merchantId,
+    token: plan.token,
+    amount: String(plan.amount),
+    destination: plan.destination,
+    source: plan.source,
+    sender: plan.sender,
+    nonce: plan.nonce,
+    max_fee: String(plan.maxFee),
+    txid,
+    raw,
+    details: {...plan.details, ...details},
+    signed_at: new Date().toISOString(),
+  }
 }

@@ -20,6 +20,7 @@ import {killCustody, spawnCustody} from '../test/support/custody.ts'
 import {CustodyWorld, fees, higherFees, junk, type Merchant, newAddress} from '../test/support/custody-world.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
+import {families} from './families.ts'
 import {type Draft, entryColumns, insertEntry, Journal} from './journal.ts'
 import {type Entry, hashOf, JournalFile, journalFile, readEntries} from './journal-file.ts'
 import {localKeys} from './keys.ts'
@@ -32,7 +33,7 @@ let seal: Seal
 
 beforeAll(async () => {
   db = await testDatabase()
-  seal = await sealOf(await localKeys(junk))
+  seal = await sealOf(await localKeys(junk, families))
 })
 afterAll(() => db.drop())
 beforeEach(async () => {

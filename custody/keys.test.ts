@@ -1,5 +1,5 @@
 // Known answers, from the standards and from other people's software.
-import {createHash} from 'node:crypto'
+import {createHash, createHmac, createPrivateKey, createPublicKey, sign, verify} from 'node:crypto'
 import {mnemonicToSeed} from '@scure/bip39'
 import {pointCompress} from 'tiny-secp256k1'
 import {hexToBytes, recoverAddress} from 'viem'
@@ -7,14 +7,16 @@ import {expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
 import {deriver} from './addresses.ts'
 import {addressOf as evmAddressOf} from './evm/sign.ts'
-import {type KeyPath, localKeys} from './keys.ts'
+import {families} from './families.ts'
+import {type Curve, type KeyPath, localKeys} from './keys.ts'
+import {readSignature} from './secp256k1.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const junk = 'test test test test test test test test test test test junk'
 const abandon = 'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about'
 
 const addressOf = async (phrase: string, path: KeyPath, settings: Record<string, string> = {}) =>
-  await deriver(await localKeys(phrase), readSettings(settings).chains)(path)
+  await deriver(await localKeys(phrase, families), readSettings(settings).chains)(path)
 
 // The first two vectors of BIP-39's reference implementation, whose passphrase is TREZOR; here to tell a broken library.
 test.each([
@@ -74,7 +76,7 @@ test('Bitcoin: the treasury is on account 1', async () => {
   const {HDKey} = await import('viem/accounts')
   const key = HDKey.fromMasterSeed(await mnemonicToSeed(abandon)).derive("m/84'/1'/1'/0/0").publicKey!
   const treasury = {family: 'bitcoin', purpose: 'treasury', index: 0} as const
-  expect(hex(await (await localKeys(abandon)).publicKey(treasury))).toBe(hex(key))
+  expect(hex(await (await localKeys(abandon, families)).publicKey(treasury))).toBe(hex(key))
 })
 
 const paths: KeyPath[] = [
@@ -85,12 +87,12 @@ const paths: KeyPath[] = [
 ]
 
 test('a signature is by the key of its path, with a low s, and the same each time', async () => {
-  const keys = await localKeys(junk)
+  const keys = await localKeys(junk, families)
   const digest = hexToBytes(`0x${'5a'.repeat(32)}`)
   for (const path of paths) {
     const signature = await keys.sign(path, digest)
     expect(await keys.sign(path, digest)).toEqual(signature)
-    const {r, s, yParity} = signature
+    const {r, s, yParity} = readSignature(signature)
     expect(s).toBeLessThanOrEqual(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n)
     const words = {r: `0x${r.toString(16)}`, s: `0x${s.toString(16)}`, yParity} as const
     expect(await recoverAddress({hash: digest, signature: words})).toBe(evmAddressOf(await keys.publicKey(path)))
@@ -99,17 +101,17 @@ test('a signature is by the key of its path, with a low s, and the same each tim
 
 // What @scure/bip32 and @noble/curves gave, which were here before: whoever signed with an earlier version gets the same bytes again.
 test('RFC 6979: signatures are those of other implementations, byte for byte', async () => {
-  const keys = await localKeys(junk)
+  const keys = await localKeys(junk, families)
   const hash = createHash('sha256')
   for (let index = 0; index < 300; index++) {
     const path: KeyPath = {family: 'evm', purpose: 'deposit', index}
-    const {r, s, yParity} = await keys.sign(path, createHash('sha256').update(String(index)).digest())
+    const {r, s, yParity} = readSignature(await keys.sign(path, createHash('sha256').update(String(index)).digest()))
     const publicKey = pointCompress(await keys.publicKey(path), false)
     hash.update(`${index} ${hex(publicKey)} ${r} ${s} ${yParity}\n`)
   }
   expect(hash.digest('hex')).toBe('973406bff75032de936d3515201aa04c600bffb52a8f04adec3db20f590107b0')
   const treasury = {family: 'evm', purpose: 'treasury', index: 0} as const
-  const {r, s, yParity} = await keys.sign(treasury, Buffer.alloc(32, 0xff))
+  const {r, s, yParity} = readSignature(await keys.sign(treasury, Buffer.alloc(32, 0xff)))
   expect([r.toString(16), s.toString(16), yParity]).toEqual([
     'cd75485fc18b54b68b7768f28ef5cdb6e9ed486f0602e504e1abd3dccd60c419',
     '52bd2f953cd3cd33c5067de24b5636a6946ac5ccbf5f24c44f62114a48346b4',
@@ -117,4 +119,49 @@ test('RFC 6979: signatures are those of other implementations, byte for byte', a
   ])
   const last = {family: 'evm', purpose: 'deposit', index: 2 ** 31 - 1} as const
   expect(hex(await keys.publicKey(last))).toBe('023c7971b098276fcf9b5f227eae708b7c8fb9f262ab2eabfb4b39515d3aeb7387')
+})
+
+/** SLIP-0010 and RFC 8032: all steps of a path are hardened, and the index is not its last one. */
+const ed25519: Curve = {
+  branch: (seed, path) => {
+    const master = createHmac('sha512', 'ed25519 seed').update(seed).digest()
+    return index => {
+      const steps = path.replace('i', String(index)).match(/\d+/g)!
+      return steps.reduce((node, step) => childOf(node, Number(step)), master).subarray(0, 32)
+    }
+  },
+  publicKey: key => createPublicKey(privateKeyOf(key)).export({format: 'der', type: 'spki'}).subarray(-32),
+  sign: (key, message) => sign(null, message, privateKeyOf(key)),
+}
+
+function childOf(node: Buffer<ArrayBuffer>, step: number): Buffer<ArrayBuffer> {
+  const data = Buffer.concat([Buffer.alloc(1), node.subarray(0, 32), Buffer.alloc(4)])
+  data.writeUInt32BE(step + 2 ** 31, 33)
+  return createHmac('sha512', node.subarray(32)).update(data).digest()
+}
+
+const privateKeyOf = (key: Uint8Array) =>
+  createPrivateKey({
+    key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), key]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+
+function base58(text: string): string {
+  const digits = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+  return [...text].reduce((sum, digit) => sum * 58n + BigInt(digits.indexOf(digit)), 0n).toString(16)
+}
+
+// The first account of that phrase on Solana, as every wallet shows it.
+test('a family may have another curve, and paths of another form', async () => {
+  const branches = {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/i'/1'"}
+  const keys = await localKeys(abandon, {...families, bitcoin: {curve: ed25519, branches}})
+  const first: KeyPath = {family: 'bitcoin', purpose: 'deposit', index: 0}
+  const publicKey = await keys.publicKey(first)
+  expect(hex(publicKey)).toBe(base58('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'))
+  const message = Buffer.from('of any length')
+  const signature = await keys.sign(first, message)
+  const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), publicKey])
+  expect(verify(null, message, createPublicKey({key: spki, format: 'der', type: 'spki'}), signature)).toBe(true)
+  expect(hex(await keys.publicKey({...first, index: 1}))).not.toBe(hex(publicKey))
 })

@@ -5,12 +5,14 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {custodyDoor} from '../base/home.ts'
+import type {Family} from '../chains/registry.ts'
 import {readSettings} from '../chains/settings.ts'
 import {type CustodyProcess, killCustody, spawnCustody, startCustody} from '../test/support/custody.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
-import {deriver, families} from './addresses.ts'
-import {type Family, localKeys} from './keys.ts'
+import {deriver} from './addresses.ts'
+import {families, familyNames} from './families.ts'
+import {localKeys} from './keys.ts'
 import {passphraseFile, readSeed, seedFile, testCost, writeSeed} from './seed.ts'
 
 const junk = 'test test test test test test test test test test test junk'
@@ -62,13 +64,13 @@ const take = (count: number, family: Family = 'evm') =>
 const filledTo = (count: number, family: Family = 'evm') =>
   until(async () => (await pool(family)).length === count, {timeoutMs: 10_000, what: `${count} addresses`})
 const deriverOf = async (phrase: string, settings: Record<string, string> = {}) =>
-  deriver(await localKeys(phrase), readSettings(settings).chains)
+  deriver(await localKeys(phrase, families), readSettings(settings).chains)
 
 test('a first start on local chains makes a seed, a passphrase, the treasury and the pool, and opens the door; the seed is in no log', async () => {
   const custody = await start({})
   const phrase = (await readSeed(home, readFileSync(passphraseFile(home), 'utf8').trim()))!
   const derive = await deriverOf(phrase)
-  for (const family of families) {
+  for (const family of familyNames) {
     const expected = await Promise.all(
       Array.from({length: size}, (_, index) => derive({family, purpose: 'deposit', index})),
     )

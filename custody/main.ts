@@ -10,8 +10,9 @@ import {observe} from '../base/observe.ts'
 import {chains} from '../chains/registry.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
 import {lockConnection} from '../db/pool.ts'
-import {deriver, families} from './addresses.ts'
+import {deriver} from './addresses.ts'
 import {Custody} from './custody.ts'
+import {families, familyNames} from './families.ts'
 import {Journal} from './journal.ts'
 import {journalFile} from './journal-file.ts'
 import {localKeys} from './keys.ts'
@@ -56,11 +57,11 @@ async function main(): Promise<never> {
   await client.connect()
   await lock(client)
   active.set(1)
-  const keys = await localKeys(await openSeed(settings, client))
+  const keys = await localKeys(await openSeed(settings, client), families)
   const derive = deriver(keys, settings.chains)
-  const streams = [...chains.map(({code}) => code), ...families.map(poolStream)]
+  const streams = [...chains.map(({code}) => code), ...familyNames.map(poolStream)]
   const journal = new Journal(client, journalFile(settings.home), streams, await sealOf(keys))
-  for (const family of families) {
+  for (const family of familyNames) {
     await checkPool(client, derive, family)
     const retired = await recoverPool(client, derive, journal, family)
     if (retired !== undefined)
@@ -84,7 +85,7 @@ async function main(): Promise<never> {
   const fill = () =>
     custody.inTurn(async () => {
       let added = 0
-      for (const family of families) {
+      for (const family of familyNames) {
         const made = await fillPool(client, derive, journal, {family, size: settings.addressPoolSize})
         addressesMade.inc({family}, made)
         added += made

@@ -8,13 +8,13 @@
 // final, on addresses that were handed to that merchant; sweeps go to the treasury and nowhere else; nothing is signed but for a row that says
 // with which nonce, or outputs, and for no more in network fees than budget.ts allows.
 import type pg from 'pg'
+import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import type {Asset, ChainCode} from '../chains/registry.ts'
-import type {Budget} from './budget.ts'
-import type {SignedResult} from './intents.ts'
-import {type Draft, entryColumns, type Journal} from './journal.ts'
+import type {Asset, ChainCode, Family} from '../chains/registry.ts'
+import {type Attempt, checkJournal, checkRows, type Details} from './attempts.ts'
+import {entryColumns, type Journal} from './journal.ts'
 import type {Entry} from './journal-file.ts'
-import type {Family, KeyPath} from './keys.ts'
+import type {KeyPath} from './keys.ts'
 import {type Kind, Refusal} from './refusal.ts'
 
 /** An address of ours, and the key that it has. */
@@ -34,22 +34,39 @@ export interface Purpose {
   amount: bigint
   destination: string
   /** What else the journal keeps, so that a lost settlement can be entered again. */
-  details: Draft['details']
+  details: Details
 }
 
-/** What an intent led to. Without a draft, the bytes were signed, and journalled, before. */
-export interface Outcome {
-  answer: SignedResult
-  draft?: Draft
+/** What is to be signed. */
+export interface Plan extends Purpose {
+  /** The address that it is taken from. */
+  source: string
+  /** With the nonce: what all attempts share, and what one of them uses up. */
+  sender: string
+  nonce: number
+  /** The most that it may cost in network fees. */
+  maxFee: bigint
+  /** The row of app.spend that it is an attempt of. */
+  spendId: string
+  /** Takes the place of a payment or a withdrawal that was signed, or cancels one that was begun. */
+  isForPaymentUnderWay: boolean
 }
+
+/** A plan to sign, or what was signed for the same before. */
+export type Decision<P extends Plan> = {plan: P} | {attempt: Attempt}
 
 export interface PolicyContext {
   client: pg.Client
   chains: Map<ChainCode, ChainSettings>
-  treasuries: Record<Family, Own>
-  /** Of this turn. */
-  budget: Budget
   journal: Journal
+  /** Which family judges, and signs on its own chains alone; absent where nothing is to be signed yet. */
+  family?: Family
+}
+
+/** What a family judges with. */
+export interface FamilyContext extends PolicyContext {
+  family: Family
+  treasury: Own
 }
 
 // --- a payout ---
@@ -69,8 +86,7 @@ export interface Payout {
   is_ours: boolean
 }
 
-/** A payout on a chain of this family, or of any. */
-export async function findPayout(context: PolicyContext, id: string, family?: Family): Promise<Payout> {
+export async function findPayout(context: PolicyContext, id: string): Promise<Payout> {
   const {rows} = await context.client.query<Payout>({
     name: 'find_payout',
     text: `select p.id, p.merchant_id, p.chain, p.token, p.status, p.gross::text as gross, p.fee::text as fee, p.fee_bps, p.net::text as net,
@@ -83,19 +99,19 @@ export async function findPayout(context: PolicyContext, id: string, family?: Fa
   })
   const [payout] = rows
   if (!payout) throw new Refusal('unknown_settlement', `there is no payout ${id}`)
-  checkAsset(context, payout, family)
+  checkAsset(context, payout)
   checkJournal(context, payout.chain)
   return payout
 }
 
 /** Throws a Refusal if the payout would not be signed now, apart from what it is signed with (nonce, outputs, fees), which is not known yet. */
-export async function checkPayout(context: PolicyContext, payoutId: string): Promise<void> {
+export async function checkPayout(context: PolicyContext, payoutId: string): Promise<Payout> {
   const payout = await findPayout(context, payoutId)
   if (!['pending', 'sweeping', 'swept'].includes(payout.status))
     throw new Refusal('wrong_state', `the payout is ${payout.status}`)
   checkNet(payout)
   await checkFirst(context, payout, {withBegun: true})
-  await context.budget.check(payout.chain, payout.id)
+  return payout
 }
 
 /**
@@ -258,7 +274,7 @@ interface Withdrawal {
 }
 
 /** The operator's own money. The row can be made by the owner of the database alone; how much is the operator's was checked there. */
-export async function findWithdrawal(context: PolicyContext, id: string, family: Family): Promise<Withdrawal> {
+export async function findWithdrawal(context: FamilyContext, id: string): Promise<Withdrawal> {
   const {rows} = await context.client.query<Withdrawal>({
     name: 'find_withdrawal',
     text: `select s.id, s.chain, s.token, s.amount::text as amount, s.recipient, s.sender, s.nonce, s.status, s.cancelling,
@@ -270,7 +286,7 @@ export async function findWithdrawal(context: PolicyContext, id: string, family:
   })
   const [spend] = rows
   if (!spend) throw new Refusal('unknown_settlement', `there is no withdrawal ${id}`)
-  checkAsset(context, spend, family)
+  checkAsset(context, spend)
   checkJournal(context, spend.chain)
   if (spend.status === 'final' || spend.cancelling)
     throw new Refusal('wrong_state', `the withdrawal is ${spend.cancelling ? 'being cancelled' : spend.status}`)
@@ -328,7 +344,6 @@ export interface Spend {
   nonce: number
   status: string
   cancelling: boolean
-  isBump: boolean
 }
 
 /** The spend of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
@@ -349,8 +364,7 @@ export async function findSpend(
         : ['s.sender = $2 and s.nonce = $3', [key.sender, key.nonce]]
   const {rows} = await client.query<Omit<Spend, 'amount'> & {amount: string}>({
     name: `find_spend_by_${Object.keys(key).join('_')}`,
-    text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.sender, s.nonce, s.status, s.cancelling,
-        exists (select from app.bump b where b.spend_id = s.id) as "isBump"
+    text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.sender, s.nonce, s.status, s.cancelling
       from app.spend s where s.chain = $1 and ${where}`,
     values: [chain, ...values],
   })
@@ -366,11 +380,7 @@ export async function findSpend(
 }
 
 /** Whoever can make a row can name a token of their own, of which they have sent us any amount. */
-export function checkAsset(
-  {chains}: PolicyContext,
-  {chain, token}: {chain: ChainCode; token: string},
-  family?: Family,
-): Asset {
+export function checkAsset({chains, family}: PolicyContext, {chain, token}: {chain: ChainCode; token: string}): Asset {
   const settings = chains.get(chain)
   const asset = settings?.chain.assets.find(known => known.token === token)
   if (!settings || !asset) throw new Refusal('unknown_settlement', `there is no ${token} on ${chain}`)
@@ -379,20 +389,16 @@ export function checkAsset(
   return asset
 }
 
-export function checkJournal({journal}: PolicyContext, chain: string): void {
-  const blocked = journal.whyBlocked(chain)
-  if (blocked) throw new Refusal(blocked.code, blocked.why)
-}
-
-/** Refuses if rows of the journal that were read, `wrong` says why, cannot be believed. */
-export function checkRows(wrong: string | undefined): void {
-  if (wrong) throw new Refusal('journal_changed', wrong)
-}
-
-/** What was signed for a subject on one chain is not signed for on another. */
-export function checkChain(chain: string, before: {stream: string}[]): void {
-  const other = before.find(({stream}) => stream !== chain)
-  if (other) throw new Refusal('settlement_changed', `it was signed for on ${other.stream} before`)
+/** A sweep of the native coin, in which its fee is paid, is worth that. */
+export function checkSweepFee(
+  {chain: {code}, sweepFeePercent}: CommonSettings,
+  {amount, maxFee}: Pick<Plan, 'amount' | 'maxFee'>,
+): void {
+  if (maxFee * 100n > BigInt(sweepFeePercent) * amount)
+    throw new Refusal(
+      'sweep_too_dear',
+      `it may cost ${maxFee} to move ${amount}: more than ${code}_SWEEP_FEE_PERCENT allows (${sweepFeePercent} %)`,
+    )
 }
 
 export interface OwnRow {

@@ -3,9 +3,11 @@
 // copy of the database is noticed: what it would hand out a second time is retired before anything is handed out. One process fills at a time.
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
-import {type Derive, families} from './addresses.ts'
+import type {Family} from '../chains/registry.ts'
+import type {Derive} from './addresses.ts'
+import {familyNames, familyOf} from './families.ts'
 import {type Draft, insertEntry, type Journal, missingEntries} from './journal.ts'
-import type {Family, KeyPath} from './keys.ts'
+import type {KeyPath} from './keys.ts'
 import type {Own} from './policy.ts'
 
 /** Notified by the API when it finds no free address. */
@@ -40,22 +42,13 @@ export async function checkPool(client: pg.Client, derive: Derive, family: Famil
   for (const {address, purpose, index} of rows) {
     const derived = await derive({family, purpose, index: Number(index)})
     if (derived === address) continue
-    const [made, known] = [networkOf(derived), networkOf(address)]
-    if (family === 'bitcoin' && made !== known)
-      throw new PermanentError(
-        `the Bitcoin addresses of the database are of another network (${known}1…) than BTC_NETWORK names (${made}1…); ` +
-          'set BTC_NETWORK to the network that this database was filled for, or name another database',
-      )
+    const otherNetwork = familyOf({family}).otherNetwork?.(derived, address)
+    if (otherNetwork) throw new PermanentError(otherNetwork)
     throw new PermanentError(
       `the seed does not derive ${purpose} address ${index} of the database: it belongs to another database; ` +
         'restore the seed that made these addresses, or name the database of this one',
     )
   }
-}
-
-/** The human-readable part of a segwit address. */
-function networkOf(address: string): string {
-  return address.slice(0, address.lastIndexOf('1'))
 }
 
 /**
@@ -71,7 +64,7 @@ export async function openTreasuries(
   const treasuries = {} as Record<Family, Own>
   await client.query('begin')
   const {rowCount: known} = await client.query(`select from custody.address where purpose = 'treasury' limit 1`)
-  for (const family of families) {
+  for (const family of familyNames) {
     const path: KeyPath = {family, purpose: 'treasury', index: 0}
     const address = await derive(path)
     await client.query(

@@ -10,8 +10,8 @@ import {PermanentError} from '../base/errors.ts'
 import {custodyDoor, writeWhole} from '../base/home.ts'
 import type {Logger} from '../base/log.ts'
 import type {Custody} from './custody.ts'
-import {CheckRequest, SignRequest} from './intents.ts'
 import {rejected} from './metrics.ts'
+import {CheckRequest, SignRequest} from './requests.ts'
 
 const bodyLimit = 512 * 1024
 /** Operating systems allow 103 to 107 bytes. */

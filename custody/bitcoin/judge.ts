@@ -4,72 +4,63 @@
 // and the rest, less a network fee within the cap, goes to the treasury.
 
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
-import {bitcoinSettings} from '../../chains/bitcoin/settings.ts'
+import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {AddressError} from '../../chains/family.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import type {BitcoinIntent, BumpOutputs, CancelOutputs, PayOutputs, SweepOutputs, WithdrawOutputs} from '../intents.ts'
+import {type Attempt, type AttemptRow, attemptsFor, attemptsOf, checkJournal} from '../attempts.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
 import {
-  checkChain,
-  checkJournal,
   checkPay,
-  checkRows,
+  checkSweepFee,
   checkWithdraw,
+  type Decision,
+  type FamilyContext,
   findPayout,
   findSpend,
   findWithdrawal,
   type Own,
   type OwnRow,
   ownOf,
-  type PolicyContext,
+  type Plan,
   type Purpose,
   purposeOfPayout,
   purposeOfWithdrawal,
   type Spend,
 } from '../policy.ts'
 import {type Kind, Refusal} from '../refusal.ts'
+import type {BitcoinIntent, Bump, Cancel, Pay, Sweep, Withdraw} from './intents.ts'
 import {type Input, largestVsize, type Output} from './sign.ts'
 
-/** What is to be signed, once nothing speaks against it. The first input is the lead. */
-export interface Plan extends Purpose {
+/** The first input is the lead: what Bitcoin has in the place of a sender, with the nonce 0. */
+export interface BitcoinPlan extends Plan {
   inputs: Input[]
   outputs: Output[]
-  fee: bigint
   /** What goes back to the treasury, besides the amount. */
   change: bigint
-  spendId: string
-  /** Replaces what was signed for a payment or a withdrawal, or cancels one. */
-  isForPaymentUnderWay: boolean
+  /** Brings in what somebody else sent, by an operator's command, and is worth that. */
   isBump: boolean
 }
 
-/** An attempt that was signed before. */
-export interface Attempt {
-  kind: Kind
-  subjectId: string | null
-  token: string
-  amount: bigint
-  destination: string
+export type Details = Entry['details'] & {inputs: string[]; network_fee: string; vsize: number}
+
+interface BitcoinAttempt extends Attempt<Details> {
   lead: string
   inputs: string[]
   fee: bigint
   vsize: number
-  txid: string
-  raw: string
   /** Its lead is spent, finally: by itself, and its other inputs with it, or by another transaction, and it can never be mined. */
   isOver: boolean
 }
 
-/** A plan to sign, or the bytes that were signed for it before. */
-type Decision = {plan: Plan} | {attempt: Attempt}
+type BitcoinDecision = Decision<BitcoinPlan>
 
 interface Asked {
   inputs: string[]
   fee: string
 }
 
-export async function judge(context: PolicyContext, intent: BitcoinIntent): Promise<Decision> {
+export async function judge(context: FamilyContext, intent: BitcoinIntent): Promise<BitcoinDecision> {
   if (intent.intent === 'pay_outputs') return await judgePay(context, intent)
   if (intent.intent === 'sweep_outputs') return await judgeSweep(context, intent)
   if (intent.intent === 'bump_outputs') return await judgeBump(context, intent)
@@ -77,32 +68,28 @@ export async function judge(context: PolicyContext, intent: BitcoinIntent): Prom
   return await judgeCancel(context, intent)
 }
 
-async function judgePay(context: PolicyContext, intent: PayOutputs): Promise<Decision> {
-  const payout = await findPayout(context, intent.payout_id, 'bitcoin')
+async function judgePay(context: FamilyContext, intent: Pay): Promise<BitcoinDecision> {
+  const payout = await findPayout(context, intent.payout_id)
   const attempts = await findAttempts(context, payout.chain, intent.inputs, payout.id)
-  const before = attempts.filter(({kind, subjectId}) => kind === 'pay' && subjectId === payout.id)
+  const before = attemptsFor(attempts, 'pay', payout.id)
   await checkPay(context, payout, before)
   const spend = await findSpend(context, payout.chain, {payoutId: payout.id})
   return await decide(context, purposeOfPayout(payout), spend, intent, attempts)
 }
 
-async function judgeSweep(
-  context: PolicyContext,
-  intent: SweepOutputs | BumpOutputs,
-  find = findOutputs,
-): Promise<Decision> {
+async function judgeSweep(context: FamilyContext, intent: Sweep | Bump, find = findOutputs): Promise<BitcoinDecision> {
   const {chain, spend_id} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, intent.inputs, spend_id)
   const spend = await findSpend(context, chain, {id: spend_id})
-  const isOther = ({kind, subjectId}: Attempt) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'
+  const isOther = ({kind, subjectId}: BitcoinAttempt) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'
   if (spend.kind !== 'sweep' || attempts.some(isOther))
     throw new Refusal('settlement_changed', 'it was begun as something else than a sweep')
   return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), spend, intent, attempts, find)
 }
 
 /** A sweep of outputs that are not final, which pays for the transaction that made them, too. The row can be made by the owner of the database alone. */
-async function judgeBump(context: PolicyContext, intent: BumpOutputs): Promise<Decision> {
+async function judgeBump(context: FamilyContext, intent: Bump): Promise<BitcoinDecision> {
   const {chain, spend_id, inputs} = intent
   const {rows} = await context.client.query<{lead: string; outputs: string[]; vsize: number}>({
     name: 'find_bump',
@@ -118,10 +105,10 @@ async function judgeBump(context: PolicyContext, intent: BumpOutputs): Promise<D
   return await judgeSweep(context, intent, async (...of) => ({...(await findUnmined(...of)), parentVsize: bump.vsize}))
 }
 
-async function judgeWithdraw(context: PolicyContext, intent: WithdrawOutputs): Promise<Decision> {
-  const spend = await findWithdrawal(context, intent.spend_id, 'bitcoin')
+async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<BitcoinDecision> {
+  const spend = await findWithdrawal(context, intent.spend_id)
   const attempts = await findAttempts(context, spend.chain, intent.inputs, spend.id)
-  const before = attempts.filter(({kind, subjectId}) => kind === 'withdraw' && subjectId === spend.id)
+  const before = attemptsFor(attempts, 'withdraw', spend.id)
   await checkWithdraw(context, spend, before)
   return await decide(
     context,
@@ -133,7 +120,7 @@ async function judgeWithdraw(context: PolicyContext, intent: WithdrawOutputs): P
 }
 
 /** Takes the place of whatever was signed with this lead: once it is final, nothing of that can ever be mined. */
-async function judgeCancel(context: PolicyContext, intent: CancelOutputs): Promise<Decision> {
+async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<BitcoinDecision> {
   const {chain, spend_id, inputs} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, inputs, spend_id)
@@ -144,29 +131,29 @@ async function judgeCancel(context: PolicyContext, intent: CancelOutputs): Promi
 
 /** What goes to the treasury as a whole. How much that is, and whose, the inputs say. */
 function purposeOfTreasury(
-  {chains, treasuries}: PolicyContext,
+  {chains, treasury}: FamilyContext,
   chain: ChainCode,
   kind: 'sweep' | 'cancel',
   subjectId: string,
 ): Purpose {
   const {token} = bitcoinSettings(chains.get(chain)).chain.assets[0]
-  const destination = treasuries.bitcoin.address
+  const destination = treasury.address
   return {kind, chain, subjectId, merchantId: null, token, amount: 0n, destination, details: {}}
 }
 
 /** Among what was signed for this subject, and with these outputs: the same is repeated, or replaced for more; another subject refuses. */
 async function decide(
-  context: PolicyContext,
+  context: FamilyContext,
   purpose: Purpose,
   spend: Spend,
   asked: Asked,
-  attempts: Attempt[],
+  attempts: BitcoinAttempt[],
   find = findOutputs,
-): Promise<Decision> {
+): Promise<BitcoinDecision> {
   const {kind, subjectId} = purpose
   const fee = BigInt(asked.fee)
   const mine = attempts.filter(attempt => attempt.subjectId === subjectId)
-  const isSame = (attempt: Attempt) => attempt.kind === kind && hasSameInputs(attempt, asked)
+  const isSame = (attempt: BitcoinAttempt) => attempt.kind === kind && hasSameInputs(attempt, asked)
   const identical = mine.find(attempt => isSame(attempt) && attempt.fee === fee)
   if (identical) return {attempt: identical}
   const newest = mine.at(-1)
@@ -178,8 +165,13 @@ async function decide(
   const {outputs, parentVsize} = await find(context, purpose, asked.inputs)
   if (find === findOutputs) await checkReserved(context, purpose.chain, spend, asked.inputs)
   const isForPaymentUnderWay = spend.kind !== 'sweep' && (kind === 'cancel' || mine.length > 0)
-  const {id: spendId, isBump} = spend
-  const plan = {...build(context, purpose, outputs, fee), spendId, isForPaymentUnderWay, isBump}
+  const isBump = await isBegunAsBump(context, spend)
+  const plan: BitcoinPlan = {
+    ...build(context, purpose, outputs, fee),
+    spendId: spend.id,
+    isForPaymentUnderWay,
+    isBump,
+  }
   const vsize = largestVsize(
     plan.inputs.length,
     plan.outputs.map(({script}) => script),
@@ -199,13 +191,27 @@ async function decide(
   })
 }
 
-function hasSameInputs({lead, inputs}: Attempt, asked: Asked): boolean {
+async function isBegunAsBump({client}: FamilyContext, {id}: Spend): Promise<boolean> {
+  const {rowCount} = await client.query({
+    name: 'is_bump',
+    text: 'select from app.bump where spend_id = $1',
+    values: [id],
+  })
+  return rowCount === 1
+}
+
+/** As every family's, but of a bump: what it brings in would else not come at all. */
+export function checkSweep(settings: BitcoinSettings, sweep: BitcoinPlan): void {
+  if (!sweep.isBump) checkSweepFee(settings, sweep)
+}
+
+function hasSameInputs({lead, inputs}: BitcoinAttempt, asked: Asked): boolean {
   const known = new Set(inputs)
   return lead === asked.inputs[0] && known.size === asked.inputs.length && asked.inputs.every(input => known.has(input))
 }
 
 /** All signatures of a subject exclude each other, and what one of them spends serves nothing else meanwhile. */
-function checkKept(newest: Attempt, {inputs}: Asked): void {
+function checkKept(newest: BitcoinAttempt, {inputs}: Asked): void {
   const kept = new Set(inputs)
   if (newest.lead === inputs[0] && newest.inputs.every(input => kept.has(input))) return
   throw new Refusal(
@@ -215,7 +221,7 @@ function checkKept(newest: Attempt, {inputs}: Asked): void {
 }
 
 /** With less, nodes do not replace a transaction by another one: more per virtual byte, and what the other one takes to be passed on. */
-function leastFee(newest: Attempt, vsize: number): bigint {
+function leastFee(newest: BitcoinAttempt, vsize: number): bigint {
   const relayed = newest.fee + BigInt(Math.ceil(1.02 * vsize)) // by a bare 1 sat/vB more, rounding may refuse it
   const rated = (newest.fee * BigInt(vsize)) / BigInt(newest.vsize) + 1n
   return relayed > rated ? relayed : rated
@@ -223,14 +229,14 @@ function leastFee(newest: Attempt, vsize: number): bigint {
 
 /** The transaction: what it is for, and the rest to the treasury. */
 function build(
-  context: PolicyContext,
+  context: FamilyContext,
   purpose: Purpose,
   from: OwnOutput[],
   fee: bigint,
-): Omit<Plan, 'spendId' | 'isForPaymentUnderWay' | 'isBump'> {
+): Omit<BitcoinPlan, 'spendId' | 'isForPaymentUnderWay' | 'isBump'> {
   const {chain, network} = bitcoinSettings(context.chains.get(purpose.chain))
   const scriptOf = (address: string) => scriptOfAddress(address, chain.networks[network])
-  const treasury = scriptOf(context.treasuries.bitcoin.address)
+  const treasury = scriptOf(context.treasury.address)
   const rest = from.reduce((sum, {value}) => sum + value, 0n) - fee - purpose.amount
   if (rest < 0n)
     throw new Refusal('insufficient_inputs', `the outputs are ${-rest} sat less than what is to be paid, with the fee`)
@@ -246,9 +252,12 @@ function build(
     ...purpose,
     amount: isSweep ? rest : purpose.amount,
     merchantId: purpose.merchantId ?? from.find(({own}) => own.merchantId)?.own.merchantId ?? null,
+    source: context.treasury.address,
+    sender: inputs[0]!.outpoint,
+    nonce: 0,
+    maxFee: fee,
     inputs,
     outputs,
-    fee,
     change: isSweep ? 0n : rest,
   }
 }
@@ -278,7 +287,7 @@ interface Found {
 
 /** The outputs, in their order. Refuses those that are not ours and final, are spent already, or may not serve this purpose. */
 async function findOutputs(
-  {client}: PolicyContext,
+  {client}: FamilyContext,
   {kind, chain, token, merchantId}: Purpose,
   outpoints: string[],
 ): Promise<Found> {
@@ -303,7 +312,7 @@ async function findOutputs(
 }
 
 /** Nobody has custody spend more outputs than the purpose has reserved: each costs. */
-async function checkReserved({client}: PolicyContext, chain: string, {id}: Spend, outpoints: string[]): Promise<void> {
+async function checkReserved({client}: FamilyContext, chain: string, {id}: Spend, outpoints: string[]): Promise<void> {
   const {rows} = await client.query<{outpoint: string}>({
     name: 'find_unreserved',
     text: `select i.outpoint from unnest($2::text[]) i (outpoint)
@@ -315,7 +324,7 @@ async function checkReserved({client}: PolicyContext, chain: string, {id}: Spend
 }
 
 /** As findOutputs, of one transaction that is not final yet. Once it is, they are outputs like any others. */
-async function findUnmined({client}: PolicyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
+async function findUnmined({client}: FamilyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
   const {rows} = await client.query<OutputRow & {txid: string}>({
     name: 'find_unmined',
     text: `select i.outpoint, u.txid, u.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id
@@ -367,26 +376,14 @@ function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]
 
 // --- the journal ---
 
-interface AttemptRow extends Entry {
-  kind: Kind
-  token: string
-  amount: string
-  destination: string
-  sender: string
-  details: Entry['details'] & {inputs: string[]; network_fee: string; vsize: number}
-  txid: string
-  raw: string
-  is_over: boolean
-}
-
-/** Everything that was signed with any of these outputs, or for this subject, in its order; as the journal's file has it. */
+/** Everything that was signed with any of these outputs, or for this subject, in its order. */
 async function findAttempts(
-  {client, journal}: PolicyContext,
+  context: FamilyContext,
   chain: string,
   inputs: string[],
   subjectId: string,
-): Promise<Attempt[]> {
-  const {rows} = await client.query<AttemptRow>({
+): Promise<BitcoinAttempt[]> {
+  const {rows} = await context.client.query<AttemptRow<Details> & {is_over: boolean}>({
     name: 'find_output_attempts',
     text: `with known as (
         select i.stream, i.seq from unnest($2::text[]) o (outpoint) join custody.journal_input i on i.stream = $1 and i.outpoint = o.outpoint
@@ -401,17 +398,13 @@ async function findAttempts(
       order by j.seq`,
     values: [chain, inputs, subjectId],
   })
-  const entries = rows.map(({is_over, ...entry}) => entry)
-  checkRows(journal.checkAttempts(entries, chain, subjectId))
-  checkChain(chain, rows)
-  return rows.map(({subject_id, amount, details, is_over, sender, ...row}) => ({
-    ...row,
-    lead: sender,
-    subjectId: subject_id,
-    amount: BigInt(amount),
-    inputs: details.inputs,
-    fee: BigInt(details.network_fee),
-    vsize: details.vsize,
-    isOver: is_over,
+  const entries = rows.map(({is_over: _, ...entry}) => entry)
+  return attemptsOf(context, chain, subjectId, entries).map((attempt, n) => ({
+    ...attempt,
+    lead: attempt.sender,
+    inputs: attempt.details.inputs,
+    fee: BigInt(attempt.details.network_fee),
+    vsize: attempt.details.vsize,
+    isOver: rows[n]!.is_over,
   }))
 }

@@ -3,7 +3,7 @@
 // time and memory grow with the number of inputs, no faster.
 import {script, Transaction} from 'bitcoinjs-lib'
 import {hash160, sha256d} from '../../chains/bitcoin/script.ts'
-import type {KeyPath, KeyStore, Signature} from '../keys.ts'
+import type {KeyPath, KeyStore} from '../keys.ts'
 
 /** The output that an input spends, and the key that it wants. */
 export interface Input {
@@ -53,8 +53,8 @@ export async function signTransaction(
   const digest = digestsOf(transaction)
   for (const [index, {value, path}] of inputs.entries()) {
     const publicKey = await keys.publicKey(path)
-    const signed = await keys.sign(path, digest(index, hash160(publicKey), value))
-    transaction.setWitness(index, [script.signature.encode(bytesOf(signed), sigHashAll), publicKey])
+    const signature = await keys.sign(path, digest(index, hash160(publicKey), value))
+    transaction.setWitness(index, [script.signature.encode(signature.subarray(0, 64), sigHashAll), publicKey])
   }
   return {txid: transaction.getId(), raw: transaction.toHex(), vsize: transaction.virtualSize()}
 }
@@ -88,10 +88,6 @@ export function digestsOf(
 /** That of P2PKH, by which P2WPKH is checked, with its length. */
 function scriptCode(publicKeyHash: Uint8Array): Uint8Array {
   return Buffer.from([0x19, 0x76, 0xa9, 0x14, ...publicKeyHash, 0x88, 0xac])
-}
-
-function bytesOf({r, s}: Signature): Uint8Array {
-  return Buffer.from(r.toString(16).padStart(64, '0') + s.toString(16).padStart(64, '0'), 'hex')
 }
 
 function uint32(value: number): Buffer {

@@ -1,87 +1,71 @@
 // What custody signs on EVM chains, and what it refuses; ../policy.ts has what all families share. Promises: a payout has one nonce for ever, so
 // at most one of its signatures can be mined; a nonce serves one purpose, or is cancelled; none is used before the one below it was.
 
-import {evmSettings} from '../../chains/evm/settings.ts'
+import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
-import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from '../intents.ts'
+import {type Attempt, type AttemptRow, attemptsFor, attemptsOf, checkJournal, checkRows} from '../attempts.ts'
 import {entryColumns} from '../journal.ts'
 import type {Entry} from '../journal-file.ts'
+import type {KeyPath} from '../keys.ts'
 import {
   checkAsset,
-  checkChain,
-  checkJournal,
   checkPay,
-  checkRows,
+  checkSweepFee,
   checkWithdraw,
+  type Decision,
+  type FamilyContext,
   findPayout,
   findSpend,
   findWithdrawal,
   type Own,
   type OwnRow,
   ownOf,
-  type PolicyContext,
+  type Plan,
   type Purpose,
   purposeOfPayout,
   purposeOfWithdrawal,
 } from '../policy.ts'
-import {type Kind, Refusal} from '../refusal.ts'
+import {Refusal} from '../refusal.ts'
+import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from './intents.ts'
 import type {Fees} from './sign.ts'
 
-/** What is to be signed, once nothing speaks against it. */
-export interface Plan extends Purpose {
-  source: Own
-  sender: Own
-  nonce: number
+/** The sender signs the transaction; the source, where it is another address, signs that its tokens may be taken. */
+export interface EvmPlan extends Plan {
+  paths: Record<'source' | 'sender', KeyPath>
   fees: Fees
-  spendId: string
-  /** Replaces what was signed for a payment or a withdrawal, or cancels one. */
-  isForPaymentUnderWay: boolean
 }
 
-/** An attempt that was signed before. */
-export interface Attempt {
-  kind: Kind
-  subjectId: string | null
-  token: string
-  amount: bigint
-  destination: string
-  source: string
-  nonce: number
-  fees: Fees
-  txid: string
-  raw: string
-}
-
-/** A plan to sign, or the bytes that were signed for it before. */
-type Decision = {plan: Plan} | {attempt: Attempt}
+export type Details = Entry['details'] & WireFees
+type EvmAttempt = Attempt<Details> & {fees: Fees}
+type EvmDecision = Decision<EvmPlan>
 
 const transferGas = 21_000n
 const gasCap = 300_000n
 
-export async function judge(context: PolicyContext, intent: EvmIntent): Promise<Decision> {
+export async function judge(context: FamilyContext, intent: EvmIntent): Promise<EvmDecision> {
   if (intent.intent === 'pay') return await judgePay(context, intent)
   if (intent.intent === 'sweep') return await judgeSweep(context, intent)
   if (intent.intent === 'withdraw') return await judgeWithdraw(context, intent)
   return await judgeCancel(context, intent)
 }
 
-async function judgePay(context: PolicyContext, intent: Pay): Promise<Decision> {
+async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecision> {
   const {nonce} = intent
-  const {evm: treasury} = context.treasuries
-  const payout = await findPayout(context, intent.payout_id, 'evm')
+  const {treasury} = context
+  const payout = await findPayout(context, intent.payout_id)
   const fees = checkFees(context, payout.chain, intent, gasCap)
   const attempts = await findAttempts(context, payout.chain, treasury.address, nonce, payout.id)
-  const before = attempts.filter(({kind, subjectId}) => kind === 'pay' && subjectId === payout.id)
+  const before = attemptsFor(attempts, 'pay', payout.id)
   checkNonce(nonce, before)
   await checkPay(context, payout, before)
   const spend = await findSpend(context, payout.chain, {payoutId: payout.id})
   checkNonce(nonce, [spend])
   await checkNext(context, payout.chain, treasury, nonce)
-  const common = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
-  return decide({...purposeOfPayout(payout), ...common, isForPaymentUnderWay: before.length > 0}, attempts)
+  const use = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
+  return decide(planOf(purposeOfPayout(payout), {...use, isForPaymentUnderWay: before.length > 0}), attempts)
 }
 
-async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decision> {
+async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDecision> {
   const {chain, token, nonce} = intent
   checkJournal(context, chain)
   const isNative = checkAsset(context, intent).contract === undefined
@@ -90,7 +74,7 @@ async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decisi
   if (source.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses are swept')
   const amount = BigInt(intent.amount)
   if (amount === 0n) throw new Refusal('settlement_changed', 'a sweep moves more than nothing')
-  const {evm: treasury} = context.treasuries
+  const {treasury} = context
   const sender = isNative ? source : treasury
   const spend = await findSpend(context, chain, {id: intent.spend_id})
   const isAsBegun =
@@ -114,43 +98,36 @@ async function judgeSweep(context: PolicyContext, intent: Sweep): Promise<Decisi
       )
   }
   await checkNext(context, chain, sender, nonce)
-  return decide(
-    {
-      kind: 'sweep',
-      chain,
-      subjectId: intent.spend_id,
-      merchantId: source.merchantId,
-      token,
-      amount,
-      destination: treasury.address,
-      source,
-      sender,
-      nonce,
-      fees,
-      spendId: spend.id,
-      isForPaymentUnderWay: false,
-      details: {},
-    },
-    attempts,
-  )
+  const purpose: Purpose = {
+    kind: 'sweep',
+    chain,
+    subjectId: intent.spend_id,
+    merchantId: source.merchantId,
+    token,
+    amount,
+    destination: treasury.address,
+    details: {},
+  }
+  const use = {source, sender, nonce, fees, spendId: spend.id, isForPaymentUnderWay: false}
+  return decide(planOf(purpose, use), attempts)
 }
 
-async function judgeWithdraw(context: PolicyContext, intent: Withdraw): Promise<Decision> {
+async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<EvmDecision> {
   const {nonce} = intent
-  const {evm: treasury} = context.treasuries
-  const spend = await findWithdrawal(context, intent.spend_id, 'evm')
+  const {treasury} = context
+  const spend = await findWithdrawal(context, intent.spend_id)
   const fees = checkFees(context, spend.chain, intent, gasCap)
   const attempts = await findAttempts(context, spend.chain, treasury.address, nonce, spend.id)
-  const before = attempts.filter(({subjectId, kind}) => subjectId === spend.id && kind === 'withdraw')
+  const before = attemptsFor(attempts, 'withdraw', spend.id)
   checkNonce(nonce, [...before, spend])
   await checkWithdraw(context, spend, before)
   await checkNext(context, spend.chain, treasury, nonce)
-  const common = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
-  return decide({...purposeOfWithdrawal(spend), ...common, isForPaymentUnderWay: before.length > 0}, attempts)
+  const use = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
+  return decide(planOf(purposeOfWithdrawal(spend), {...use, isForPaymentUnderWay: before.length > 0}), attempts)
 }
 
 /** Uses up a nonce by a transaction that moves nothing, where whoever has it is to be cancelled. */
-async function judgeCancel(context: PolicyContext, intent: Cancel): Promise<Decision> {
+async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmDecision> {
   const {chain, nonce} = intent
   checkJournal(context, chain)
   const fees = checkFees(context, chain, intent, transferGas)
@@ -159,25 +136,58 @@ async function judgeCancel(context: PolicyContext, intent: Cancel): Promise<Deci
   const spend = await findSpend(context, chain, {sender: sender.address, nonce}, {cancelling: true})
   const {isFinal} = await checkNext(context, chain, sender, nonce)
   if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used up: its transaction is final`)
+  const purpose: Purpose = {
+    kind: 'cancel',
+    chain,
+    subjectId: attempts.find(attempt => attempt.subjectId)?.subjectId ?? null,
+    merchantId: sender.merchantId,
+    token: evmSettings(context.chains.get(chain)).chain.assets[0].token,
+    amount: 0n,
+    destination: sender.address,
+    details: {},
+  }
+  const isForPaymentUnderWay = spend.kind !== 'sweep'
   return decide(
-    {
-      kind: 'cancel',
-      chain,
-      subjectId: attempts.find(attempt => attempt.subjectId)?.subjectId ?? null,
-      merchantId: sender.merchantId,
-      token: evmSettings(context.chains.get(chain)).chain.assets[0].token,
-      amount: 0n,
-      destination: sender.address,
-      source: sender,
-      sender,
-      nonce,
-      fees,
-      spendId: spend.id,
-      isForPaymentUnderWay: spend.kind !== 'sweep',
-      details: {},
-    },
+    planOf(purpose, {source: sender, sender, nonce, fees, spendId: spend.id, isForPaymentUnderWay}),
     attempts,
   )
+}
+
+interface Use extends Pick<EvmPlan, 'nonce' | 'fees' | 'spendId' | 'isForPaymentUnderWay'> {
+  source: Own
+  sender: Own
+}
+
+function planOf(purpose: Purpose, {source, sender, ...use}: Use): EvmPlan {
+  return {
+    ...purpose,
+    ...use,
+    source: source.address,
+    sender: sender.address,
+    paths: {source: source.path, sender: sender.path},
+    maxFee: use.fees.maxFeePerGas * use.fees.gasLimit,
+  }
+}
+
+/** As every family's, of the native coin; a token brings a fixed amount at least, and costs one at most. */
+export function checkSweep(settings: EvmSettings, sweep: EvmPlan): void {
+  const {chain, sweepMin, tokenSweepFee} = settings
+  const {token, amount, maxFee} = sweep
+  if (token === chain.assets[0].token) {
+    checkSweepFee(settings, sweep)
+    return
+  }
+  const least = sweepMin.get(token) ?? 1n
+  if (amount < least)
+    throw new Refusal(
+      'sweep_too_dear',
+      `${amount} base units of ${token} are less than is worth a sweep (${chain.code}_SWEEP_MIN: ${least})`,
+    )
+  if (maxFee > tokenSweepFee)
+    throw new Refusal(
+      'sweep_too_dear',
+      `it may cost ${maxFee} wei: more than ${chain.code}_TOKEN_SWEEP_FEE allows (${tokenSweepFee})`,
+    )
 }
 
 /**
@@ -185,7 +195,7 @@ async function judgeCancel(context: PolicyContext, intent: Cancel): Promise<Deci
  * block: nobody but custody and the indexer says so. Whoever asks too early asks again.
  */
 async function checkNext(
-  {client, journal}: PolicyContext,
+  {client, journal}: FamilyContext,
   chain: string,
   {address}: Own,
   nonce: number,
@@ -216,9 +226,9 @@ function checkNonce(nonce: number, before: {nonce: number}[]): void {
 }
 
 /** Among the attempts with this nonce: another purpose refuses, the same one is repeated, or replaced for at least an eighth more. */
-function decide(plan: Plan, attempts: Attempt[]): Decision {
+function decide(plan: EvmPlan, attempts: EvmAttempt[]): EvmDecision {
   const atNonce = attempts.filter(({nonce}) => nonce === plan.nonce)
-  const isSame = ({kind, subjectId}: Attempt) =>
+  const isSame = ({kind, subjectId}: EvmAttempt) =>
     kind === plan.kind && (kind === 'cancel' || subjectId === plan.subjectId)
   if (plan.kind !== 'cancel' && atNonce.some(({subjectId}) => subjectId !== plan.subjectId))
     throw new Refusal('nonce_taken', `nonce ${plan.nonce} was signed for something else`)
@@ -254,17 +264,8 @@ function anEighthMore(fee: bigint): bigint {
   return (fee * 9n + 7n) / 8n
 }
 
-function checkFees(
-  {chains}: PolicyContext,
-  chain: ChainCode,
-  asked: WireFees & {gas_limit: number},
-  mostGas: bigint,
-): Fees {
-  const fees: Fees = {
-    maxFeePerGas: BigInt(asked.max_fee_per_gas),
-    maxPriorityFeePerGas: BigInt(asked.max_priority_fee_per_gas),
-    gasLimit: BigInt(asked.gas_limit),
-  }
+function checkFees({chains}: FamilyContext, chain: ChainCode, asked: WireFees, mostGas: bigint): Fees {
+  const fees = feesIn(asked)
   const {maxFeePerGas: cap} = evmSettings(chains.get(chain))
   if (fees.maxFeePerGas > cap)
     throw new Refusal(
@@ -278,7 +279,15 @@ function checkFees(
   return fees
 }
 
-async function findOwn({client}: PolicyContext, address: string): Promise<Own> {
+function feesIn({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}: WireFees): Fees {
+  return {
+    maxFeePerGas: BigInt(max_fee_per_gas),
+    maxPriorityFeePerGas: BigInt(max_priority_fee_per_gas),
+    gasLimit: BigInt(gas_limit),
+  }
+}
+
+async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
   const {rows} = await client.query<OwnRow>({
     name: 'find_own',
     text: `select address, purpose, derivation_index as index, merchant_id from custody.address where family = 'evm' and match_key = lower($1)`,
@@ -289,42 +298,20 @@ async function findOwn({client}: PolicyContext, address: string): Promise<Own> {
   return ownOf('evm', own)
 }
 
-interface AttemptRow extends Entry {
-  kind: Kind
-  token: string
-  amount: string
-  destination: string
-  source: string
-  nonce: number
-  details: Entry['details'] & WireFees & {gas_limit: number}
-  txid: string
-  raw: string
-}
-
-/** Everything that was signed with this nonce, or for this subject, in its order; as the journal's file has it. */
+/** Everything that was signed with this nonce, or for this subject, in its order. */
 async function findAttempts(
-  {client, journal}: PolicyContext,
+  context: FamilyContext,
   chain: string,
   sender: string,
   nonce: number,
   subjectId: string | null,
-): Promise<Attempt[]> {
-  const {rows} = await client.query<AttemptRow>({
+): Promise<EvmAttempt[]> {
+  const {rows} = await context.client.query<AttemptRow<Details>>({
     name: 'find_attempts',
     text: `select ${entryColumns} from custody.journal j
       where (j.stream = $1 and j.sender = $2 and j.nonce = $3) or j.subject_id = $4 order by j.seq`,
     values: [chain, sender, nonce, subjectId],
   })
-  checkRows(journal.checkAttempts(rows, chain, subjectId))
-  checkChain(chain, rows)
-  return rows.map(({subject_id, amount, details, ...row}) => ({
-    ...row,
-    subjectId: subject_id,
-    amount: BigInt(amount),
-    fees: {
-      maxFeePerGas: BigInt(details.max_fee_per_gas),
-      maxPriorityFeePerGas: BigInt(details.max_priority_fee_per_gas),
-      gasLimit: BigInt(details.gas_limit),
-    },
-  }))
+  const attempts = attemptsOf(context, chain, subjectId, rows)
+  return attempts.map(attempt => ({...attempt, fees: feesIn(attempt.details)}))
 }

@@ -14,7 +14,9 @@ import {
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/evm/constants.ts'
 import {Anvil, localChainId} from '../../test/support/anvil.ts'
+import {families} from '../families.ts'
 import {type KeyPath, localKeys} from '../keys.ts'
+import {readSignature} from '../secp256k1.ts'
 import {
   addressOf,
   authorisationDigest,
@@ -107,15 +109,15 @@ afterAll(() => anvil?.stop())
 const fees = {maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n}
 
 test('a chain takes what is signed: native coins, a token, and, from the treasury alone and once, what an address authorised', async () => {
-  const keys = await localKeys(junk)
+  const keys = await localKeys(junk, families)
   const deposit: KeyPath = {family: 'evm', purpose: 'deposit', index: 50}
   const treasury: KeyPath = {family: 'evm', purpose: 'treasury', index: 0}
   const [from, to] = [addressOf(await keys.publicKey(deposit)), addressOf(await keys.publicKey(treasury))]
   const merchant = '0x00000000000000000000000000000000000A11cE'
   const signer =
     (path: KeyPath): Sign =>
-    digest =>
-      keys.sign(path, digest)
+    async digest =>
+      readSignature(await keys.sign(path, digest))
   await anvil.send({to: from, value: 10n ** 18n})
   await anvil.send({to, value: 10n ** 18n})
   await anvil.sendUsdc(from, 700n)

@@ -14,7 +14,7 @@ import {
   parseAbi,
   serializeTransaction,
 } from 'viem/utils'
-import type {Signature} from '../keys.ts'
+import type {Signature} from '../secp256k1.ts'
 
 export interface Fees {
   maxFeePerGas: bigint

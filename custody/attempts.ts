@@ -1,0 +1,64 @@
+// What was signed before, as the journal has it. Promises: what is read of the table is what the file has in its place, and lacks no attempt of a
+// payout or a withdrawal; else nothing is signed.
+
+import type {Journal} from './journal.ts'
+import type {Entry} from './journal-file.ts'
+import {type Kind, Refusal} from './refusal.ts'
+
+export type Details = Entry['details']
+
+export interface Attempt<D extends Details = Details> {
+  kind: Kind
+  subjectId: string | null
+  token: string
+  amount: bigint
+  destination: string
+  source: string
+  sender: string
+  nonce: number
+  details: D
+  txid: string
+  raw: string
+}
+
+/** A row of entryColumns that signs something. */
+export interface AttemptRow<D extends Details = Details> extends Entry {
+  kind: Kind
+  token: string
+  amount: string
+  destination: string
+  source: string
+  sender: string
+  nonce: number
+  details: D
+  txid: string
+  raw: string
+}
+
+/** Rows that have everything that was signed for this subject, if there is one, on whatever chain. */
+export function attemptsOf<D extends Details>(
+  {journal}: {journal: Journal},
+  chain: string,
+  subjectId: string | null,
+  rows: AttemptRow<D>[],
+): Attempt<D>[] {
+  checkRows(journal.checkAttempts(rows, chain, subjectId))
+  const other = rows.find(({stream}) => stream !== chain)
+  if (other) throw new Refusal('settlement_changed', `it was signed for on ${other.stream} before`)
+  return rows.map(({subject_id, amount, ...row}) => ({...row, subjectId: subject_id, amount: BigInt(amount)}))
+}
+
+/** Those that were signed for the same. */
+export function attemptsFor<A extends Attempt>(attempts: A[], kind: Kind, subjectId: string): A[] {
+  return attempts.filter(attempt => attempt.kind === kind && attempt.subjectId === subjectId)
+}
+
+/** Refuses if rows of the journal that were read, `wrong` says why, cannot be believed. */
+export function checkRows(wrong: string | undefined): void {
+  if (wrong) throw new Refusal('journal_changed', wrong)
+}
+
+export function checkJournal({journal}: {journal: Journal}, chain: string): void {
+  const blocked = journal.whyBlocked(chain)
+  if (blocked) throw new Refusal(blocked.code, blocked.why)
+}

@@ -1,0 +1,35 @@
+// What custody can be asked for on Bitcoin: what is signed spends outputs, the first of which stands for all. The worker has these shapes too
+// (jobs/payouts/bitcoin/).
+import {z} from 'zod'
+import {chainOf, id, units} from '../intents.ts'
+
+const chain = chainOf('bitcoin')
+/** Nodes pass on transactions with up to about 1,470. */
+const mostInputs = 500
+const outpoint = z
+  .string()
+  .regex(/^[0-9a-f]{64}:(0|[1-9]\d{0,5})$/, 'must be an outpoint: 64 lower-case hex digits, a colon, a number')
+
+const inputsAndFee = {
+  inputs: z
+    .array(outpoint)
+    .min(1)
+    .max(mostInputs)
+    .refine(inputs => new Set(inputs).size === inputs.length, 'must not name an output twice'),
+  fee: units,
+}
+
+const Pay = z.strictObject({intent: z.literal('pay_outputs'), payout_id: id, ...inputsAndFee})
+const Sweep = z.strictObject({intent: z.literal('sweep_outputs'), spend_id: id, chain, ...inputsAndFee})
+const Bump = z.strictObject({intent: z.literal('bump_outputs'), spend_id: id, chain, ...inputsAndFee})
+const Withdraw = z.strictObject({intent: z.literal('withdraw_outputs'), spend_id: id, ...inputsAndFee})
+const Cancel = z.strictObject({intent: z.literal('cancel_outputs'), spend_id: id, chain, ...inputsAndFee})
+
+export const BitcoinIntent = z.discriminatedUnion('intent', [Pay, Sweep, Bump, Withdraw, Cancel])
+
+export type Pay = z.infer<typeof Pay>
+export type Sweep = z.infer<typeof Sweep>
+export type Bump = z.infer<typeof Bump>
+export type Withdraw = z.infer<typeof Withdraw>
+export type Cancel = z.infer<typeof Cancel>
+export type BitcoinIntent = z.infer<typeof BitcoinIntent>

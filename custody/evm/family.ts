@@ -1,0 +1,28 @@
+// The EVM chains in custody: one key, and one address, on all of them.
+import type {EvmSettings} from '../../chains/evm/settings.ts'
+import type {CustodyFamily} from '../family.ts'
+import {secp256k1} from '../secp256k1.ts'
+import {EvmIntent} from './intents.ts'
+import {checkSweep, type Details, type EvmPlan, judge} from './judge.ts'
+import {addressOf} from './sign.ts'
+import {signPlan} from './sign-plan.ts'
+
+export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmPlan, Details> = {
+  curve: secp256k1,
+  branches: {deposit: "m/44'/60'/0'/0/i", treasury: "m/44'/60'/1'/0/i"}, // BIP-44
+  address: addressOf,
+  intents: EvmIntent,
+  place: ({nonce}) => nonce, // each is signed with after the one below it
+  subject(intent) {
+    if (intent.intent === 'cancel') return `${intent.chain} nonce ${intent.nonce}`
+    return intent.intent === 'pay' ? intent.payout_id : intent.spend_id
+  },
+  judge,
+  checkSweep,
+  sign: signPlan,
+  fees: ({max_fee_per_gas, max_priority_fee_per_gas, gas_limit}) => ({
+    max_fee_per_gas,
+    max_priority_fee_per_gas,
+    gas_limit,
+  }),
+}

@@ -1,0 +1,44 @@
+// What custody can be asked for on EVM chains: what is signed uses a nonce of an address. The worker has these shapes too (jobs/payouts/evm/).
+import {z} from 'zod'
+import {chainOf, id, units} from '../intents.ts'
+
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
+const chain = chainOf('evm')
+
+const nonceAndFees = {
+  nonce: z
+    .int()
+    .min(0)
+    .max(2 ** 31 - 1),
+  max_fee_per_gas: units,
+  max_priority_fee_per_gas: units,
+  gas_limit: z.int().min(21_000),
+}
+
+const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...nonceAndFees})
+const Sweep = z.strictObject({
+  intent: z.literal('sweep'),
+  spend_id: id,
+  chain,
+  token: z.string().max(50),
+  address,
+  amount: units,
+  ...nonceAndFees,
+})
+const Withdraw = z.strictObject({intent: z.literal('withdraw'), spend_id: id, ...nonceAndFees})
+const Cancel = z.strictObject({intent: z.literal('cancel'), chain, sender: address, ...nonceAndFees})
+
+export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])
+
+export type Pay = z.infer<typeof Pay>
+export type Sweep = z.infer<typeof Sweep>
+export type Withdraw = z.infer<typeof Withdraw>
+export type Cancel = z.infer<typeof Cancel>
+export type EvmIntent = z.infer<typeof EvmIntent>
+
+/** Fees as they are on the wire, and in the journal. */
+export interface WireFees {
+  max_fee_per_gas: string
+  max_priority_fee_per_gas: string
+  gas_limit: number
+}
