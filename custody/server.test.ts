@@ -1,0 +1,80 @@
+// The door of custody: who may ask, and in which form.
+import {randomUUID} from 'node:crypto'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {CustodyWorld, fees, newAddress} from '../test/support/custody-world.ts'
+
+let world: CustodyWorld
+
+beforeAll(async () => {
+  world = await CustodyWorld.open()
+})
+afterAll(() => world.close())
+
+const sweep = (address: string) => ({
+  intent: 'sweep',
+  spend_id: randomUUID(),
+  chain: 'ETH',
+  token: 'ETH',
+  address,
+  amount: '500000000000000',
+  nonce: 0,
+  ...fees,
+})
+
+test('is closed to whoever has not the token, whatever is asked', async () => {
+  const {address} = await world.merchant()
+  const before = await world.journal()
+  for (const token of ['', 'wrong', 'x'.repeat(43)])
+    for (const path of ['/sign', '/check', '/nothing'])
+      expect(await world.custody.ask(path, {intents: [sweep(address)]}, token)).toMatchObject({
+        status: 401,
+        body: {error: 'unauthorized'},
+      })
+  expect(await world.journal()).toEqual(before)
+})
+
+test('takes known intents alone, a request whole or not at all', async () => {
+  const {address} = await world.merchant()
+  const before = await world.journal()
+  const good = sweep(address)
+  const bad = [
+    {...good, destination: newAddress()},
+    {...good, intent: 'transfer'},
+    {...good, amount: 500},
+    {...good, amount: '-1'},
+    {...good, amount: '1e3'},
+    {...good, nonce: -1},
+    {...good, nonce: 0.5},
+    {...good, address: `${address}00`},
+    {...good, chain: 'DOGE'},
+    {...good, spend_id: 'x'},
+    {intent: 'pay', payout_id: randomUUID(), nonce: 0},
+    {hash: `0x${'00'.repeat(32)}`},
+  ]
+  for (const one of bad) {
+    const {status, body} = await world.custody.ask('/sign', {intents: [good, one]})
+    expect([status, body.error], JSON.stringify(one)).toEqual([400, 'invalid_request'])
+    expect(body.details[0].path).toMatch(/^intents\.1/)
+  }
+  for (const body of [{}, {intents: []}, {intents: Array(201).fill(good)}, [], 'nonsense', '{"intents":[']) {
+    expect(await world.custody.ask('/sign', body)).toMatchObject({status: 400, body: {error: 'invalid_request'}})
+  }
+  expect(await world.custody.ask('/check', {payout_id: 'x'})).toMatchObject({status: 400})
+  expect(await world.custody.ask('/keys', {})).toMatchObject({status: 404})
+  expect(await world.journal()).toEqual(before)
+})
+
+test('takes intents of every family at once, and answers in their order', async () => {
+  const pay = (nonce: number) => ({intent: 'pay', payout_id: randomUUID(), nonce, ...fees})
+  const payOutputs = {intent: 'pay_outputs', payout_id: randomUUID(), inputs: [`${'ab'.repeat(32)}:0`], fee: '1000'}
+  const intents = [pay(2), payOutputs, pay(1)]
+  expect(await world.sign(...intents)).toEqual(
+    intents.map(({payout_id}) => ({
+      ok: false,
+      code: 'unknown_settlement',
+      message: `there is no payout ${payout_id}`,
+    })),
+  )
+  const noted = await world.db.rows<{request: unknown}>('select request from custody.refusal order by id')
+  expect(noted.map(({request}) => request)).toEqual([intents[1], intents[2], intents[0]]) // a nonce after the one below it
+})
