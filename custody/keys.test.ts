@@ -9,6 +9,7 @@ import {deriver} from './addresses.ts'
 import {addressOf as evmAddressOf} from './evm/sign.ts'
 import {families} from './families.ts'
 import {type Curve, type KeyPath, localKeys} from './keys.ts'
+import {sealOf} from './seal.ts'
 import {readSignature} from './secp256k1.ts'
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
@@ -119,6 +120,12 @@ test('RFC 6979: signatures are those of other implementations, byte for byte', a
   ])
   const last = {family: 'evm', purpose: 'deposit', index: 2 ** 31 - 1} as const
   expect(hex(await keys.publicKey(last))).toBe('023c7971b098276fcf9b5f227eae708b7c8fb9f262ab2eabfb4b39515d3aeb7387')
+})
+
+// As every version made it: with another one, no entry of a journal would be believed.
+test('the seal of a seed is always the same', async () => {
+  const seal = await sealOf(await localKeys(junk, families))
+  expect(seal('an entry')).toBe('gD0fxh440bS-mjh5t-zWtpu0uHNUy2--vasIV0GHQf4')
 })
 
 /** SLIP-0010 and RFC 8032: all steps of a path are hardened, and the index is not its last one. */
