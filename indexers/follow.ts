@@ -17,10 +17,10 @@ import type {Store} from '@subsquid/typeorm-store'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
+import type {ChainView} from './family.ts'
 import {patience} from './finality.ts'
 import type {ReadBlock} from './match.ts'
 import {failedRounds} from './metrics.ts'
-import type {ChainView} from './reader.ts'
 import type {ChainDatabase} from './store.ts'
 
 /** All that a chain has to offer to be followed. Every call settles within a timeout of its own; any answer may be stale or wrong. */

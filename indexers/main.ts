@@ -12,8 +12,8 @@ import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
 import {ChainCursor} from './cursor.ts'
+import type {ChainReader, ReaderOptions} from './family.ts'
 import {active, beginCounting} from './metrics.ts'
-import type {ChainReader, ReaderOptions} from './reader.ts'
 import {resume} from './resume.ts'
 import {becomeActive} from './standby.ts'
 import {watch} from './watch.ts'
@@ -57,8 +57,8 @@ async function main(code: string): Promise<void> {
 
 /** Loads what reads this family, and nothing of the others: that is most of what a start takes. */
 async function readerOf(chain: ChainSettings, options: ReaderOptions): Promise<ChainReader> {
-  if (chain.family === 'evm') return (await import('./evm/indexer.ts')).evmReader(chain, options)
-  return (await import('./bitcoin/indexer.ts')).bitcoinReader(chain, options)
+  if (chain.family === 'evm') return (await import('./evm/family.ts')).evmReader(chain, options)
+  return (await import('./bitcoin/family.ts')).bitcoinReader(chain, options)
 }
 
 main(values.chain).catch((error: Error) => {

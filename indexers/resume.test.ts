@@ -4,7 +4,7 @@ import {logger} from '../base/log.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {ChainCursor} from './cursor.ts'
-import type {ChainView} from './reader.ts'
+import type {ChainView} from './family.ts'
 import {resume} from './resume.ts'
 
 let db: TestDatabase

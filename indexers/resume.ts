@@ -7,9 +7,9 @@ import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
 import {isMainNetwork} from '../chains/registry.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
+import type {ChainView} from './family.ts'
 import {patience} from './finality.ts'
 import {failedRounds} from './metrics.ts'
-import type {ChainView} from './reader.ts'
 import {startingBlock, Waiting, type WaitingReason} from './start.ts'
 
 export interface ResumeOptions {

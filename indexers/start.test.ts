@@ -7,7 +7,7 @@ import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, watchAddress} from '../test/support/people.ts'
 import {blockTimes as bitcoinTimes} from './bitcoin/network.ts'
 import {ChainCursor} from './cursor.ts'
-import type {BlockTimes, ChainView} from './reader.ts'
+import type {BlockTimes, ChainView} from './family.ts'
 import {newestSurelyBefore, startingBlock} from './start.ts'
 
 const minute = 60_000

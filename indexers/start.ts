@@ -7,7 +7,7 @@
 // may. One honest miner among those whose time is not above the median is enough: the block that is taken is not above any of them.
 import {RetryableError} from '../base/errors.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
-import type {ChainView} from './reader.ts'
+import type {ChainView} from './family.ts'
 
 /** Why a chain is not followed now, for programs. */
 export type WaitingReason =

@@ -1,4 +1,4 @@
-import type {BlockTimes} from '../reader.ts'
+import type {BlockTimes} from '../family.ts'
 
 /** CAIP-2 id of the network with this first block. */
 export const caip2 = (genesis: string): string => `bip122:${genesis.slice(0, 32)}`

@@ -1,7 +1,7 @@
 // What an EVM node tells of its chain beside the stream of blocks. Final is the node's finalized block, or, where the operator says so because
 // the node does not serve that tag, the block with N confirmations.
 import type {EvmSettings} from '../../chains/evm/settings.ts'
-import type {ChainView} from '../reader.ts'
+import type {ChainView} from '../family.ts'
 import type {Node} from './node.ts'
 
 /**

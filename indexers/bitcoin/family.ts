@@ -2,10 +2,10 @@
 
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
+import type {ChainReader, ReaderOptions} from '../family.ts'
 import {type ChainSource, follow} from '../follow.ts'
 import {writeBlocks} from '../match.ts'
 import {countErrors} from '../metrics.ts'
-import type {ChainReader, ReaderOptions} from '../reader.ts'
 import {ChainDatabase} from '../store.ts'
 import {AddressFeed} from './addresses.ts'
 import {ElectrumSource} from './electrum-source.ts'

@@ -1,7 +1,7 @@
 // The reader of EVM chains: evm-processor streams the blocks, and a node is asked for the rest.
 import type {EvmSettings} from '../../chains/evm/settings.ts'
+import type {ChainReader, ReaderOptions} from '../family.ts'
 import {countErrors} from '../metrics.ts'
-import type {ChainReader, ReaderOptions} from '../reader.ts'
 import {ChainDatabase} from '../store.ts'
 import {Node} from './node.ts'
 import {runProcessor} from './processor.ts'
