@@ -1,7 +1,6 @@
 // Where a chain stands, as an indexer reads it and moves it. Promises: everything that changes goes through the functions of
 // db/functions/chains, which hold the invariants.
 import type pg from 'pg'
-import {reorgCounter} from './metrics.ts'
 
 export interface Cursor {
   network: string
@@ -11,11 +10,9 @@ export interface Cursor {
   finalHash: string
   halted: boolean
   rewindTo: number | null
-}
-
-interface LastReorg {
-  reorgAt: string | null
-  reorgDepth: number | null
+  /** The newest reorganisation; null if there was none. */
+  lastReorgAt: string | null
+  lastReorgDepth: number | null
 }
 
 export interface BlockRef {
@@ -26,27 +23,22 @@ export interface BlockRef {
 export class ChainCursor {
   private readonly db: pg.Pool
   readonly chain: string
-  private readonly countReorg: ReturnType<typeof reorgCounter>
 
   constructor(db: pg.Pool, chain: string) {
     this.db = db
     this.chain = chain
-    this.countReorg = reorgCounter(chain)
   }
 
   /** Undefined until the chain was anchored. */
   async read(): Promise<Cursor | undefined> {
-    const {rows} = await this.db.query<Cursor & LastReorg>(
+    const {rows} = await this.db.query<Cursor>(
       `select network, head_height as "headHeight", head_hash as "headHash", final_height as "finalHeight",
          final_hash as "finalHash", halted_at is not null as halted, rewind_to as "rewindTo",
-         last_reorg_at::text as "reorgAt", last_reorg_depth as "reorgDepth"
+         last_reorg_at::text as "lastReorgAt", last_reorg_depth as "lastReorgDepth"
        from chain.cursor where chain = $1`,
       [this.chain],
     )
-    if (!rows[0]) return undefined
-    const {reorgAt, reorgDepth, ...at} = rows[0]
-    this.countReorg(reorgAt, reorgDepth)
-    return at
+    return rows[0]
   }
 
   async anchor(network: string, height: number, hash: string, time: Date): Promise<void> {

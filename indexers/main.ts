@@ -13,7 +13,7 @@ import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
 import {ChainCursor} from './cursor.ts'
 import type {ChainReader, ReaderOptions} from './family.ts'
-import {active, beginCounting} from './metrics.ts'
+import {active, beginCounting, reorgCounter} from './metrics.ts'
 import {resume} from './resume.ts'
 import {becomeActive} from './standby.ts'
 import {watch} from './watch.ts'
@@ -42,6 +42,8 @@ async function main(code: string): Promise<void> {
   const cursor = new ChainCursor(db, code)
   await cursor.configure()
   await becomeActive(url, code, log)
+  const countReorg = reorgCounter(code)
+  countReorg(await cursor.read())
   const reader = await readerOf(chain, {url, db, cursor, log})
   const {source, network, networkSettings} = reader
   const {mainnet} = settings
@@ -50,7 +52,8 @@ async function main(code: string): Promise<void> {
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
   const {stallTimeoutMs} = chain
   const {pollIntervalMs} = chain.chain
-  const reason = await Promise.race([reader.read(), watch(source, cursor, {pollIntervalMs, stallTimeoutMs, log})])
+  const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, countReorg, log})
+  const reason = await Promise.race([reader.read(), watching])
   log.error({reason}, 'starting anew')
   process.exit(tryAgain)
 }

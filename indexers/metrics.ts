@@ -2,6 +2,7 @@
 import {Counter, Gauge, Histogram} from 'prom-client'
 import type {EntityManager} from 'typeorm'
 import {registry} from '../base/observe.ts'
+import type {Cursor} from './cursor.ts'
 import {Block, Inclusion, Transfer} from './entities.ts'
 
 const of = {labelNames: ['chain'] as const, registers: [registry]}
@@ -60,12 +61,13 @@ export function noteInserts(manager: EntityManager, chain: string): () => void {
   }
 }
 
-/** To be told of the last reorganisation that the cursor knows, again and again; counts each one that was not there at the first time. */
-export function reorgCounter(chain: string): (at: string | null, depth: number | null) => void {
+/** To be told where the chain stands, again and again; counts each reorganisation that was not there at the first time. */
+export function reorgCounter(chain: string): (at: Cursor | undefined) => void {
   let last: string | null | undefined
-  return (at, depth) => {
-    if (last !== undefined && at !== last) reorgDepth.observe({chain}, depth ?? 0)
-    last = at
+  return at => {
+    if (!at) return
+    if (last !== undefined && at.lastReorgAt !== last) reorgDepth.observe({chain}, at.lastReorgDepth ?? 0)
+    last = at.lastReorgAt
   }
 }
 

@@ -2,7 +2,7 @@
 // stream has to be started anew: the head stands still, the final block is not the node's any more, or an operator asked for a rewind.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
-import type {ChainCursor} from './cursor.ts'
+import type {ChainCursor, Cursor} from './cursor.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, patience} from './finality.ts'
 import {failedRounds} from './metrics.ts'
 
@@ -10,6 +10,8 @@ export interface WatchOptions {
   pollIntervalMs: number
   /** A head that does not move for this long is stalled. */
   stallTimeoutMs: number
+  /** Told where the chain stands at each look (metrics.ts). */
+  countReorg: (at: Cursor | undefined) => void
   log: Logger
 }
 
@@ -22,6 +24,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
     await sleep(options.pollIntervalMs)
     try {
       const at = await cursor.read()
+      options.countReorg(at)
       if (at?.rewindTo != null || at?.halted) return 'an operator asked for it, or the chain is halted'
       if (at && at.headHash !== head) {
         head = at.headHash
