@@ -29,9 +29,8 @@ const clients = '^chains/([^/]+/(client|electrum|electrum-connection|rpc)|client
 
 /** Outside of families.ts, and to be there or in a family's folder. None of them is to be added to. */
 const notYetPlugs = [
-  'cli/(bump-outputs|reindex|treasury|withdraw-outputs)',
+  'cli/(bump-outputs|treasury|withdraw-outputs)',
   'devnet/(cli|client|main|start)',
-  'indexers/main',
   'jobs/audit/compare',
   'jobs/payouts/open-context',
 ]

@@ -141,6 +141,11 @@ export const chains: Chain[] = [
   },
 ]
 
+/** CAIP-2 id of a network. Of what tells it from others of its namespace, no more than 32 characters are written. */
+export function caip2(namespace: string, reference: string | number): string {
+  return `${namespace}:${String(reference).slice(0, 32)}`
+}
+
 /** CAIP-2 ids of the networks whose coins are worth money: Ethereum, Polygon, Bitcoin. */
 const mainNetworks = ['eip155:1', 'eip155:137', 'bip122:000000000019d6689c085ae165831e93']
 

@@ -1,14 +1,14 @@
 // sluice reindex: final blocks are read once more, and the database is left as the chain is.
 import type {Command} from 'commander'
-import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
-import {type Logger, logger} from '../base/log.ts'
-import {type ChainSettings, hasNode} from '../chains/families.ts'
+import {logger} from '../base/log.ts'
+import {type ChainSettings, formsOf, hasNode} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {openPool} from '../db/pool.ts'
-import type {ChainCursor} from '../indexers/cursor.ts'
-import type {HistorySource} from '../indexers/history.ts'
+import {ChainCursor} from '../indexers/cursor.ts'
+import {indexerFamilyOf} from '../indexers/families.ts'
+import type {HistorySource} from '../indexers/family.ts'
 import type {Reindexed} from '../indexers/reindex.ts'
 import {action, chainCode, leaf, requireFollowed, type Sluice, settingsOf, wholeNumber} from './command.ts'
 import type {Report} from './output.ts'
@@ -52,9 +52,8 @@ async function run(sluice: Sluice, {chain, from, to, resume = false, json = fals
   log.level = 'silent' // the bar has the line; what goes wrong for good is said at the end
   const pool = openPool(sluice.service.database_url, {name: `reindex-${chain}`, max: 2, log})
   try {
-    const {ChainCursor} = await import('../indexers/cursor.ts') // takes longer to load than most commands to run
-    await assertSameTracer(new ChainCursor(pool, chain), settings)
-    const source = await historyOf(settings, {db: pool, log})
+    const family = await indexerFamilyOf(settings)
+    const source = await family.openHistory(settings, {db: pool, cursor: new ChainCursor(pool, chain), log})
     try {
       return await readAgain({sluice, settings, source, from, to, isQuiet: json})
     } finally {
@@ -76,7 +75,8 @@ interface Work {
 }
 
 async function readAgain({sluice: {db}, settings, source, from, to, isQuiet}: Work): Promise<Report> {
-  const {reindex} = await import('../indexers/reindex.ts')
+  const {reindex} = await import('../indexers/reindex.ts') // takes longer to load than most commands to run
+  const {display} = await formsOf(settings)
   const {code: chain} = settings.chain
   const bars = new Bars(chain, isQuiet)
   const stop = new AbortController()
@@ -86,11 +86,11 @@ async function readAgain({sluice: {db}, settings, source, from, to, isQuiet}: Wo
       db,
       chain,
       source,
+      display,
       signal: stop.signal,
       onProgress: bars.draw,
       ...(from !== undefined && {from}),
       ...(to !== undefined && {to}),
-      ...(await readingOf(settings)),
     })
     return {json: {chain, ...result}, text: inWords(chain, result)}
   } catch (error) {
@@ -98,30 +98,6 @@ async function readAgain({sluice: {db}, settings, source, from, to, isQuiet}: Wo
   } finally {
     bars.end()
   }
-}
-
-async function historyOf(settings: ChainSettings, options: {db: pg.Pool; log: Logger}): Promise<HistorySource> {
-  if (settings.family === 'bitcoin')
-    return (await import('../indexers/bitcoin/history.ts')).bitcoinHistory(settings, options)
-  return (await import('../indexers/evm/history.ts')).evmHistory(settings, options.log)
-}
-
-/** How addresses and tokens of a chain are written. */
-async function readingOf(settings: ChainSettings) {
-  if (settings.family === 'bitcoin') return {display: (address: string) => address}
-  const {getAddress} = await import('viem/utils')
-  return {display: (address: string) => getAddress(address), tokens: settings.tokens}
-}
-
-/** Where calls inside transactions were read, all of them would look gone to who does not read them. */
-async function assertSameTracer(cursor: ChainCursor, settings: ChainSettings): Promise<void> {
-  const tracer = await cursor.tracer()
-  if (settings.family !== 'evm' || tracer === settings.traces) return
-  if (settings.traces !== 'off') return await cursor.pinTracer(settings.traces)
-  if (tracer)
-    throw new PermanentError(
-      `${cursor.chain} was read with the tracer "${tracer}", and ${cursor.chain}_TRACES is off: set it to ${tracer} to read the chain again`,
-    )
 }
 
 function whyNot(error: Error, chain: string, hasBegun: boolean): string {

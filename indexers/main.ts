@@ -7,15 +7,17 @@ import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
-import {type ChainSettings, hasNode} from '../chains/families.ts'
+import {formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {connections} from '../db/connections.ts'
 import {openPool} from '../db/pool.ts'
 import {ChainCursor} from './cursor.ts'
-import type {ChainReader, ReaderOptions} from './family.ts'
+import {indexerFamilyOf} from './families.ts'
+import {writeBlocks} from './match.ts'
 import {active, beginCounting, reorgCounter} from './metrics.ts'
 import {resume} from './resume.ts'
 import {becomeActive} from './standby.ts'
+import {ChainDatabase} from './store.ts'
 import {watch} from './watch.ts'
 
 /** Exit code that asks the supervisor for a new start. */
@@ -44,24 +46,26 @@ async function main(code: string): Promise<void> {
   await becomeActive(url, code, log)
   const countReorg = reorgCounter(code)
   countReorg(await cursor.read())
-  const reader = await readerOf(chain, {url, db, cursor, log})
+  const {display} = await formsOf(chain)
+  const reader = (await indexerFamilyOf(chain)).openReader(chain, {
+    url,
+    db,
+    cursor,
+    database: new ChainDatabase(url, code),
+    write: (store, blocks) => writeBlocks(store, blocks, {chain: code, display}),
+    log,
+  })
   const {source, network, networkSettings} = reader
   const {mainnet} = settings
-  await resume(source, cursor, {network, networkSettings, mainnet, startHeight: chain.startHeight, log})
+  const {startHeight, stallTimeoutMs} = chain
+  await resume(source, cursor, {network, networkSettings, mainnet, startHeight, log})
   active.set({chain: code}, 1)
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
-  const {stallTimeoutMs} = chain
   const {pollIntervalMs} = chain.chain
   const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, countReorg, log})
   const reason = await Promise.race([reader.read(), watching])
   log.error({reason}, 'starting anew')
   process.exit(tryAgain)
-}
-
-/** Loads what reads this family, and nothing of the others: that is most of what a start takes. */
-async function readerOf(chain: ChainSettings, options: ReaderOptions): Promise<ChainReader> {
-  if (chain.family === 'evm') return (await import('./evm/family.ts')).evmReader(chain, options)
-  return (await import('./bitcoin/family.ts')).bitcoinReader(chain, options)
 }
 
 main(values.chain).catch((error: Error) => {

@@ -31,6 +31,7 @@ const blockAt = (height: number, candidates: Candidate[] = [], parent = `${heigh
     time: new Date(0),
     candidates,
     sent: [],
+    spends: [],
   }
 }
 

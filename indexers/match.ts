@@ -16,10 +16,10 @@ export interface ReadBlock {
   time: Date
   /** Every transfer in it that may be to us; which are is decided here. */
   candidates: Candidate[]
-  /** Every transaction in it; which are of addresses of ours is decided here. None where transactions spend outputs. */
+  /** Where transactions are of an address and have a nonce: all of them; which are of addresses of ours is decided here. */
   sent: SentTransaction[]
   /** Where transactions spend outputs: each that may concern us. */
-  spends?: SpendingTransaction[]
+  spends: SpendingTransaction[]
   /** Who sent these transactions of it, where the source has to ask for that; its candidates' senders hold for what is left out. Asked only of what is ours, because it takes time. */
   sendersOf?(txids: string[]): Promise<Map<string, string>>
 }
@@ -160,7 +160,7 @@ async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promis
 }
 
 function spendsIn(blocks: ReadBlock[]): ({block: ReadBlock} & SpendingTransaction)[] {
-  return blocks.flatMap(block => (block.spends ?? []).map(transaction => ({block, ...transaction})))
+  return blocks.flatMap(block => block.spends.map(transaction => ({block, ...transaction})))
 }
 
 /** What becomes of what was unmined. Of the transfers to us in these blocks, those that are to be kept until they are final are named by their id. */

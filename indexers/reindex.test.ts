@@ -7,7 +7,7 @@ import {RetryableError} from '../base/errors.ts'
 import {ChainWriter, hashOf, type TestBlock} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
-import type {HistorySource} from './history.ts'
+import type {HistorySource} from './family.ts'
 import {type ReadBlock, writeBlocks} from './match.ts'
 import {type Reindexed, type ReindexOptions, reindex} from './reindex.ts'
 import {ChainDatabase} from './store.ts'
@@ -70,6 +70,7 @@ async function dump(): Promise<Record<string, unknown[]>> {
 /** A node that has these blocks. */
 class Source implements HistorySource {
   reads = 0
+  tokens = new Map<string, string>()
   blocksOf = () => writer.blocks
   async network() {
     return 'test'
@@ -108,6 +109,7 @@ class Source implements HistorySource {
       sent: inclusions.map(({txid, sender, nonce, fee = 0n}) => {
         return {txid, senderKey: sender.toLowerCase(), nonce, executed: true, fee}
       }),
+      spends: [],
     }
   }
 }
@@ -261,19 +263,19 @@ test('a token that was unknown when it was stored stays so, and one that is unkn
         : block,
     )
   source.blocksOf = withToken(contract)
-  await readAgain(source, {tokens: new Map()})
+  await readAgain(source)
   const before = await dump()
   source.blocksOf = withToken('USDC')
-  expect(await readAgain(source, {tokens: new Map([[contract, 'USDC']])})).toMatchObject(nothing)
+  source.tokens.set(contract, 'USDC')
+  expect(await readAgain(source)).toMatchObject(nothing)
   expect(await dump()).toEqual(before)
   source.blocksOf = () =>
     writer.blocks.map(block => ({
       ...block,
       transfers: block.transfers.map(transfer => ({...transfer, token: contract})),
     }))
-  await expect(readAgain(source, {tokens: new Map()})).rejects.toThrow(
-    'is stored as USDC: the settings do not say so any more',
-  )
+  source.tokens.clear()
+  await expect(readAgain(source)).rejects.toThrow('is stored as USDC: the settings do not say so any more')
   expect(await dump()).toEqual(before)
   await readAgain(new Source())
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where resolved_at is null`)

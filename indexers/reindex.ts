@@ -12,7 +12,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {PermanentError, RetryableError} from '../base/errors.ts'
 import type {BlockRef} from './cursor.ts'
-import type {HistorySource, Link} from './history.ts'
+import type {HistorySource, Link} from './family.ts'
 import {inclusionsIn, lookUp, noteMined, type Query, type ReadBlock, transfersIn} from './match.ts'
 
 export interface ReindexOptions {
@@ -22,8 +22,6 @@ export interface ReindexOptions {
   source: HistorySource
   /** The form in which people see an address that came in the form of a match key. */
   display: (address: string) => string
-  /** Token code by contract, where tokens have contracts. */
-  tokens?: ReadonlyMap<string, string>
   /** The lowest block; absent: the newest run that did not end goes on. */
   from?: number
   /** The highest block; absent: the final one. */
@@ -384,22 +382,24 @@ class Reindex {
    * a setting is missing, and every deposit of the token would look gone.
    */
   private async withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(rows: T[]): Promise<T[]> {
-    const {chain, tokens} = this.options
-    if (!tokens || !rows.length) return rows
-    const stored = await this.query<{id: string; token: string}>(
-      `select t.id, t.token from unnest($1::text[], $2::text[]) w (id, token)
+    const {chain, source} = this.options
+    if (!rows.length) return rows
+    const stored = await this.query<{id: string; token: string; isForgotten: boolean}>(
+      `select t.id, t.token, t.token in (select token from app.asset where chain = $3)
+         and w.token not in (select token from app.asset where chain = $3) as "isForgotten"
+       from unnest($1::text[], $2::text[]) w (id, token)
        cross join lateral (select * from chain.transfer t where t.id = w.id offset 0) t where t.token <> w.token`,
-      [rows.map(({id}) => id), rows.map(({token}) => token)],
+      [rows.map(({id}) => id), rows.map(({token}) => token), chain],
     )
-    const tokenOf = new Map(stored.map(({id, token}) => [id, token]))
+    const storedAs = new Map(stored.map(row => [row.id, row]))
     return rows.map(row => {
-      const before = tokenOf.get(row.id)
-      if (before === undefined) return row
-      if (tokens.get(before) === row.token) return {...row, token: before}
-      if (row.token.startsWith('0x') && !before.startsWith('0x'))
+      const before = storedAs.get(row.id)
+      if (!before) return row
+      if (source.tokens?.get(before.token) === row.token) return {...row, token: before.token}
+      if (before.isForgotten)
         throw new PermanentError(
-          `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before}: the settings do not say so any more;` +
-            ` set ${chain}_${before}_ADDRESS as the service has it`,
+          `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before.token}: the settings do not say so any more;` +
+            ` set ${chain}_${before.token}_ADDRESS as the service has it`,
         )
       return row
     })
@@ -482,7 +482,7 @@ function* pieces(blocks: ReadBlock[]): Iterable<ReadBlock[]> {
   let items = 0
   for (const block of blocks) {
     piece.push(block)
-    items += block.candidates.length + block.sent.length + (block.spends?.length ?? 0)
+    items += block.candidates.length + block.sent.length + block.spends.length
     if (items < itemsPerTransaction) continue
     yield piece
     piece = []
@@ -492,7 +492,7 @@ function* pieces(blocks: ReadBlock[]): Iterable<ReadBlock[]> {
 }
 
 /** Everything that a block says, whatever the order in which a server tells it. */
-function contentsOf({hash, candidates, sent, spends = []}: ReadBlock): string {
+function contentsOf({hash, candidates, sent, spends}: ReadBlock): string {
   const texts = [candidates, sent, spends].map(items => items.map(item => JSON.stringify(item, asText)).sort())
   return JSON.stringify([hash, ...texts])
 }

@@ -2,7 +2,7 @@
 import {z} from 'zod'
 import {choice, plainText, url, type Variables, variables, whole} from '../../base/variables.ts'
 import {amounts, type CommonSettings, coins, commonSettings, commonVariables, readAmounts} from '../chain-settings.ts'
-import {type EvmChain, isMainNetwork} from '../registry.ts'
+import {caip2, type EvmChain, isMainNetwork} from '../registry.ts'
 
 export interface EvmSettings extends CommonSettings<EvmChain> {
   /** Absent where no node is named; the chain then runs on a local one, or not at all. */
@@ -49,7 +49,7 @@ function schema(chain: EvmChain, mainnet: boolean) {
     RPC_URL: url('https://node.example', 'http', 'https', 'ws', 'wss').optional(),
     CHAIN_ID: whole(1, Number.MAX_SAFE_INTEGER, chain.chainId)
       .refine(
-        id => mainnet || !isMainNetwork(`eip155:${id}`),
+        id => mainnet || !isMainNetwork(caip2('eip155', id)),
         `must be the id of a test network, such as ${chain.chainId}; on this one coins are worth money (docs/operations.md tells of SLUICE_MAINNET)`,
       )
       .default(chain.chainId),

@@ -21,13 +21,14 @@ import {
 } from '../../chains/bitcoin/block.ts'
 import {type Electrum, ElectrumError} from '../../chains/bitcoin/electrum.ts'
 import {type AddressFormat, addressOfScript, scripthashOf, scriptOfAddress} from '../../chains/bitcoin/script.ts'
-import type {BitcoinNetworkData} from '../../chains/registry.ts'
+import {type BitcoinNetworkData, caip2} from '../../chains/registry.ts'
 import type {BlockRef, ChainCursor} from '../cursor.ts'
+import type {Link} from '../family.ts'
 import {CannotFollow, type ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
 import type {AddressFeed} from './addresses.ts'
 import {HeaderChain} from './headers.ts'
-import {blockTimes, caip2} from './network.ts'
+import {blockTimes} from './network.ts'
 import {coinbaseSender, type KnownTransaction, readBlock, unknownSender} from './read-block.ts'
 import type {Unmined, UnminedSource} from './unmined.ts'
 
@@ -119,7 +120,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   async network(): Promise<string> {
     const genesis = await this.askHeader(0)
     if (!genesis) throw new RetryableError('the Electrum server has no block 0')
-    return caip2(genesis.hash)
+    return caip2('bip122', genesis.hash)
   }
 
   async head(): Promise<BlockRef> {
@@ -181,11 +182,11 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   }
 
   /** What links the blocks of these heights. */
-  links(from: number, to: number): {height: number; hash: string; parentHash: string}[] {
-    return Array.from({length: to - from + 1}, (_, i) => {
-      const header = this.headers?.at(from + i)
-      if (!header) throw new RetryableError(`the Electrum server has no block ${from + i}`)
-      return {height: from + i, hash: header.hash, parentHash: header.parentHash}
+  links(heights: number[]): Link[] {
+    return heights.map(height => {
+      const header = this.headers?.at(height)
+      if (!header) throw new RetryableError(`the Electrum server has no block ${height}`)
+      return {height, hash: header.hash, parentHash: header.parentHash}
     })
   }
 

@@ -3,14 +3,12 @@
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import type {Logger} from '../../base/log.ts'
 import {parseHeader} from '../../chains/bitcoin/block.ts'
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
 import {RpcError} from '../../chains/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
-import {ChainCursor} from '../cursor.ts'
+import {type HistoryOptions, type HistorySource, inSteps, type Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
-import type {HistorySource, Link} from '../history.ts'
 import type {ReadBlock} from '../match.ts'
 import {ElectrumSource} from './electrum-source.ts'
 import {NodeSource} from './node-source.ts'
@@ -20,12 +18,7 @@ const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
 const blocksPerStep = 100
 const linksPerStep = 500
 
-export interface HistoryOptions {
-  db: pg.Pool
-  log: Logger
-}
-
-export function bitcoinHistory(settings: BitcoinSettings, options: HistoryOptions): HistorySource {
+export async function openHistory(settings: BitcoinSettings, options: HistoryOptions): Promise<HistorySource> {
   return settings.source === 'node' ? fromNode(settings, options) : fromElectrum(settings, options)
 }
 
@@ -35,8 +28,7 @@ function fromNode(settings: BitcoinSettings, {db}: HistoryOptions): HistorySourc
   const source = new NodeSource({node, db, format: chain.networks[network], confirmations})
 
   async function* links(from: number, to: number): AsyncIterable<Link[]> {
-    for (let next = from; next <= to; next += linksPerStep) {
-      const heights = Array.from({length: Math.min(linksPerStep, to - next + 1)}, (_, i) => next + i)
+    for (const heights of inSteps(from, to, linksPerStep)) {
       const hashes = await source.hashesAt(heights)
       const headers = await node.batch(
         hashes.map((hash, i) => {
@@ -57,18 +49,18 @@ function fromNode(settings: BitcoinSettings, {db}: HistoryOptions): HistorySourc
     network: () => source.network(),
     hashAt: height => source.hashAt(height),
     links,
-    blocks: (from, to) => inSteps(source, from, to),
+    blocks: (from, to) => blocksOf(source, from, to),
     again: height => onlyBlock(source, height),
     lacks: height => source.lacks(height),
     close: () => node.close(),
   }
 }
 
-function fromElectrum(settings: BitcoinSettings, {db, log}: HistoryOptions): HistorySource {
+function fromElectrum(settings: BitcoinSettings, {db, cursor, log}: HistoryOptions): HistorySource {
   const {chain, network, confirmations} = settings
   const format = chain.networks[network]
   const electrum = openElectrum(settings, log)
-  const options = {electrum, cursor: new ChainCursor(db, chain.code), db, format, confirmations, log}
+  const options = {electrum, cursor, db, format, confirmations, log}
   const known = new ElectrumSource({...options, addresses: none})
   /** Its headers begin below the lowest block that is read. */
   let source: ElectrumSource | undefined
@@ -82,15 +74,14 @@ function fromElectrum(settings: BitcoinSettings, {db, log}: HistoryOptions): His
       readsAgainAbove: {height: from - 1, hash},
     })
     await source.head()
-    for (let next = from; next <= to; next += linksPerStep)
-      yield source.links(next, Math.min(next + linksPerStep - 1, to))
+    for (const heights of inSteps(from, to, linksPerStep)) yield source.links(heights)
   }
 
   return {
     network: () => known.network(),
     hashAt: height => known.hashAt(height),
     links,
-    blocks: (from, to) => inSteps(source!, from, to),
+    blocks: (from, to) => blocksOf(source!, from, to),
     async again(height) {
       source!.askAnew()
       return await onlyBlock(source!, height)
@@ -102,7 +93,7 @@ function fromElectrum(settings: BitcoinSettings, {db, log}: HistoryOptions): His
   }
 }
 
-async function* inSteps(source: ChainSource, from: number, to: number): AsyncIterable<ReadBlock[]> {
+async function* blocksOf(source: ChainSource, from: number, to: number): AsyncIterable<ReadBlock[]> {
   await source.head()
   for (let next = from; next <= to; ) {
     const blocks = await source.blocksAbove(next - 1, Math.min(blocksPerStep, to - next + 1))

@@ -1,7 +1,5 @@
+// What the times in blocks of Bitcoin are worth.
 import type {BlockTimes} from '../family.ts'
-
-/** CAIP-2 id of the network with this first block. */
-export const caip2 = (genesis: string): string => `bip122:${genesis.slice(0, 32)}`
 
 /**
  * The rules of the network: a block's time is above the median of the eleven below it, and at most two hours ahead of the nodes' clocks. That it

@@ -7,10 +7,11 @@ import {RetryableError} from '../../base/errors.ts'
 import {type Block, parseBlock, parseHeader, parseTransaction, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type Bitcoind, RpcError} from '../../chains/bitcoin/rpc.ts'
 import {type AddressFormat, addressOfScript} from '../../chains/bitcoin/script.ts'
+import {caip2} from '../../chains/registry.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
-import {blockTimes, caip2} from './network.ts'
+import {blockTimes} from './network.ts'
 import {candidatesOf, type KnownTransaction, readBlock, senderInWitness, unknownSender} from './read-block.ts'
 import type {Unmined, UnminedSource} from './unmined.ts'
 
@@ -57,7 +58,7 @@ export class NodeSource implements ChainSource, UnminedSource {
   }
 
   async network(): Promise<string> {
-    return caip2(await this.options.node.call('getblockhash', [0], Hash))
+    return caip2('bip122', await this.options.node.call('getblockhash', [0], Hash))
   }
 
   async head(): Promise<BlockRef> {

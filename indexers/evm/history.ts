@@ -1,9 +1,9 @@
 // The final blocks of an EVM chain, read once more: by the lean stage where traces are off, else as evm-processor reads them.
-import {RetryableError} from '../../base/errors.ts'
-import type {Logger} from '../../base/log.ts'
+import {PermanentError, RetryableError} from '../../base/errors.ts'
 import {openRpc} from '../../chains/evm/client.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
-import type {HistorySource, Link} from '../history.ts'
+import type {ChainCursor} from '../cursor.ts'
+import {type HistoryOptions, type HistorySource, inSteps, type Link} from '../family.ts'
 import type {ReadBlock} from '../match.ts'
 import {fetchRange} from './catch-up.ts'
 import {Node} from './node.ts'
@@ -12,15 +12,15 @@ import {viewOf} from './view.ts'
 
 const linksPerStep = 500
 
-export function evmHistory(settings: EvmSettings, log: Logger): HistorySource {
+export async function openHistory(settings: EvmSettings, {cursor, log}: HistoryOptions): Promise<HistorySource> {
+  await assertSameTracer(cursor, settings)
   const url = settings.rpcUrl!
   const node = new Node(url)
   const {network, hashAt, lacks} = viewOf(node, settings)
   const client = openRpc(url, {timeoutMs: 30_000, capacity: 10, retryAttempts: 5})
 
   async function* links(from: number, to: number): AsyncIterable<Link[]> {
-    for (let next = from; next <= to; next += linksPerStep) {
-      const heights = Array.from({length: Math.min(linksPerStep, to - next + 1)}, (_, i) => next + i)
+    for (const heights of inSteps(from, to, linksPerStep)) {
       const blocks = await node.blocks(heights)
       yield blocks.map((block, i) => {
         if (!block) throw new RetryableError(`the node has no block ${heights[i]}`)
@@ -30,13 +30,14 @@ export function evmHistory(settings: EvmSettings, log: Logger): HistorySource {
   }
 
   async function* blocks(from: number, to: number): AsyncIterable<ReadBlock[]> {
-    if (settings.traces !== 'off') yield* readTraced(settings, url, {from, to}, log)
+    if (settings.traces !== 'off') yield* readTraced(settings, {from, to}, log)
     else for await (const batch of fetchRange(client, from, to)) yield batch.map(block => readBlock(block, settings))
   }
 
   return {
     network,
     hashAt,
+    tokens: settings.tokens,
     links,
     blocks,
     lacks,
@@ -49,4 +50,15 @@ export function evmHistory(settings: EvmSettings, log: Logger): HistorySource {
       client.close()
     },
   }
+}
+
+/** Where calls inside transactions were read, all of them would look gone to who does not read them. */
+async function assertSameTracer(cursor: ChainCursor, {traces}: EvmSettings): Promise<void> {
+  const tracer = await cursor.tracer()
+  if (tracer === traces) return
+  if (traces !== 'off') return await cursor.pinTracer(traces)
+  if (tracer)
+    throw new PermanentError(
+      `${cursor.chain} was read with the tracer "${tracer}", and ${cursor.chain}_TRACES is off: set it to ${tracer} to read the chain again`,
+    )
 }

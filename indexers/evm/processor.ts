@@ -5,13 +5,12 @@
 import {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
 import type {RpcClient} from '@subsquid/rpc-client'
-import {getAddress} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
-import {type ReadBlock, writeBlocks} from '../match.ts'
+import type {ReaderOptions} from '../family.ts'
+import type {ReadBlock} from '../match.ts'
 import {nodeErrors} from '../metrics.ts'
-import type {ChainDatabase} from '../store.ts'
 import {type FetchedBlock, type RpcWithdrawals, readWithdrawals, type StreamedBlock} from './block.ts'
 import {fetchRange} from './catch-up.ts'
 import {followBelievedHeads, type HeadSource} from './heads.ts'
@@ -53,9 +52,12 @@ const fields = {
  * Follows the chain until the process ends: an error that cannot be retried ends it with code 1, and the next start goes on from what
  * was committed.
  */
-export function runProcessor(settings: EvmSettings, rpcUrl: string, database: ChainDatabase, log: Logger): void {
+export function runProcessor(
+  settings: EvmSettings,
+  {database, write, log}: Pick<ReaderOptions, 'database' | 'write' | 'log'>,
+): void {
   const {chain, traces} = settings
-  const processor = processorOf(settings, rpcUrl, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
+  const processor = processorOf(settings, log).setFinalityConfirmation(chain.rollbackHorizonBlocks)
   const {getHotDataSource, getChainRpcClient} = processor as unknown as Internals
   followBelievedHeads(getHotDataSource.call(processor), {
     chain: chain.code,
@@ -68,8 +70,10 @@ export function runProcessor(settings: EvmSettings, rpcUrl: string, database: Ch
 
   processor.run(database, async ({store, blocks}) => {
     const fetched = await completed(getChainRpcClient.call(processor), blocks as unknown as StreamedBlock[], settings)
-    const read = fetched.map(block => readBlock(block, settings))
-    await writeBlocks(store, read, {chain: chain.code, display: getAddress})
+    await write(
+      store,
+      fetched.map(block => readBlock(block, settings)),
+    )
   })
 }
 
@@ -79,13 +83,10 @@ export function runProcessor(settings: EvmSettings, rpcUrl: string, database: Ch
  */
 export async function* readTraced(
   settings: EvmSettings,
-  rpcUrl: string,
   range: {from: number; to: number},
   log: Logger,
 ): AsyncIterable<ReadBlock[]> {
-  const processor = processorOf(settings, rpcUrl, log, {retryAttempts: 5})
-    .setFinalityConfirmation(0)
-    .setBlockRange(range)
+  const processor = processorOf(settings, log, {retryAttempts: 5}).setFinalityConfirmation(0).setBlockRange(range)
   const {getHotDataSource, getChainRpcClient, getBatchRequests} = processor as unknown as Internals
   try {
     const batches = getHotDataSource.call(processor).getFinalizedBlocks(getBatchRequests.call(processor), true)
@@ -98,10 +99,10 @@ export async function* readTraced(
   }
 }
 
-function processorOf({chain, traces}: EvmSettings, url: string, log: Logger, more: {retryAttempts?: number} = {}) {
+function processorOf({chain, rpcUrl, traces}: EvmSettings, log: Logger, more: {retryAttempts?: number} = {}) {
   routeLogs(log, chain.code)
   const processor = new EvmBatchProcessor()
-    .setRpcEndpoint({url, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000, ...more})
+    .setRpcEndpoint({url: rpcUrl!, capacity: 10, maxBatchCallSize: 100, requestTimeout: 30_000, ...more})
     .setRpcDataIngestionSettings({
       headPollInterval: chain.pollIntervalMs,
       preferTraceApi: traces === 'trace',
@@ -119,7 +120,7 @@ export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): Re
   const {height, hash, parentHash, timestamp} = block.header
   const native = chain.assets[0].token
   const candidates = [...transfersOf(block, native, tokens), ...protocolIncome(block, native)]
-  return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block)}
+  return {height, hash, parentHash, time: new Date(timestamp), candidates, sent: sentIn(block), spends: []}
 }
 
 /** Adds the withdrawals of those that evm-processor itself fetched, and refuses one that is not whole. The lean stage has done both. */

@@ -1,6 +1,7 @@
 // What an EVM node tells of its chain beside the stream of blocks. Final is the node's finalized block, or, where the operator says so because
 // the node does not serve that tag, the block with N confirmations.
 import type {EvmSettings} from '../../chains/evm/settings.ts'
+import {caip2} from '../../chains/registry.ts'
 import type {ChainView} from '../family.ts'
 import type {Node} from './node.ts'
 
@@ -12,7 +13,7 @@ const blockTimes = {medianOf: 1, marginMs: 600_000}
 
 export function viewOf(node: Node, {finality, traces}: EvmSettings): ChainView {
   return {
-    network: async () => caip2(await node.chainId()),
+    network: async () => caip2('eip155', await node.chainId()),
     blockAt: height => node.block(height),
     hashesAt: heights => node.hashes(heights),
     hashAt: async height => (await node.block(height))?.hash,
@@ -26,5 +27,3 @@ export function viewOf(node: Node, {finality, traces}: EvmSettings): ChainView {
     },
   }
 }
-
-export const caip2 = (chainId: number): string => `eip155:${chainId}`

@@ -427,7 +427,7 @@ async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<I
     em: () => ({query: async (sql: string, values: unknown[]) => (await indexer.query(sql, values)).rows}),
   }
   const {height, hash} = chain.head
-  const next = {height: height + 1, hash: newTxid(), parentHash: hash, time: new Date(), ...block}
+  const next = {height: height + 1, hash: newTxid(), parentHash: hash, time: new Date(), spends: [], ...block}
   await writeBlocks(store as unknown as Store, [next], {chain: 'ETH', display: address => getAddress(address)})
   await indexer.end()
   return inserted.filter(entity => entity instanceof Inclusion)

@@ -234,7 +234,7 @@ export class HonestSource implements ChainSource {
     const senderKey = this.chain.options.sender
     const sent = inside.flatMap(({txid, ours, fee}) => (ours ? [{txid, senderKey, nonce: 1, executed: true, fee}] : []))
     const candidates = inside.flatMap(({outputs}) => outputs)
-    return {height, hash, parentHash, time: timeOf(block), candidates, sent}
+    return {height, hash, parentHash, time: timeOf(block), candidates, sent, spends: []}
   }
 }
 
