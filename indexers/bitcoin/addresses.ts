@@ -6,6 +6,11 @@ import {lockConnection} from '../../db/pool.ts'
 
 const readAgainMs = 60_000
 
+export async function watchedAddresses(db: pg.Pool, chain: string): Promise<string[]> {
+  const {rows} = await db.query<{address: string}>('select address from app.address where chain = $1', [chain])
+  return rows.map(({address}) => address)
+}
+
 export class AddressFeed {
   private readonly db: pg.Pool
   private readonly url: string
@@ -71,10 +76,8 @@ export class AddressFeed {
 
   private async readAll(): Promise<void> {
     const readAt = Date.now()
-    const {rows} = await this.db.query<{address: string}>('select address from app.address where chain = $1', [
-      this.chain,
-    ])
-    for (const {address} of rows) if (!this.taken.has(address)) this.added.add(address)
+    for (const address of await watchedAddresses(this.db, this.chain))
+      if (!this.taken.has(address)) this.added.add(address)
     this.readAt = readAt
   }
 }

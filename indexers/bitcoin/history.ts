@@ -1,19 +1,17 @@
 // The final blocks of Bitcoin, read once more, from the source that the operator chose. Promises: every block has the hash that is computed from its
 // bytes. From Electrum servers, what the histories of all addresses place there is read, and what is stored there as long as a server can prove it.
 import type pg from 'pg'
-import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {parseHeader} from '../../chains/bitcoin/block.ts'
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
 import {RpcError} from '../../chains/bitcoin/rpc.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {type HistoryOptions, type HistorySource, inSteps, type Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
+import {watchedAddresses} from './addresses.ts'
 import {ElectrumSource} from './electrum-source.ts'
 import {NodeSource} from './node-source.ts'
-
-const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
+import {Hex, headerOf} from './shapes.ts'
 
 const blocksPerStep = 100
 const linksPerStep = 500
@@ -39,7 +37,7 @@ function fromNode(settings: BitcoinSettings, {db}: HistoryOptions): HistorySourc
       )
       yield headers.map((header, i) => {
         if (header instanceof RpcError) throw header
-        const {hash, parentHash} = parseHeader(Buffer.from(header, 'hex'))
+        const {hash, parentHash} = headerOf(header)
         return {height: heights[i]!, hash, parentHash}
       })
     }
@@ -117,9 +115,9 @@ function addressesOf(db: pg.Pool, chain: string) {
     ...none,
     async take(): Promise<string[]> {
       if (isTaken) return []
-      const {rows} = await db.query<{address: string}>('select address from app.address where chain = $1', [chain])
+      const addresses = await watchedAddresses(db, chain)
       isTaken = true
-      return rows.map(({address}) => address)
+      return addresses
     },
   }
 }

@@ -4,19 +4,26 @@
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {type Block, parseBlock, parseHeader, parseTransaction, type Transaction} from '../../chains/bitcoin/block.ts'
+import {type Block, parseBlock, parseTransaction, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type Bitcoind, RpcError} from '../../chains/bitcoin/rpc.ts'
-import {type AddressFormat, addressOfScript} from '../../chains/bitcoin/script.ts'
+import type {AddressFormat} from '../../chains/bitcoin/script.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
 import type {ReadBlock} from '../match.ts'
 import {blockTimes} from './network.ts'
-import {candidatesOf, type KnownTransaction, readBlock, senderInWitness, unknownSender} from './read-block.ts'
+import {
+  candidatesOf,
+  firstSpent,
+  type KnownTransaction,
+  readBlock,
+  senderInWitness,
+  senderOfScript,
+  unknownSender,
+} from './read-block.ts'
+import {Hash, Hex, headerOf} from './shapes.ts'
 import type {Unmined, UnminedSource} from './unmined.ts'
 
-const Hash = z.string().regex(/^[0-9a-f]{64}$/)
-const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
 const Script = z.object({hex: Hex})
 /** Of `getblock` with verbosity 3. A node that has lost what a block spent (pruned), or is older than 23.0, names no prevout. */
 const WithPrevouts = z.object({
@@ -77,8 +84,7 @@ export class NodeSource implements ChainSource, UnminedSource {
   async blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined> {
     const hash = await this.hashAt(height)
     if (hash === undefined) return
-    const hex = await this.options.node.call('getblockheader', [hash, false], Hex)
-    const header = parseHeader(Buffer.from(hex, 'hex'))
+    const header = headerOf(await this.options.node.call('getblockheader', [hash, false], Hex))
     if (header.hash === hash) return {height, hash, time: header.time}
     throw new RetryableError(`the node answered with another block than ${hash}`)
   }
@@ -146,14 +152,13 @@ export class NodeSource implements ChainSource, UnminedSource {
     return new Map(
       txids.map(txid => {
         if (!scripts.has(txid)) throw new RetryableError(`the node left ${txid} out of block ${hash}`)
-        return [txid, this.addressOf(scripts.get(txid))]
+        return [txid, this.senderOf(scripts.get(txid))]
       }),
     )
   }
 
-  private addressOf(script: Uint8Array | string | undefined): string {
-    const bytes = typeof script === 'string' ? Buffer.from(script, 'hex') : script
-    return (bytes && addressOfScript(bytes, this.options.format)) ?? unknownSender
+  private senderOf(script: string | undefined): string {
+    return senderOfScript(script === undefined ? undefined : Buffer.from(script, 'hex'), this.options.format)
   }
 
   private fetchAhead(hashes: string[]): void {
@@ -215,13 +220,13 @@ export class NodeSource implements ChainSource, UnminedSource {
     return await Promise.all(
       transactions.map(async one => {
         if (one.sender !== unknownSender) return one
-        const [txid, vout] = one.transaction.inputs[0]!.outpoint.split(':') as [string, string]
+        const {txid, vout} = firstSpent(one.transaction)
         if (this.mempool.has(txid)) {
           const [parent] = await this.fetchUnmined([txid])
-          return {...one, sender: this.addressOf(parent?.transaction.outputs[Number(vout)]?.script)}
+          return {...one, sender: senderOfScript(parent?.transaction.outputs[vout]?.script, this.options.format)}
         }
-        const unspent = await unlessRefused(node.call('gettxout', [txid, Number(vout), false], Unspent))
-        return {...one, sender: this.addressOf(unspent?.scriptPubKey.hex)}
+        const unspent = await unlessRefused(node.call('gettxout', [txid, vout, false], Unspent))
+        return {...one, sender: this.senderOf(unspent?.scriptPubKey.hex)}
       }),
     )
   }

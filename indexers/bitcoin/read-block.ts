@@ -53,6 +53,17 @@ function spendingOf({transaction: {txid, inputs, outputs}, raw}: KnownTransactio
   return {txid, outpoints: inputs.map(({outpoint}) => outpoint), outputSum, raw}
 }
 
+/** The output that it spends first, whose address is its sender. */
+export function firstSpent({inputs}: Transaction): {txid: string; vout: number} {
+  const [txid, vout] = inputs[0]!.outpoint.split(':')
+  return {txid: txid!, vout: Number(vout)}
+}
+
+/** Whom an output that was spent belonged to, by its script. */
+export function senderOfScript(script: Uint8Array | undefined, format: AddressFormat): string {
+  return (script && addressOfScript(script, format)) ?? unknownSender
+}
+
 /** As far as the transaction itself tells; undefined where its parent would have to be asked. (No id covers witnesses: believe the parent more.) */
 export function senderInWitness(transaction: Transaction, format: AddressFormat): string | undefined {
   if (isCoinbase(transaction)) return coinbaseSender
