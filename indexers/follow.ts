@@ -1,4 +1,5 @@
-// Follows a chain whose blocks a source hands over: one short loop from any ChainSource into the store. Solana and Tron come through here, too.
+// Follows a chain whose blocks a source hands over: one short loop from any ChainSource into the store. Promises: what is stored is at every moment one
+// chain of linked blocks that the source has shown; whatever the source does, the loop goes on from what is stored, or ends and says why.
 //
 // Invariants, for every source that lags, repeats itself, answers with nothing, fails, mixes forks, or is another network:
 //   1. `kept` mirrors the store: the newest block that it cannot undo, then those that it can. On any error it is forgotten and read again,

@@ -13,6 +13,7 @@ import type pg from 'pg'
 import {PermanentError, RetryableError} from '../base/errors.ts'
 import type {BlockRef} from './cursor.ts'
 import type {HistorySource, Link} from './family.ts'
+import {inTime} from './in-time.ts'
 import {inclusionsIn, lookUp, noteMined, type Query, type ReadBlock, transfersIn} from './match.ts'
 
 export interface ReindexOptions {
@@ -212,7 +213,7 @@ class Reindex {
     for (let failures = 0; ; ) {
       const hashes = new Hashes(run.next, run.lastHash)
       try {
-        for await (const links of inTime(source.links(run.next, final.height))) {
+        for await (const links of stepsInTime(source.links(run.next, final.height))) {
           this.assertGoingOn()
           await this.holdAnchor('')
           hashes.extend(links)
@@ -240,7 +241,7 @@ class Reindex {
     for (let failures = 0; run.next <= run.to; ) {
       const before = run.next
       try {
-        for await (const blocks of inTime(this.options.source.blocks(run.next, run.to)))
+        for await (const blocks of stepsInTime(this.options.source.blocks(run.next, run.to)))
           for (const piece of pieces(blocks)) await this.take(run, piece, hashes)
         if (run.next <= run.to) throw new RetryableError(`the node gave no block ${run.next}`)
       } catch (error) {
@@ -516,15 +517,11 @@ function isFinalWord(error: unknown): boolean {
 }
 
 /** As the source gives it; rejects where it does not go on in time. */
-async function* inTime<T>(batches: AsyncIterable<T>): AsyncIterable<T> {
+async function* stepsInTime<T>(batches: AsyncIterable<T>): AsyncIterable<T> {
   const iterator = batches[Symbol.asyncIterator]()
   try {
     for (;;) {
-      const clock = new AbortController()
-      const late = sleep(stepTimeoutMs, undefined, clock).then(() => {
-        throw new RetryableError(`the node did not answer in ${stepTimeoutMs / 1000} s`)
-      })
-      const step = await Promise.race([iterator.next(), late]).finally(() => clock.abort())
+      const step = await inTime(iterator.next(), stepTimeoutMs)
       if (step.done) return
       yield step.value
     }

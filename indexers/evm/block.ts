@@ -1,6 +1,9 @@
 // A block of an EVM chain as it is fetched: what it is matched by (transfers.ts), and what proves that it is whole (whole.ts).
 import type {EvmBlock, EvmTransaction} from './transfers.ts'
 
+/** The sender of what nobody sent, and the recipient of what nobody gets. */
+export const nobody = `0x${'0'.repeat(40)}`
+
 /** As evm-processor hands it on, which knows no withdrawals. */
 export interface StreamedBlock extends EvmBlock {
   transactions: FetchedTransaction[]

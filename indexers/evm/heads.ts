@@ -3,17 +3,13 @@
 // link; a head that is too high is let go of as soon as the node says another; a head that goes back, as behind a balancer, undoes nothing.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {RpcClient} from '@subsquid/rpc-client'
-import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
+import type {BlockRef} from '../cursor.ts'
 import {nodeErrors} from '../metrics.ts'
-
-interface Head {
-  height: number
-  hash: string
-}
+import {type Header, headerCall, readHeader} from './header.ts'
 
 /** Reads what leads to a head, and writes it. Rejects with a consistency error where the node contradicts itself: it is then asked again. */
-type Navigate = (head: Head) => Promise<void>
+type Navigate = (head: BlockRef) => Promise<void>
 
 interface Place {
   height: number
@@ -25,7 +21,7 @@ export interface HeadSource {
   /** N blocks below the head, from where on blocks can be undone. */
   getFinalizedHeight(): Promise<number>
   processHotBlocks(requests: object[], from: Place, write: (update: Update) => Promise<void>): Promise<void>
-  subscribeNewHeads(): {take(): Promise<Head | Error | undefined>}
+  subscribeNewHeads(): {take(): Promise<BlockRef | Error | undefined>}
 }
 
 interface Update {
@@ -41,12 +37,6 @@ export interface HeadOptions {
   intervalMs: number
   log: Logger
 }
-
-const quantity = z
-  .string()
-  .regex(/^0x[0-9a-f]+$/i)
-  .transform(Number)
-const Header = z.object({number: quantity, hash: z.string(), parentHash: z.string()}).nullable()
 
 /** Blocks above the newest one that are read in one go; the processor reads as many at once. */
 const stepBlocks = 10
@@ -95,7 +85,7 @@ async function followHeads(
   options: HeadOptions,
 ): Promise<void> {
   let highest = -1
-  const goTo = async (head: Head) => {
+  const goTo = async (head: BlockRef) => {
     while (head.height >= highest) {
       const next = await quietly(stepTo(options.client, head, newest()), options)
       if (!next) return doubt(head, options)
@@ -119,11 +109,11 @@ async function followHeads(
 }
 
 /** A subscription tells only of the next head, and may die unseen, so the head is asked for now and then as well. */
-async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGenerator<Head> {
+async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGenerator<BlockRef> {
   const {client, intervalMs} = options
   const told = client.supportsNotifications() ? source.subscribeNewHeads() : undefined
   let next = told?.take()
-  for (let head: Head | undefined; ; ) {
+  for (let head: BlockRef | undefined; ; ) {
     head ??= await quietly(newestHead(client), options)
     if (head) yield head
     const heard = await Promise.race([sleep(intervalMs, 'nothing' as const), ...(next ? [next] : [])])
@@ -135,19 +125,19 @@ async function* namedHeads(source: HeadSource, options: HeadOptions): AsyncGener
   }
 }
 
-async function newestHead(client: RpcClient): Promise<Head | undefined> {
+async function newestHead(client: RpcClient): Promise<BlockRef | undefined> {
   return (await headers(client, ['latest']))[0]
 }
 
 /** The head, or on the way to one that is far away, a block that the node has; undefined where it has none. */
-async function stepTo(client: RpcClient, head: Head, newest: number): Promise<Head | undefined> {
+async function stepTo(client: RpcClient, head: BlockRef, newest: number): Promise<BlockRef | undefined> {
   if (head.height <= newest + stepBlocks) return head
   const [block] = await headers(client, [newest + stepBlocks])
   return block?.height === newest + stepBlocks ? block : undefined
 }
 
 /** Whether the node has the head, and N blocks below it that link. */
-async function isLinked(client: RpcClient, head: Head, horizonBlocks: number): Promise<boolean> {
+async function isLinked(client: RpcClient, head: BlockRef, horizonBlocks: number): Promise<boolean> {
   const from = Math.max(head.height - horizonBlocks, 0)
   const chain = await headers(
     client,
@@ -159,15 +149,9 @@ async function isLinked(client: RpcClient, head: Head, horizonBlocks: number): P
   )
 }
 
-async function headers(client: RpcClient, heights: (number | 'latest')[]) {
-  const calls = heights.map(at => {
-    return {method: 'eth_getBlockByNumber', params: [at === 'latest' ? at : `0x${at.toString(16)}`, false]}
-  })
-  const answers = await client.batchCall(calls)
-  return answers.map(answer => {
-    const {number: height, hash = '', parentHash = ''} = Header.parse(answer) ?? {}
-    return height === undefined ? undefined : {height, hash, parentHash}
-  })
+async function headers(client: RpcClient, heights: (number | 'latest')[]): Promise<(Header | undefined)[]> {
+  const answers = await client.batchCall(heights.map(headerCall))
+  return answers.map(readHeader)
 }
 
 /** What is asked again soon anyway. */
@@ -180,7 +164,7 @@ async function quietly<T>(asked: Promise<T>, options: HeadOptions): Promise<T | 
   }
 }
 
-function doubt({height}: Head, options: HeadOptions): void {
+function doubt({height}: BlockRef, options: HeadOptions): void {
   complain({head: height}, 'the node names a head and has not the blocks that lead to it; it is not believed', options)
 }
 

@@ -6,11 +6,10 @@
 // recipients were paid by rules of their own: nothing is read from it. On Polygon (Bor) the header does not name who is paid; each transaction that
 // pays has a log that does, by a contract whose address is no other chain's.
 import type {Candidate} from '../match.ts'
-import type {FetchedBlock} from './block.ts'
+import {type FetchedBlock, nobody} from './block.ts'
 
 const firstFee = 2_000_000
 const firstWithdrawal = 3_000_000
-const nobody = `0x${'0'.repeat(40)}`
 const weiPerGwei = 10n ** 9n
 
 /** LogFeeTransfer(address indexed token, address indexed from, address indexed to, uint256 amount, …), of Bor's native token. */

@@ -7,13 +7,11 @@
 // is not weaker than a height of the fork for each network would be: from the fork on the header commits to the bridge's receipt, so that the
 // others alone do not have its root. What a bridge's receipt says before the fork is believed: no header proves it.
 import {RetryableError} from '../../base/errors.ts'
-import type {FetchedBlock} from './block.ts'
+import {type FetchedBlock, nobody} from './block.ts'
 import {logsBloom} from './bloom.ts'
 import type {EvmLog} from './transfers.ts'
 import {emptyRoot, keccak256, orderedTrieRoot, rlp} from './trie.ts'
 
-/** The bridge's transaction is from it, and is not traced. */
-const nobody = `0x${'0'.repeat(40)}`
 const bridgeHashPrefix = Buffer.from('matic-bor-receipt-').toString('hex')
 
 /** Throws RetryableError where it did not. */
@@ -78,7 +76,7 @@ export function encodedWithdrawals({withdrawals}: Pick<FetchedBlock, 'withdrawal
 
 function areTraced({transactions, traces}: FetchedBlock): boolean {
   const traced = new Set(traces.map(frame => frame.transactionIndex))
-  return transactions.every(({transactionIndex, from}) => traced.has(transactionIndex) || from === nobody)
+  return transactions.every(({transactionIndex, from}) => traced.has(transactionIndex) || from === nobody) // the bridge's transaction is not
 }
 
 function refuse(what: string, {header: {height, hash}}: FetchedBlock): never {

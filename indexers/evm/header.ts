@@ -1,0 +1,28 @@
+// How EVM nodes are asked for blocks without their transactions, and what they answer. Promises: an answer is checked for its shape; "no such
+// block" is an answer (undefined) and never an error.
+import {z} from 'zod'
+import {quantity} from '../../chains/evm/client.ts'
+import type {BlockRef} from '../cursor.ts'
+
+export const smallQuantity = quantity.transform(Number)
+const Answer = z
+  .object({number: smallQuantity, hash: z.string(), parentHash: z.string(), timestamp: smallQuantity})
+  .nullable()
+
+export interface Header extends BlockRef {
+  parentHash: string
+  time: Date
+}
+
+export type BlockTag = 'latest' | 'finalized'
+
+export function headerCall(at: number | BlockTag): {method: string; params: unknown[]} {
+  return {method: 'eth_getBlockByNumber', params: [typeof at === 'number' ? `0x${at.toString(16)}` : at, false]}
+}
+
+export function readHeader(answer: unknown): Header | undefined {
+  const header = Answer.parse(answer)
+  if (!header) return
+  const {number: height, hash, parentHash, timestamp} = header
+  return {height, hash, parentHash, time: new Date(timestamp * 1000)}
+}
