@@ -13,6 +13,12 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   reading(settings: S): Record<string, string>
   /** What tells the network from others of the chain, for people. */
   networkName(settings: S): string
+  /** What all attempts of an outgoing payment use, so that at most one of them is ever mined. */
+  attemptsExcludeBy: 'nonce' | 'output'
+  /** Whether its indexer tells of payments that are in no block yet. */
+  showsUnconfirmed: boolean
+  /** New coins, where they come as transfers: what stands for their sender, and for how many blocks nodes do not let them be spent. */
+  coinbase?: {sender: string; maturity: number}
   /** Whether upper and lower case make no difference in an address: then app.address.match_key is in lower case. */
   foldsAddresses: boolean
   /** Loaded when it is needed: that takes longer than most commands run. */

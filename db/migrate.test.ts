@@ -7,6 +7,7 @@ import {pathToFileURL} from 'node:url'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {PermanentError, RetryableError} from '../base/errors.ts'
+import {familyOf} from '../chains/families.ts'
 import {chains} from '../chains/registry.ts'
 import {createDatabase, templateName, urlOf} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
@@ -196,11 +197,26 @@ test('chains and assets are those of the registry after every run, whatever stoo
   await beMigrated()
   await client.query(`update app.asset set name = 'was-' || name, display_name = 'an older name'`)
   await client.query(`delete from app.asset where token = 'USDC'`)
+  await client.query(
+    'update app.chain set shows_unconfirmed = not shows_unconfirmed, coinbase_sender = $1, coinbase_maturity = 7',
+    ['was'],
+  )
   await client.query('drop schema squid_eth cascade')
   await migrate(url)
   const byCode = chains.toSorted((a, b) => (a.code < b.code ? -1 : 1))
-  expect(await rows('select chain, family from app.chain order by chain')).toEqual(
-    byCode.map(({code, family}) => ({chain: code, family})),
+  expect(await rows('select * from app.chain order by chain')).toEqual(
+    byCode.map(({code, family, assets}) => {
+      const {attemptsExcludeBy, showsUnconfirmed, coinbase} = familyOf({family})
+      return {
+        chain: code,
+        family,
+        native_token: assets[0].token,
+        attempts_exclude_by: attemptsExcludeBy,
+        shows_unconfirmed: showsUnconfirmed,
+        coinbase_sender: coinbase?.sender ?? null,
+        coinbase_maturity: coinbase?.maturity ?? null,
+      }
+    }),
   )
   expect(await rows('select chain, token, name, display_name, decimals from app.asset order by chain, token')).toEqual(
     byCode.flatMap(({code, assets}) =>

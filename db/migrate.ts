@@ -1,8 +1,8 @@
 // Brings a database up to date, while the service works on it. Promises: each file of db/tables runs once, in order, in a transaction
 // of its own, under an advisory lock, and never changes afterwards (its checksum is kept); then the functions and views that changed are
 // replaced, all together (db/definitions.ts); what has to wait for a lock gives up at once, so that nobody queues behind it, and tries again
-// for some minutes; graphile-worker's schema, the registry of assets, the state tables of each chain, and the passwords, connection limits and
-// habits of the roles are brought up to date with it. Running it again changes nothing.
+// for some minutes; graphile-worker's schema, the registry of chains and assets, the state tables of each chain, and the passwords, connection
+// limits and habits of the roles are brought up to date with it. Running it again changes nothing.
 //
 // What takes long on a big table, and must not keep anybody waiting, stands at the top of a file, above the line `-- Transaction`: steps
 // with blank lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top.
@@ -13,6 +13,7 @@ import {readdirSync, readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {PermanentError, RetryableError} from '../base/errors.ts'
+import {familyOf} from '../chains/families.ts'
 import {chains} from '../chains/registry.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
@@ -307,9 +308,20 @@ const grantGraphileWorker = `
 async function syncRegistry(client: pg.Client): Promise<void> {
   for (const chain of chains) {
     await client.query('select chain.install($1)', [chain.code])
+    const {attemptsExcludeBy, showsUnconfirmed, coinbase} = familyOf(chain)
     await client.query(
-      'insert into app.chain (chain, family, native_token) values ($1, $2, $3) on conflict do nothing',
-      [chain.code, chain.family, chain.assets[0].token],
+      `insert into app.chain (chain, family, native_token, attempts_exclude_by, shows_unconfirmed, coinbase_sender, coinbase_maturity)
+       values ($1, $2, $3, $4, $5, $6, $7) on conflict (chain) do update
+       set shows_unconfirmed = excluded.shows_unconfirmed, coinbase_sender = excluded.coinbase_sender, coinbase_maturity = excluded.coinbase_maturity`,
+      [
+        chain.code,
+        chain.family,
+        chain.assets[0].token,
+        attemptsExcludeBy,
+        showsUnconfirmed,
+        coinbase?.sender,
+        coinbase?.maturity,
+      ],
     )
     for (const asset of chain.assets) {
       const {rowCount} = await client.query(

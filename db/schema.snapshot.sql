@@ -932,7 +932,7 @@ create table app.address (
 );
 CREATE UNIQUE INDEX address_payment_request ON app.address USING btree (payment_request_id, chain) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX address_user ON app.address USING btree (user_id);
-CREATE TRIGGER announce_address AFTER INSERT ON app.address FOR EACH ROW WHEN ((new.chain = 'BTC'::text)) EXECUTE FUNCTION app.announce_address();
+CREATE TRIGGER announce_address AFTER INSERT ON app.address FOR EACH ROW WHEN (app.shows_unconfirmed(new.chain)) EXECUTE FUNCTION app.announce_address();
 
 -- Debts of merchants, and what cancels them: for a deposit that was lost after a payout had claimed it, or for a payout that an older copy of the database had forgotten. The next payout claims them with the deposits.
 create table app.adjustment (
@@ -1049,12 +1049,19 @@ create table app.bump (
   constraint bump_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id) ON DELETE CASCADE
 );
 
--- The chains that Sluice can run, from chains/registry.ts: every migration run adds what is new there.
+-- The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.
 create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  constraint chain_pkey PRIMARY KEY (chain)
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their lead (app.spend.sender). Never changes.
+  shows_unconfirmed boolean not null, -- Whether its indexer tells of payments that are in no block yet (chain.unmined), and is told of each new address at once.
+  coinbase_sender text, -- What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.
+  coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null where there are none.
+  constraint chain_pkey PRIMARY KEY (chain),
+  constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text]))),
+  constraint chain_coinbase_maturity_check CHECK ((coinbase_maturity > 0)),
+  constraint coinbase CHECK ((num_nulls(coinbase_sender, coinbase_maturity) <> 1))
 );
 
 -- Addresses of ours that hold something else on the chain than the ledger says, as their newest comparison found it, twice in a row.
@@ -2391,7 +2398,7 @@ begin
   return true;
 end $function$;
 
--- Adds the outputs that become final at this height, settles the bumps that they decide, and forgets unconfirmed transfers that are final now.
+-- Adds the outputs that become final at this height, and settles the bumps that they decide.
 CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2400,13 +2407,11 @@ CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
 AS $function$
 begin
   insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
-  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
-    case when d.sender = 'coinbase' then d.block_height + 100 end
+  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount, app.mature_at(d)
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
   perform app.settle_bumps(of_chain, final_height);
-  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
@@ -3444,7 +3449,7 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, d.amount, 1);
   if app.uses_outputs(d.chain) then
     insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
-    values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, case when d.sender = 'coinbase' then d.block_height + 100 end);
+    values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, app.mature_at(d));
   end if;
   perform app.add_holding(d.chain, d.address, d.token, d.merchant_id, d.amount);
   perform app.post('deposit', d.id::text, d.chain, jsonb_build_array(
@@ -4126,6 +4131,16 @@ begin
     and not exists (select from app.delivery d where d.id = a.delivery_id);
   return null;
 end $function$;
+
+-- The head from which on nodes let the output of a deposit be spent; null where that is at once.
+CREATE OR REPLACE FUNCTION app.mature_at(d app.deposit)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select d.block_height + c.coinbase_maturity from app.chain c where c.chain = d.chain and c.coinbase_sender = d.sender
+$function$;
 
 -- What /metrics says about the database, by Prometheus name.
 CREATE OR REPLACE FUNCTION app.metrics()
@@ -5443,6 +5458,16 @@ AS $function$
   from app.funds_after(of_chain, of_token, of_merchant, amount, gross, network_fee) funds, app.native_token(of_chain) native
 $function$;
 
+-- Whether the indexer of a chain tells of payments that are in no block yet.
+CREATE OR REPLACE FUNCTION app.shows_unconfirmed(of_chain text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce((select shows_unconfirmed from app.chain where chain = of_chain), false)
+$function$;
+
 -- Carries out every claim and release of a merchant, chain and token, in the caller's transaction.
 CREATE OR REPLACE FUNCTION app.stamp_all_deposits(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
@@ -5875,7 +5900,7 @@ CREATE OR REPLACE FUNCTION app.uses_outputs(of_chain text)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select coalesce((select family = 'bitcoin' from app.chain where chain = of_chain), false)
+  select coalesce((select attempts_exclude_by = 'output' from app.chain where chain = of_chain), false)
 $function$;
 
 -- The lowest UUID of version 7, an id of a delivery, that is made at or after a time.
@@ -7028,7 +7053,7 @@ create table chain.transfer (
   block_time timestamp with time zone not null, -- Timestamp of that block.
   token text not null, -- Token code, such as USDC; the contract address where the token is not one that Sluice supports.
   amount numeric(78,0) not null, -- Amount in the smallest unit of the token (wei, for ether).
-  sender text not null, -- Address that the value came from.
+  sender text not null, -- Address that the value came from; of new coins what app.chain.coinbase_sender says.
   recipient text not null, -- Our address that the value went to.
   constraint transfer_pkey PRIMARY KEY (id),
   constraint transfer_amount_check CHECK ((amount > (0)::numeric)),
@@ -7259,6 +7284,16 @@ AS $function$
     select min(a.created_at) from app.address a join app.chain other using (chain) where other.family = c.family
   ) known
   where c.chain = of_chain
+$function$;
+
+-- Forgets of a chain's transfers those that are in a block at or below the final height.
+CREATE OR REPLACE FUNCTION chain.forget_final(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
 $function$;
 
 -- Stops a chain, with an incident, because the final block is not on the node's chain any more. Safe to call again.
@@ -7512,6 +7547,7 @@ declare
   number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
+  if app.shows_unconfirmed(of_chain) then perform chain.forget_final(of_chain, final_height); end if;
   perform app.settle_spends(of_chain, final_height);
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number

@@ -47,6 +47,8 @@ export interface Block {
 const headerSize = 80
 /** The output that a coinbase names as its input. */
 const coinbaseOutpoint = `${'00'.repeat(32)}:4294967295`
+/** What stands for the sender of new coins. */
+export const coinbaseSender = 'coinbase'
 /** Inner nodes of the merkle tree have this size: a transaction that has it, too, can pose as one. */
 const nodeSize = 64
 /** What has more than a signature and a key is not looked at; a block may consist of millions of empty items, and each is an object here. */

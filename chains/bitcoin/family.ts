@@ -1,6 +1,7 @@
 // The family of Bitcoin.
 import type {ChainFamily} from '../family.ts'
 import type {BitcoinChain} from '../registry.ts'
+import {coinbaseSender} from './block.ts'
 import {type BitcoinSettings, bitcoinReading, bitcoinVariables} from './settings.ts'
 
 export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
@@ -8,6 +9,9 @@ export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
   endpoint: ({source, electrumUrls, rpcUrl}) => (source === 'electrum' ? electrumUrls[0] : rpcUrl),
   reading: bitcoinReading,
   networkName: ({network}) => network,
+  attemptsExcludeBy: 'output',
+  showsUnconfirmed: true,
+  coinbase: {sender: coinbaseSender, maturity: 100},
   foldsAddresses: false,
   forms: () => import('./forms.ts'),
 }

@@ -8,6 +8,8 @@ export const evm: ChainFamily<EvmChain, EvmSettings> = {
   endpoint: ({rpcUrl}) => rpcUrl,
   reading: evmReading,
   networkName: ({chainId}) => `chain ${chainId}`,
+  attemptsExcludeBy: 'nonce',
+  showsUnconfirmed: false,
   foldsAddresses: true,
   forms: () => import('./forms.ts'),
 }

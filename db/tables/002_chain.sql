@@ -60,7 +60,7 @@ comment on column chain.transfer.block_hash is 'Hash of that block.';
 comment on column chain.transfer.block_time is 'Timestamp of that block.';
 comment on column chain.transfer.token is 'Token code, such as USDC; the contract address where the token is not one that Sluice supports.';
 comment on column chain.transfer.amount is 'Amount in the smallest unit of the token (wei, for ether).';
-comment on column chain.transfer.sender is 'Address that the value came from.';
+comment on column chain.transfer.sender is 'Address that the value came from; of new coins what app.chain.coinbase_sender says.';
 comment on column chain.transfer.recipient is 'Our address that the value went to.';
 grant select on chain.transfer to sluice_custody;
 grant select, insert, update, delete on chain.transfer to sluice_indexer;
@@ -98,7 +98,7 @@ grant select, insert, update, delete on chain.inclusion to sluice_indexer;
 
 -- What Bitcoin adds: deposits that are in no block yet. The indexer hands over everything unconfirmed that its source shows, again and again
 -- (chain.look_unmined), and what each block does to it is written with the block (chain.note_mined). Settling reads the transfer of a deposit in
--- chain.transfer, and here where there is none there. So a row stays until its transfer is final (app.add_outputs deletes it then), and a block
+-- chain.transfer, and here where there is none there. So a row stays until its transfer is final (chain.forget_final deletes it then), and a block
 -- that leaves the chain does not take the deposit away. Only a transaction in a block that spends the same output does, or absence in two looks
 -- that are 30 seconds apart. A deposit that is unconfirmed is pending, in no block, and never final.
 create table chain.unmined (

@@ -1,6 +1,6 @@
 -- Merchants and what is theirs: accounts, keys, users, the addresses that are watched, payout addresses; and which chains and tokens there are.
 --
--- Writers: each migration run (app.chain and app.asset, from chains/registry.ts) and each start of the service (the smallest payouts, from the
+-- Writers: each migration run (app.chain and app.asset, from chains/registry.ts and families.ts) and each start of the service (the smallest payouts, from the
 -- settings); the command line (accounts, their chains, keys); the API (users, addresses, payout addresses, idempotency keys, the day of a key's
 -- last use), through functions; custody (the addresses of treasuries, and merchants that an older copy of the database had forgotten).
 -- Readers: the API, settling, the indexers (app.address), the worker, analysts through views.
@@ -13,15 +13,25 @@
 --   * nothing here is ever deleted.
 -- Locks, always in this order: merchant, user, address of the pool (custody.address).
 
+-- What SQL must know of a chain is here. No function or view asks which chain it is, or of which family.
 create table app.chain (
   chain text primary key,
   family text not null,
-  native_token text not null
+  native_token text not null,
+  attempts_exclude_by text not null check (attempts_exclude_by in ('nonce', 'output')),
+  shows_unconfirmed boolean not null,
+  coinbase_sender text,
+  coinbase_maturity int check (coinbase_maturity > 0),
+  constraint coinbase check (num_nulls(coinbase_sender, coinbase_maturity) <> 1)
 );
-comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts: every migration run adds what is new there.';
+comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.';
 comment on column app.chain.chain is 'Chain code.';
 comment on column app.chain.family is 'Chains of one family share their addresses: a key controls the same address on each of them.';
 comment on column app.chain.native_token is 'Token code of the native coin, in which network fees are paid.';
+comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their lead (app.spend.sender). Never changes.';
+comment on column app.chain.shows_unconfirmed is 'Whether its indexer tells of payments that are in no block yet (chain.unmined), and is told of each new address at once.';
+comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.';
+comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null where there are none.';
 grant select on app.chain to sluice_api, sluice_custody, sluice_jobs;
 
 create table app.asset (

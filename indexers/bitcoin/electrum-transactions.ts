@@ -1,7 +1,7 @@
 // Transactions as Electrum servers give them. Promises: a transaction is read from bytes that have its id; one counts as mined only by a merkle proof
 // that leads to a header of our own chain of headers; that one is in none of these blocks counts only where the whole contents of a block are
 // proven; what the server does not have is told from what it refuses to say.
-import {z} from 'zod'
+import {coinbaseSender, z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {
   assertContents,
@@ -16,7 +16,7 @@ import {ElectrumError} from '../../chains/bitcoin/electrum.ts'
 import type {AddressFormat} from '../../chains/bitcoin/script.ts'
 import type {ElectrumHeaders, Place} from './electrum-headers.ts'
 import {Contradiction, type ElectrumServers} from './electrum-servers.ts'
-import {coinbaseSender, firstSpent, type KnownTransaction, senderOfScript} from './read-block.ts'
+import {firstSpent, type KnownTransaction, senderOfScript} from './read-block.ts'
 import {Hash, Hex} from './shapes.ts'
 
 const Merkle = z.object({merkle: z.array(Hash), pos: z.int().min(0)})

@@ -1,5 +1,5 @@
 // What in a Bitcoin block, or in a transaction that is in none yet, concerns addresses: which outputs pay to which, and what was spent.
-import {type BlockHeader, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
+import {type BlockHeader, coinbaseSender, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type AddressFormat, addressOfScript, keyAddress} from '../../chains/bitcoin/script.ts'
 import type {Candidate, ReadBlock, SpendingTransaction} from '../match.ts'
 
@@ -11,8 +11,7 @@ export interface KnownTransaction {
   raw?: string
 }
 
-/** What stands for the sender of new coins, and for one that cannot be told. */
-export const coinbaseSender = 'coinbase'
+/** What stands for a sender that cannot be told. */
 export const unknownSender = 'unknown'
 
 export function readBlock(

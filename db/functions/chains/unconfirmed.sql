@@ -1,10 +1,10 @@
--- What is on its way to us and in no block yet (chain.unmined), on chains with outputs. The indexer calls both functions: chain.look_unmined, again
+-- What is on its way to us and in no block yet (chain.unmined), on chains that show it. The indexer calls two functions: chain.look_unmined, again
 -- and again, with everything that its source shows at one moment; chain.note_mined in the transaction that writes blocks, with what they spend.
--- Settling makes deposits of it, at COMMIT.
+-- Settling makes deposits of it, at COMMIT, and forgets what is final.
 --
 -- A row goes in two ways: a block has another transaction that spends one of the same outputs, or looks that are 30 seconds apart did not show it
 -- while it was in no block. What is in a block keeps its row until it is final, so a fork that takes the block away does not take the deposit.
--- Locks: chain.look_unmined takes chain.cursor first. Both are safe to run twice.
+-- Locks: chain.look_unmined takes chain.cursor first. All are safe to run twice.
 
 create or replace function chain.look_unmined(of_chain text, seen jsonb) returns void
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -57,3 +57,15 @@ begin
 end $$;
 comment on function chain.note_mined is 'Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.look_unmined; txids and outpoints, parallel: what each of their transactions spends.';
 grant execute on function chain.note_mined to sluice_indexer;
+
+create or replace function chain.forget_final(of_chain text, final_height int) returns void
+language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
+$$;
+comment on function chain.forget_final is 'Forgets of a chain''s transfers those that are in a block at or below the final height.';
+
+create or replace function app.shows_unconfirmed(of_chain text) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select coalesce((select shows_unconfirmed from app.chain where chain = of_chain), false)
+$$;
+comment on function app.shows_unconfirmed is 'Whether the indexer of a chain tells of payments that are in no block yet.';

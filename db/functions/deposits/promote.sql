@@ -20,6 +20,7 @@ declare
   number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
+  if app.shows_unconfirmed(of_chain) then perform chain.forget_final(of_chain, final_height); end if;
   perform app.settle_spends(of_chain, final_height);
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number

@@ -1,5 +1,5 @@
 -- Outputs: on a chain that has them instead of accounts (Bitcoin), the money that can be spent (app.output). This file: which chains have outputs,
--- and how one becomes ours to spend. Called by chain.promote at COMMIT, for the deposits that are about to be final. What is
+-- and how and when one becomes ours to spend. Called by chain.promote at COMMIT, for the deposits that are about to be final. What is
 -- unattributed is no output to spend before an operator credits it.
 --
 -- An outgoing payment (app.spend) uses outputs there, not a nonce: its lead, which every attempt has among its inputs (app.spend.sender; the
@@ -14,28 +14,33 @@
 -- Locks: chain.cursor, which the caller holds.
 
 -- Before outgoing payments are settled: an older copy of the database may read an output and what spent it in one transaction. Bumps come before
--- chain.unmined forgets what is final, because they read it there.
+-- chain.forget_final, because they read chain.unmined.
 create or replace function app.add_outputs(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 begin
   insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
-  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount,
-    case when d.sender = 'coinbase' then d.block_height + 100 end
+  select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount, app.mature_at(d)
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
   perform app.settle_bumps(of_chain, final_height);
-  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height;
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
 end $$;
-comment on function app.add_outputs is 'Adds the outputs that become final at this height, settles the bumps that they decide, and forgets unconfirmed transfers that are final now.';
+comment on function app.add_outputs is 'Adds the outputs that become final at this height, and settles the bumps that they decide.';
 
 
 create or replace function app.uses_outputs(of_chain text) returns boolean
 language sql stable set search_path = pg_catalog as $$
-  select coalesce((select family = 'bitcoin' from app.chain where chain = of_chain), false)
+  select coalesce((select attempts_exclude_by = 'output' from app.chain where chain = of_chain), false)
 $$;
 comment on function app.uses_outputs is 'Whether transactions of a chain spend outputs (Bitcoin) rather than balances of accounts.';
+
+
+create or replace function app.mature_at(d app.deposit) returns int
+language sql stable set search_path = pg_catalog as $$
+  select d.block_height + c.coinbase_maturity from app.chain c where c.chain = d.chain and c.coinbase_sender = d.sender
+$$;
+comment on function app.mature_at is 'The head from which on nodes let the output of a deposit be spent; null where that is at once.';
 

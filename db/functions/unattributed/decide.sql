@@ -31,7 +31,7 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (d.merchant_id, d.chain, d.token, d.amount, 1);
   if app.uses_outputs(d.chain) then
     insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
-    values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, case when d.sender = 'coinbase' then d.block_height + 100 end);
+    values (d.chain, d.txid, d.output_index, d.address, d.merchant_id, d.amount, app.mature_at(d));
   end if;
   perform app.add_holding(d.chain, d.address, d.token, d.merchant_id, d.amount);
   perform app.post('deposit', d.id::text, d.chain, jsonb_build_array(
