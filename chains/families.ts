@@ -2,7 +2,7 @@
 import {bitcoin} from './bitcoin/family.ts'
 import {evm} from './evm/family.ts'
 import type {ChainFamily, Forms} from './family.ts'
-import {type Chain, chain, type Family} from './registry.ts'
+import type {Chain, Family} from './registry.ts'
 
 type ChainOf<F extends Family> = Extract<Chain, {family: F}>
 
@@ -24,9 +24,4 @@ export async function formsOf(of: {family: Family}): Promise<Forms<Chain, ChainS
 /** Whether a chain has a source of its own, rather than a local chain. */
 export function hasNode(settings: ChainSettings): boolean {
   return familyOf(settings).endpoint(settings) !== undefined
-}
-
-/** An address in the form of app.address.match_key. */
-export function matchKey(code: string, address: string): string {
-  return familyOf(chain(code)).foldsAddresses ? address.toLowerCase() : address
 }

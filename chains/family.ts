@@ -19,7 +19,7 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   showsUnconfirmed: boolean
   /** New coins, where they come as transfers: what stands for their sender, and for how many blocks nodes do not let them be spent. */
   coinbase?: {sender: string; maturity: number}
-  /** Whether upper and lower case make no difference in an address: then app.address.match_key is in lower case. */
+  /** Whether upper and lower case make no difference in an address of ours: then it is looked up in lower case (app.match_key). */
   foldsAddresses: boolean
   /** Loaded when it is needed: that takes longer than most commands run. */
   forms(): Promise<Forms<C, S>>

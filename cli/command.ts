@@ -9,7 +9,7 @@ import {PermanentError} from '../base/errors.ts'
 import {isHeld, readService, type Service} from '../base/home.ts'
 import {commandLine} from '../base/process.ts'
 import {anyOwnAddress, displayForm} from '../chains/address.ts'
-import {type ChainSettings, hasNode, matchKey} from '../chains/families.ts'
+import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {AddressError} from '../chains/family.ts'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
 import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
@@ -154,10 +154,7 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
 /** An address of somebody else on the chain, in its display form. Throws where it is none, or one of the service's own. */
 export async function foreignAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
   const address = await readAddress(db, chain, text)
-  const {rowCount} = await db.query('select from custody.address where match_key = $1 and address = $2', [
-    matchKey(chain, address),
-    address,
-  ])
+  const {rowCount} = await db.query('select from custody.address where address = $1', [address])
   if (rowCount) throw new PermanentError(`${address} belongs to this service; name an address outside of it`)
   return address
 }

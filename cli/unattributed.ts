@@ -59,7 +59,8 @@ const listed = `
   left join app.user u on u.id = d.user_id
   left join app.payment_request p on p.id = d.payment_request_id
   left join app.asset a on a.chain = d.chain and a.token = d.token
-  left join app.address w on w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address))
+  join app.chain c on c.chain = d.chain
+  left join app.address w on w.chain = d.chain and w.match_key = app.match_key(d.address, c.folds_addresses) and w.address = d.address
   left join app.spend s on s.id = r.sweep_id
   left join app.spend t on t.id = r.withdrawal_id
   where (not d.credited and (d.merchant_id is not null or a.token is null) or r.decision = 'credit')

@@ -93,8 +93,8 @@ export async function findPayout(context: PolicyContext, id: string): Promise<Pa
         p.address,
         exists (select from custody.whitelist w where w.merchant_id = p.merchant_id and w.chain = p.chain and w.address = p.address
           and w.active_at <= clock_timestamp() and w.removed_at is null) as is_whitelisted,
-        exists (select from custody.address a where a.match_key in (p.address, lower(p.address))) as is_ours
-      from app.payout p where p.id = $1`,
+        exists (select from custody.address a where a.match_key = app.match_key(p.address, c.folds_addresses)) as is_ours
+      from app.payout p join app.chain c on c.chain = p.chain where p.id = $1`,
     values: [id],
   })
   const [payout] = rows
@@ -280,8 +280,8 @@ export async function findWithdrawal(context: FamilyContext, id: string): Promis
     text: `select s.id, s.chain, s.token, s.amount::text as amount, s.recipient, s.sender, s.nonce, s.status, s.cancelling,
         exists (select from custody.whitelist w where w.merchant_id is null and w.chain = s.chain and w.address = s.recipient
           and w.active_at <= clock_timestamp() and w.removed_at is null) as is_whitelisted,
-        exists (select from custody.address a where a.match_key in (s.recipient, lower(s.recipient))) as is_ours
-      from app.spend s where s.id = $1 and s.kind = 'withdrawal'`,
+        exists (select from custody.address a where a.match_key = app.match_key(s.recipient, c.folds_addresses)) as is_ours
+      from app.spend s join app.chain c on c.chain = s.chain where s.id = $1 and s.kind = 'withdrawal'`,
     values: [id],
   })
   const [spend] = rows

@@ -190,7 +190,7 @@ test('no table that grows with deposits is read as a whole', async () => {
         select uuidv7(), uuidv7(), 'delivered', null, now() from generate_series(1, 10000) n;
       insert into app.ledger_entry (account, kind, chain, token, amount, posting, reference)
         select 'address', 'deposit', 'ETH', 'ETH', 1, 1, 'x' from generate_series(1, 10000) n;
-      insert into custody.address (address, family, derivation_index, taken_at) select n, 'evm', n, now() from generate_series(1, 10000) n;
+      insert into custody.address (address, match_key, family, derivation_index, taken_at) select n, n, 'evm', n, now() from generate_series(1, 10000) n;
       insert into app.payment_request (merchant_id, external_id, chain, token, amount, page_token, expires_at, status)
         select uuidv7(), n, 'ETH', 'ETH', 1, n, now(), 'expired' from generate_series(1, 10000) n;
       commit`)

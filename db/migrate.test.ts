@@ -206,7 +206,7 @@ test('chains and assets are those of the registry after every run, whatever stoo
   const byCode = chains.toSorted((a, b) => (a.code < b.code ? -1 : 1))
   expect(await rows('select * from app.chain order by chain')).toEqual(
     byCode.map(({code, family, assets}) => {
-      const {attemptsExcludeBy, showsUnconfirmed, coinbase} = familyOf({family})
+      const {attemptsExcludeBy, showsUnconfirmed, coinbase, foldsAddresses} = familyOf({family})
       return {
         chain: code,
         family,
@@ -215,6 +215,7 @@ test('chains and assets are those of the registry after every run, whatever stoo
         shows_unconfirmed: showsUnconfirmed,
         coinbase_sender: coinbase?.sender ?? null,
         coinbase_maturity: coinbase?.maturity ?? null,
+        folds_addresses: foldsAddresses,
       }
     }),
   )

@@ -854,9 +854,9 @@ create view analytics.unattributed with (security_barrier=true) as
      LEFT JOIN app."user" u ON u.id = d.user_id
      LEFT JOIN app.payment_request r ON r.id = d.payment_request_id
      LEFT JOIN LATERAL ( SELECT w_1.is_provisioned
-           FROM app.address w_1
-          WHERE w_1.chain = d.chain AND w_1.address = d.address AND (w_1.match_key = ANY (ARRAY[d.address, lower(d.address)]))
-         LIMIT 1) w ON true
+           FROM app.chain c
+             JOIN app.address w_1 ON w_1.chain = c.chain AND w_1.match_key = app.match_key(d.address, c.folds_addresses)
+          WHERE c.chain = d.chain AND w_1.address = d.address) w ON true
      LEFT JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
      LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
      LEFT JOIN app.spend s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text;
@@ -918,7 +918,7 @@ create table app.accepted_gap (
 -- Addresses that are watched, and whose they are.
 create table app.address (
   chain text not null, -- Chain on which it is watched.
-  match_key text not null, -- The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.
+  match_key text not null, -- The address as indexers look it up (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).
   address text not null, -- The address as people see it (EIP-55 on EVM chains).
   user_id uuid, -- The user that it was handed out for; null for a payment request's and for a treasury's.
   merchant_id uuid, -- The merchant that it was handed out to; null for a treasury.
@@ -932,7 +932,7 @@ create table app.address (
 );
 CREATE UNIQUE INDEX address_payment_request ON app.address USING btree (payment_request_id, chain) WHERE (payment_request_id IS NOT NULL);
 CREATE INDEX address_user ON app.address USING btree (user_id);
-CREATE TRIGGER announce_address AFTER INSERT ON app.address FOR EACH ROW WHEN (app.shows_unconfirmed(new.chain)) EXECUTE FUNCTION app.announce_address();
+CREATE TRIGGER announce_address AFTER INSERT ON app.address REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.announce_address();
 
 -- Debts of merchants, and what cancels them: for a deposit that was lost after a payout had claimed it, or for a payout that an older copy of the database had forgotten. The next payout claims them with the deposits.
 create table app.adjustment (
@@ -1058,6 +1058,7 @@ create table app.chain (
   shows_unconfirmed boolean not null, -- Whether its indexer tells of payments that are in no block yet (chain.unmined), and is told of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null where there are none.
+  folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.
   constraint chain_pkey PRIMARY KEY (chain),
   constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text]))),
   constraint chain_coinbase_maturity_check CHECK ((coinbase_maturity > 0)),
@@ -2527,7 +2528,7 @@ AS $function$
   select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
 $function$;
 
--- Trigger: notifies address_added, with the address.
+-- Trigger: notifies address_added, with each address.
 CREATE OR REPLACE FUNCTION app.announce_address()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2535,7 +2536,7 @@ CREATE OR REPLACE FUNCTION app.announce_address()
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  perform pg_notify('address_added', new.address);
+  perform pg_notify('address_added', a.address) from added a join app.chain c on c.chain = a.chain where c.shows_unconfirmed;
   return null;
 end $function$;
 
@@ -3349,7 +3350,7 @@ begin
   select a.address into destination from app.payout_address a where a.merchant_id = of_merchant and a.chain = of_chain;
   if destination is null then perform app.refuse_payout('no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('the payout address belongs to this service; register one of your own')
-  from custody.address o where o.match_key in (destination, lower(destination)) and o.address = destination;
+  from custody.address o where o.address = destination;
   if at.gross <= 0 then
     perform app.refuse_payout(case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
   end if;
@@ -4131,6 +4132,13 @@ begin
     and not exists (select from app.delivery d where d.id = a.delivery_id);
   return null;
 end $function$;
+
+-- The match key of an address; folds is that of its chain (app.chain.folds_addresses).
+CREATE OR REPLACE FUNCTION app.match_key(address text, folds boolean)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN folds THEN lower(address) ELSE address END;
 
 -- The head from which on nodes let the output of a deposit be spent; null where that is at once.
 CREATE OR REPLACE FUNCTION app.mature_at(d app.deposit)
@@ -5261,7 +5269,7 @@ AS $function$
 begin
   perform from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled;
   if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
-  perform from custody.address p where p.match_key in (of_address, lower(of_address)) and p.address = of_address;
+  perform from custody.address p where p.address = of_address;
   if found then
     raise exception 'this address belongs to this service; payouts go to an address of your own' using errcode = 'SL422';
   end if;
@@ -5677,7 +5685,7 @@ begin
   select a.address into taken from app.address a join app.chain c using (chain) where a.user_id = of_user and c.family = of_family limit 1;
   taken := coalesce(taken, app.draw_address(of_merchant, of_family));
   insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
-  select c.chain, case of_family when 'evm' then lower(taken) else taken end, taken, of_user, of_merchant, false
+  select c.chain, app.match_key(taken, c.folds_addresses), taken, of_user, of_merchant, false
   from app.chain c where c.family = of_family
   on conflict do nothing;
 end $function$;
@@ -5744,7 +5752,7 @@ declare
   taken text := app.draw_address(r.merchant_id, of_family);
 begin
   insert into app.address (chain, match_key, address, payment_request_id, merchant_id, is_provisioned)
-  select c.chain, case of_family when 'evm' then lower(taken) else taken end, taken, r.id, r.merchant_id, c.chain = r.chain
+  select c.chain, app.match_key(taken, c.folds_addresses), taken, r.id, r.merchant_id, c.chain = r.chain
   from app.chain c where c.family = of_family;
 end $function$;
 
@@ -7367,7 +7375,9 @@ begin
   with shown as materialized (
     select of_chain || ':' || r.txid || ':' || r.output_index as id, r.*
     from jsonb_to_recordset(seen) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
-    where r.amount > 0 and exists (select from app.address a where a.chain = of_chain and a.match_key = r.recipient)
+    where r.amount > 0 and exists (
+      select from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(r.recipient, c.folds_addresses)
+      where c.chain = of_chain)
   ), added as (
     insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
     select distinct on (id) id, of_chain, txid, output_index, token, amount, sender, recipient, inputs, raw from shown s
@@ -7730,10 +7740,12 @@ declare
   versions int[];
   tokens text[];
   amounts numeric[];
+  folds boolean;
 begin
   with gone as (delete from chain.touched where txn = pg_current_xact_id() and chain = of_chain returning id)
   select array_agg(distinct id) into keys from gone;
   if keys is null then return; end if;
+  folds := (select c.folds_addresses from app.chain c where c.chain = of_chain);
 
   with key as (
     select id, split_part(id, ':', 2) as txid, split_part(id, ':', 3)::int as output_index from unnest(keys) as k (id)
@@ -7771,7 +7783,7 @@ begin
     from net n
     cross join lateral (
       select * from app.address a
-      where a.chain = of_chain and a.match_key in (n.recipient, lower(n.recipient)) and a.address = n.recipient offset 0
+      where a.chain = of_chain and a.match_key = app.match_key(n.recipient, folds) and a.address = n.recipient offset 0
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
@@ -7859,11 +7871,7 @@ create table custody.address (
   purpose text not null default 'deposit'::text, -- deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.
   merchant_id uuid, -- The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs rests on it.
   retired_at timestamp with time zone, -- When it was given up unused, because an older copy of the database would have handed it out a second time; else null.
-  match_key text not null generated always as (
-CASE family
-    WHEN 'evm'::text THEN lower(address)
-    ELSE address
-END) stored, -- The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.
+  match_key text not null, -- The address as indexers look it up, written by a trigger (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).
   constraint address_pkey PRIMARY KEY (address),
   constraint address_path UNIQUE (family, purpose, derivation_index),
   constraint address_purpose_check CHECK ((purpose = ANY (ARRAY['deposit'::text, 'treasury'::text]))),
@@ -7872,8 +7880,9 @@ END) stored, -- The address as indexers look it up: lower case on EVM chains, un
 CREATE INDEX address_free ON custody.address USING btree (family, derivation_index) WHERE ((taken_at IS NULL) AND (retired_at IS NULL) AND (purpose = 'deposit'::text));
 CREATE UNIQUE INDEX address_match ON custody.address USING btree (match_key);
 CREATE INDEX address_merchant ON custody.address USING btree (merchant_id) WHERE (merchant_id IS NOT NULL);
-CREATE TRIGGER handed_out_once BEFORE UPDATE ON custody.address FOR EACH ROW WHEN (((old.address <> new.address) OR (old.family <> new.family) OR (old.purpose <> new.purpose) OR (old.derivation_index <> new.derivation_index) OR ((old.taken_at IS NOT NULL) AND ((new.taken_at IS DISTINCT FROM old.taken_at) OR (new.merchant_id IS DISTINCT FROM old.merchant_id))) OR ((old.retired_at IS NOT NULL) AND (new.retired_at IS DISTINCT FROM old.retired_at)))) EXECUTE FUNCTION custody.refuse_change();
+CREATE TRIGGER handed_out_once BEFORE UPDATE ON custody.address FOR EACH ROW WHEN (((old.address <> new.address) OR (old.family <> new.family) OR (old.purpose <> new.purpose) OR (old.derivation_index <> new.derivation_index) OR (old.match_key <> new.match_key) OR ((old.taken_at IS NOT NULL) AND ((new.taken_at IS DISTINCT FROM old.taken_at) OR (new.merchant_id IS DISTINCT FROM old.merchant_id))) OR ((old.retired_at IS NOT NULL) AND (new.retired_at IS DISTINCT FROM old.retired_at)))) EXECUTE FUNCTION custody.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON custody.address FOR EACH ROW EXECUTE FUNCTION custody.refuse_change();
+CREATE TRIGGER note_match_key BEFORE INSERT ON custody.address FOR EACH ROW EXECUTE FUNCTION custody.note_match_key();
 
 -- What an operator added to the fee budget of a chain, for one day.
 create table custody.budget_raise (
@@ -8092,6 +8101,18 @@ begin
   insert into custody.journal_input (stream, outpoint, seq)
   select new.stream, i, new.seq from jsonb_array_elements_text(new.details -> 'inputs') i;
   return null;
+end $function$;
+
+-- Trigger: writes the match key of a new address, which is the same on every chain of its family.
+CREATE OR REPLACE FUNCTION custody.note_match_key()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  new.match_key := (select app.match_key(new.address, c.folds_addresses) from app.chain c where c.family = new.family limit 1);
+  return new;
 end $function$;
 
 -- Enters entries of custody's journal that an older copy of the database lacks, and what follows from them. Returns how many entries and payouts there were, and how many entries (cancels) have no purpose that can be told any more.
@@ -8429,6 +8450,7 @@ alter role sluice_analyst set temp_file_limit = '10GB';
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
 grant execute on function app.is_protocol_income(integer) to sluice_analyst;
+grant execute on function app.match_key(text,boolean) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
 grant execute on function app.unattributed_reason(integer,boolean,boolean,text,text) to sluice_analyst;
 grant select on analytics.address_utilisation to sluice_analyst;
@@ -8509,6 +8531,7 @@ grant usage on schema chain to sluice_api;
 grant usage on schema custody to sluice_api;
 
 -- sluice_custody
+grant execute on function app.match_key(text,boolean) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;

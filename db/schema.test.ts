@@ -2,6 +2,7 @@
 import {existsSync, readdirSync, readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {chainCodes, chains} from '../chains/registry.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {schemaSnapshot, snapshotFile} from './snapshot.ts'
 
@@ -69,6 +70,18 @@ test('each function and view is defined once, in db/functions or db/views', asyn
       .map(({name}) => name)
       .toSorted(),
   ).toEqual(names.toSorted())
+})
+
+test('no function or view asks which chain it is, or of which family: they read app.chain', () => {
+  const names = [...chainCodes, ...chains.map(({family}) => family), 'coinbase']
+  const literal = new RegExp(`'(${names.join('|')})'`, 'i')
+  const found = ['functions', 'views'].flatMap(kind => {
+    const folder = new URL(`${kind}/`, import.meta.url)
+    return readdirSync(folder, {recursive: true, encoding: 'utf8'})
+      .filter(file => file.endsWith('.sql') && literal.test(readFileSync(new URL(file, folder), 'utf8')))
+      .map(file => `db/${kind}/${file}`)
+  })
+  expect(found).toEqual([])
 })
 
 test('no table rests on a function that can be replaced', async () => {

@@ -22,6 +22,7 @@ create table app.chain (
   shows_unconfirmed boolean not null,
   coinbase_sender text,
   coinbase_maturity int check (coinbase_maturity > 0),
+  folds_addresses boolean not null,
   constraint coinbase check (num_nulls(coinbase_sender, coinbase_maturity) <> 1)
 );
 comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.';
@@ -32,6 +33,7 @@ comment on column app.chain.attempts_exclude_by is 'What all attempts of an outg
 comment on column app.chain.shows_unconfirmed is 'Whether its indexer tells of payments that are in no block yet (chain.unmined), and is told of each new address at once.';
 comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.';
 comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null where there are none.';
+comment on column app.chain.folds_addresses is 'Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.';
 grant select on app.chain to sluice_api, sluice_custody, sluice_jobs;
 
 create table app.asset (
@@ -140,7 +142,7 @@ create index address_user on app.address (user_id);
 create unique index address_payment_request on app.address (payment_request_id, chain) where payment_request_id is not null;
 comment on table app.address is 'Addresses that are watched, and whose they are.';
 comment on column app.address.chain is 'Chain on which it is watched.';
-comment on column app.address.match_key is 'The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.';
+comment on column app.address.match_key is 'The address as indexers look it up (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).';
 comment on column app.address.address is 'The address as people see it (EIP-55 on EVM chains).';
 comment on column app.address.user_id is 'The user that it was handed out for; null for a payment request''s and for a treasury''s.';
 comment on column app.address.merchant_id is 'The merchant that it was handed out to; null for a treasury.';

@@ -18,7 +18,7 @@ create table custody.address (
   purpose text not null default 'deposit' check (purpose in ('deposit', 'treasury')),
   merchant_id uuid,
   retired_at timestamptz,
-  match_key text not null generated always as (case family when 'evm' then lower(address) else address end) stored,
+  match_key text not null,
   constraint address_path unique (family, purpose, derivation_index),
   constraint handed_to_a_merchant check (merchant_id is null or taken_at is not null)
 );
@@ -35,7 +35,7 @@ comment on column custody.address.taken_at is 'When it was handed out; null whil
 comment on column custody.address.purpose is 'deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.';
 comment on column custody.address.merchant_id is 'The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs rests on it.';
 comment on column custody.address.retired_at is 'When it was given up unused, because an older copy of the database would have handed it out a second time; else null.';
-comment on column custody.address.match_key is 'The address as indexers look it up: lower case on EVM chains, unchanged elsewhere.';
+comment on column custody.address.match_key is 'The address as indexers look it up, written by a trigger (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).';
 grant select on custody.address to sluice_api, sluice_custody, sluice_jobs;
 grant select (address, match_key) on custody.address to sluice_indexer;
 grant insert (address, family, derivation_index, created_at, purpose, retired_at) on custody.address to sluice_custody;

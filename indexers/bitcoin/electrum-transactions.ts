@@ -1,12 +1,13 @@
 // Transactions as Electrum servers give them. Promises: a transaction is read from bytes that have its id; one counts as mined only by a merkle proof
 // that leads to a header of our own chain of headers; that one is in none of these blocks counts only where the whole contents of a block are
 // proven; what the server does not have is told from what it refuses to say.
-import {coinbaseSender, z} from 'zod'
+import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {
   assertContents,
   assertInBlock,
   type BlockHeader,
+  coinbaseSender,
   isCoinbase,
   MalformedError,
   parseTransaction,

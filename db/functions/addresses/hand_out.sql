@@ -35,7 +35,7 @@ begin
   select a.address into taken from app.address a join app.chain c using (chain) where a.user_id = of_user and c.family = of_family limit 1;
   taken := coalesce(taken, app.draw_address(of_merchant, of_family));
   insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
-  select c.chain, case of_family when 'evm' then lower(taken) else taken end, taken, of_user, of_merchant, false
+  select c.chain, app.match_key(taken, c.folds_addresses), taken, of_user, of_merchant, false
   from app.chain c where c.family = of_family
   on conflict do nothing;
 end $$;
@@ -48,7 +48,7 @@ declare
   taken text := app.draw_address(r.merchant_id, of_family);
 begin
   insert into app.address (chain, match_key, address, payment_request_id, merchant_id, is_provisioned)
-  select c.chain, case of_family when 'evm' then lower(taken) else taken end, taken, r.id, r.merchant_id, c.chain = r.chain
+  select c.chain, app.match_key(taken, c.folds_addresses), taken, r.id, r.merchant_id, c.chain = r.chain
   from app.chain c where c.family = of_family;
 end $$;
 comment on function app.take_payment_address is 'Gives a payment request an address that nothing else ever uses: watched on every chain of the family, credited on the request''s chain alone.';

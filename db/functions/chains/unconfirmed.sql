@@ -14,7 +14,9 @@ begin
   with shown as materialized (
     select of_chain || ':' || r.txid || ':' || r.output_index as id, r.*
     from jsonb_to_recordset(seen) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
-    where r.amount > 0 and exists (select from app.address a where a.chain = of_chain and a.match_key = r.recipient)
+    where r.amount > 0 and exists (
+      select from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(r.recipient, c.folds_addresses)
+      where c.chain = of_chain)
   ), added as (
     insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
     select distinct on (id) id, of_chain, txid, output_index, token, amount, sender, recipient, inputs, raw from shown s

@@ -13,6 +13,7 @@ end $$;
 comment on function custody.refuse_change is 'Refuses to change or delete what custody wrote down.';
 create or replace trigger handed_out_once before update on custody.address for each row
   when (old.address <> new.address or old.family <> new.family or old.purpose <> new.purpose or old.derivation_index <> new.derivation_index
+    or old.match_key <> new.match_key
     or (old.taken_at is not null and (new.taken_at is distinct from old.taken_at or new.merchant_id is distinct from old.merchant_id))
     or (old.retired_at is not null and new.retired_at is distinct from old.retired_at))
   execute function custody.refuse_change();

@@ -25,10 +25,12 @@ declare
   versions int[];
   tokens text[];
   amounts numeric[];
+  folds boolean;
 begin
   with gone as (delete from chain.touched where txn = pg_current_xact_id() and chain = of_chain returning id)
   select array_agg(distinct id) into keys from gone;
   if keys is null then return; end if;
+  folds := (select c.folds_addresses from app.chain c where c.chain = of_chain);
 
   with key as (
     select id, split_part(id, ':', 2) as txid, split_part(id, ':', 3)::int as output_index from unnest(keys) as k (id)
@@ -66,7 +68,7 @@ begin
     from net n
     cross join lateral (
       select * from app.address a
-      where a.chain = of_chain and a.match_key in (n.recipient, lower(n.recipient)) and a.address = n.recipient offset 0
+      where a.chain = of_chain and a.match_key = app.match_key(n.recipient, folds) and a.address = n.recipient offset 0
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)

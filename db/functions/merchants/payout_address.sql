@@ -9,7 +9,7 @@ language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform from app.merchant_chain m where m.merchant_id = of_merchant and m.chain = of_chain and m.enabled;
   if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
-  perform from custody.address p where p.match_key in (of_address, lower(of_address)) and p.address = of_address;
+  perform from custody.address p where p.address = of_address;
   if found then
     raise exception 'this address belongs to this service; payouts go to an address of your own' using errcode = 'SL422';
   end if;

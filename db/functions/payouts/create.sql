@@ -48,7 +48,7 @@ begin
   select a.address into destination from app.payout_address a where a.merchant_id = of_merchant and a.chain = of_chain;
   if destination is null then perform app.refuse_payout('no payout address is registered for ' || of_chain); end if;
   perform app.refuse_payout('the payout address belongs to this service; register one of your own')
-  from custody.address o where o.match_key in (destination, lower(destination)) and o.address = destination;
+  from custody.address o where o.address = destination;
   if at.gross <= 0 then
     perform app.refuse_payout(case when at.gross = 0 then 'there is nothing to pay out' else 'the balance is below zero' end);
   end if;

@@ -25,7 +25,8 @@ join app.merchant m on m.id = d.merchant_id
 left join app.user u on u.id = d.user_id
 left join app.payment_request r on r.id = d.payment_request_id
 left join lateral ( -- looked up one by one: there are many more addresses than such rows
-  select w.is_provisioned from app.address w where w.chain = d.chain and w.address = d.address and w.match_key in (d.address, lower(d.address)) limit 1
+  select w.is_provisioned from app.chain c join app.address w on w.chain = c.chain and w.match_key = app.match_key(d.address, c.folds_addresses)
+  where c.chain = d.chain and w.address = d.address
 ) w on true
 left join app.asset a on a.chain = d.chain and a.token = d.token
 left join app.unattributed_decision o on o.deposit_id = d.id
