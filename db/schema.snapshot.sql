@@ -5042,6 +5042,9 @@ declare
   incident app.incident;
   deposit app.deposit;
 begin
+  if (decision in ('kept', 'reorged')) is not true then
+    raise exception 'there is no decision %: it is kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
+  end if;
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
   if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks

@@ -230,7 +230,7 @@ test('a final deposit that only moved is one incident, which takes back nothing,
       `select i.id, kind, txid from app.incident i join app.deposit d on d.id::text = subject
        where resolved_at is null order by txid, kind`,
     )
-  const resolve = (id: string, as: string) => db.rows('select app.resolve_incident($1, $2)', [id, as])
+  const resolve = (id: string, as: string | null) => db.rows('select app.resolve_incident($1, $2)', [id, as])
   await rewind(height - 2)
   const [lost] = await open()
   expect(lost).toMatchObject({kind: 'final_deposit_vanished', txid: 'deep-flips'})
@@ -245,6 +245,8 @@ test('a final deposit that only moved is one incident, which takes back nothing,
   ])
   for (const {id} of [flipped!, moved!])
     await expect(resolve(id, 'reorged')).rejects.toThrow('is on the chain, in block')
+  for (const decision of ['loss', 'Kept', null])
+    await expect(resolve(gone!.id, decision)).rejects.toMatchObject({code: 'SL422'})
   await resolve(gone!.id, 'reorged')
   await resolve(moved!.id, 'kept')
   expect(await historyOf('deep-moves')).toEqual({status: 'final', height: height - 1, events: ['pending', 'confirmed']})

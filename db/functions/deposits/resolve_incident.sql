@@ -1,8 +1,8 @@
 -- An operator's decision about an incident (sluice incident resolve). kept: all stays as it is; a deposit that moved gets the block that holds it
 -- now. reorged: a final deposit that is gone is taken back (app.take_back), and what stands at its place on the chain now is settled anew.
 --
--- Errors: P0002 there is no such incident; P0003 it is resolved already, is about no deposit, or its deposit is on the chain, or not read that far
--- yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
+-- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, is about no deposit, or its deposit is on
+-- the chain, or not read that far yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
 -- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and stampings of it; then the incident.
 -- Under the pair's lock all stampings are carried out: a claim that has counted the deposit has stamped it then, or counts without it.
 
@@ -12,6 +12,9 @@ declare
   incident app.incident;
   deposit app.deposit;
 begin
+  if (decision in ('kept', 'reorged')) is not true then
+    raise exception 'there is no decision %: it is kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
+  end if;
   select * into incident from app.incident i where i.id = incident_id;
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
   if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
