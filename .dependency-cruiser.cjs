@@ -29,7 +29,7 @@ const clients = '^chains/([^/]+/(client|electrum|electrum-connection|rpc)|client
 
 /** Outside of families.ts, and to be there or in a family's folder. None of them is to be added to. */
 const notYetPlugs = [
-  'cli/(bump-outputs|treasury|withdraw-outputs)',
+  'cli/treasury',
   'devnet/(cli|client|main|start)',
   'jobs/audit/compare',
   'jobs/payouts/open-context',

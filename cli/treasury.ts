@@ -119,7 +119,7 @@ export function addTreasuryCommands(program: Command): void {
           const withdrawal = {chain, token: asset.token, amount, to}
           const id =
             settings.family === 'bitcoin'
-              ? await (await import('./withdraw-outputs.ts')).beginWithdrawal(db, settings, withdrawal)
+              ? await (await import('../jobs/payouts/bitcoin/withdraw.ts')).beginWithdrawal(db, settings, withdrawal)
               : await beginWithdrawal(db, settings, withdrawal)
           return {
             json: {id, chain, token: asset.token, amount: options.amount, to},
@@ -149,7 +149,7 @@ export function addTreasuryCommands(program: Command): void {
         const settings = settingsOf(service, chain)
         if (settings.family !== 'bitcoin') throw new PermanentError(`there is nothing to bump on ${chain}`)
         requireFollowed(service, chain)
-        const {id, fee, amount} = await (await import('./bump-outputs.ts')).beginBump(db, settings, {
+        const {id, fee, amount} = await (await import('../jobs/payouts/bitcoin/bump.ts')).beginBump(db, settings, {
           chain,
           txid,
           feeRate,

@@ -1,14 +1,14 @@
 // A withdrawal where the treasury's money lies in outputs: chooses them, and a fee, as a payout does, and reserves them.
 import type pg from 'pg'
-import {PermanentError} from '../base/errors.ts'
-import {silent} from '../base/log.ts'
-import {dustLimit, scriptOfAddress} from '../chains/bitcoin/script.ts'
-import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
-import type {ChainCode} from '../chains/registry.ts'
-import {openNode} from '../jobs/payouts/bitcoin/node.ts'
-import {freeOutputs} from '../jobs/payouts/bitcoin/outputs.ts'
-import {ratesOf} from '../jobs/payouts/bitcoin/rates.ts'
-import {mostInputs, selectPayment} from '../jobs/payouts/bitcoin/select.ts'
+import {PermanentError} from '../../../base/errors.ts'
+import {silent} from '../../../base/log.ts'
+import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
+import type {ChainCode} from '../../../chains/registry.ts'
+import {openNode} from './node.ts'
+import {freeOutputs} from './outputs.ts'
+import {ratesOf} from './rates.ts'
+import {mostInputs, selectPayment} from './select.ts'
 
 /** Begun; its id. Custody asks the whitelist again, and the limits. */
 export async function beginWithdrawal(

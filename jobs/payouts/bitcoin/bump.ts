@@ -1,12 +1,12 @@
 // A child that pays for its parent: spends what an unmined transaction of somebody else pays to one of ours, with a fee that makes both worth
 // taking.
 import type pg from 'pg'
-import {PermanentError} from '../base/errors.ts'
-import {silent} from '../base/log.ts'
-import type {BitcoinSettings} from '../chains/bitcoin/settings.ts'
-import type {ChainCode} from '../chains/registry.ts'
-import {openNode, type Waiting} from '../jobs/payouts/bitcoin/node.ts'
-import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from '../jobs/payouts/bitcoin/select.ts'
+import {PermanentError} from '../../../base/errors.ts'
+import {silent} from '../../../base/log.ts'
+import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
+import type {ChainCode} from '../../../chains/registry.ts'
+import {openNode, type Waiting} from './node.ts'
+import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from './select.ts'
 
 export interface Bump {
   id: string
