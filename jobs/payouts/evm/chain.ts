@@ -21,7 +21,7 @@ import {offered} from './offered.ts'
 import {paymentCall, paymentGas, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {signing} from './signing.ts'
-import {beginSweeps, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
+import {beginSweeps, beginSweepsOf, begunFor, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function openEvm(settings: EvmSettings, rpcUrl: string): PayoutChain {
   const chain: Evm = {settings, native: settings.chain.assets[0].token, node: new Node(rpcUrl)}
@@ -39,6 +39,8 @@ export function openEvm(settings: EvmSettings, rpcUrl: string): PayoutChain {
 }
 
 async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> {
+  const known = await begunFor(to.pool, payout)
+  if (!known.areFinal) return 'next' // another run has begun them just now
   const fees = await offered(chain)
   if ('reason' in fees) return fees
   const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
@@ -46,11 +48,12 @@ async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> 
     return {reason: 'fee_above_cap', detail: tooDear(chain), ms: retryMs.soon}
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
   step('sweep: before begin')
-  const short = await beginSweeps(to, payout, sweeps)
+  const begun = await beginSweepsOf(to, payout, sweeps, known.count)
   step('sweep: after begin')
-  const begun = await untilSwept(to, payout)
-  if (begun) return begun
-  if (short) return shortOfFunds(short)
+  if (begun === 'changed') return 'next'
+  const unswept = await untilSwept(to, payout)
+  if (unswept) return unswept
+  if (begun.short) return shortOfFunds(begun.short)
   await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
   return 'next'
 }
@@ -97,6 +100,6 @@ async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigi
 async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bigint, short: Wait): Promise<Wait> {
   const missing = await shortfall(to, payout, feePerGas * gas.paymentMost)
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
-  await beginSweeps(to, {...payout, id: null}, sweeps)
+  await beginSweeps(to.pool, {...payout, id: null}, sweeps)
   return short
 }

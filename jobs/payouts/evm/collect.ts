@@ -21,6 +21,6 @@ export async function collectToken(to: Context, chain: Evm, token: string, above
   const fees = offer(await chain.node.feeMarket(), chain.settings.maxFeePerGas)
   if (!fees) return // it can wait until fees fall
   const sweeps = await sized(chain, token, rows, fees.maxFeePerGas)
-  const short = await beginSweeps(to, {id: null, chain: code, token}, sweeps)
+  const short = await beginSweeps(to.pool, {id: null, chain: code, token}, sweeps)
   if (short) to.log.warn({chain: code, token}, `addresses are not collected: ${short}; send some to the treasury`)
 }

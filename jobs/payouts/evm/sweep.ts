@@ -1,5 +1,7 @@
 // Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose
-// last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat: an address that is being swept is waited for.
+// last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat: an address that is being swept is waited for; and of
+// two runs for one payout the second begins nothing that it decided before it saw what the first one began.
+import type pg from 'pg'
 import type {Context} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
 import {balancesOf, contractOf, type Evm} from './node.ts'
@@ -80,9 +82,47 @@ export async function sized(chain: Evm, token: string, holdings: Holding[], feeP
   })
 }
 
+/** The sweeps that were begun for a payout, by whichever run of its task. */
+export async function begunFor(
+  pool: pg.Pool | pg.PoolClient,
+  {id}: {id: string},
+): Promise<{count: number; areFinal: boolean}> {
+  const {rows} = await pool.query<{count: number; areFinal: boolean}>(
+    `select count(*)::int as count, coalesce(bool_and(s.status = 'final'), true) as "areFinal"
+     from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1 and s.payout_id = l.payout_id`,
+    [id],
+  )
+  return rows[0]!
+}
+
+/**
+ * As beginSweeps, for a payout that had so many sweeps, all of them final, before its addresses were looked at. Begins nothing, and says so, if
+ * it has more by now: of those addresses, some may have been empty on the chain only because another run sweeps them.
+ */
+export async function beginSweepsOf(
+  {pool}: Context,
+  payout: {id: string; chain: string; token: string},
+  sweeps: Sweep[],
+  known: number,
+): Promise<{short: string | undefined} | 'changed'> {
+  const client = await pool.connect()
+  const key = [`begin_sweeps:${payout.id}`] // other runs begin theirs before, or look again after
+  try {
+    await client.query('select pg_advisory_lock(hashtextextended($1, 0))', key)
+    try {
+      if ((await begunFor(client, payout)).count !== known) return 'changed'
+      return {short: await beginSweeps(client, payout, sweeps)}
+    } finally {
+      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', key)
+    }
+  } finally {
+    client.release()
+  }
+}
+
 /** Takes the nonces. Returns what is short of network fees; the sweeps before that were begun. */
 export async function beginSweeps(
-  {pool}: Context,
+  pool: pg.Pool | pg.PoolClient,
   of: {id: string | null; chain: string; token: string},
   sweeps: Sweep[],
 ): Promise<string | undefined> {
