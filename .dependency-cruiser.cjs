@@ -32,7 +32,6 @@ const notYetPlugs = [
   'cli/treasury',
   'devnet/(cli|client|main|start)',
   'jobs/audit/compare',
-  'jobs/payouts/open-context',
 ]
 
 /** @type {import('dependency-cruiser').IConfiguration} */

@@ -9,6 +9,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   variables(chain: C, mainnet: boolean): Variables<S>
   /** Where a chain is read, if a source of its own is named: the first one. */
   endpoint(settings: S): string | undefined
+  /** The variable that names it, for people. */
+  endpointVariable(chain: C): string
   /** The variables with which another process reads the chain as it is read with these settings; what is not set is ''. */
   reading(settings: S): Record<string, string>
   /** What tells the network from others of the chain, for people. */

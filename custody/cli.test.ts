@@ -332,8 +332,8 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     [6, 'effect', paid6],
   ])
     await world.db.rows(
-      `select app.store_attempt(s.id, 1, $2, $3, $4, $5, 2000000000, 1000000000, 21000) from app.spend s where s.sender = $1 and s.nonce = $6`,
-      [world.treasury, kind, txid, raw, amount, nonce],
+      `select app.store_signed(s.id, 1, $2, $3, $4, $5, $7) from app.spend s where s.sender = $1 and s.nonce = $6`,
+      [world.treasury, kind, txid, raw, amount, nonce, gas],
     )
   const mined = [paid0, paid1, swept2, cancel3, paid4, cancel5.txid, paid6.txid].map((txid, nonce) => ({
     txid,

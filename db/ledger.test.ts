@@ -2,7 +2,7 @@
 // chain takes back what was final. With the role of the worker and a chain that a test writes; the books are looked at after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
-import {type Mined, Money} from '../test/support/money.ts'
+import {gasAt, type Mined, Money} from '../test/support/money.ts'
 import type {TestUser} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
 
@@ -200,7 +200,7 @@ describe('a payment', () => {
       [spends[0]],
     )
     const store = (spend: string | undefined) =>
-      money.work<boolean>('store_attempt', spend, 1, 'effect', '0xfirst', '0x02', 990, 1, 1, 10)
+      money.work<boolean>('store_signed', spend, 1, 'effect', '0xfirst', '0x02', 990, gasAt(1))
     await expect(store(spends[1])).rejects.toThrow('was signed for another nonce')
     expect(await store(spends[0])).toBe(true)
     await money.mineFinally(['0xfirst'])
@@ -212,7 +212,7 @@ describe('a payment', () => {
     await money.pay(payout)
     const spend = await money.payment(payout)
     const store = (number: number, price: number, txid = `0x${number}-${price}`) =>
-      money.work<boolean>('store_attempt', spend, number, 'effect', txid, '0x02', 990, price, price, 10)
+      money.work<boolean>('store_signed', spend, number, 'effect', txid, '0x02', 990, gasAt(price))
     expect(await store(2, 1)).toBe(false)
     expect(await store(1, 1)).toBe(true)
     expect(await store(1, 2)).toBe(false)
@@ -226,8 +226,7 @@ describe('a payment', () => {
     const {payout} = await swept()
     await Promise.all(Array.from({length: 8}, () => money.pay(payout)))
     const spend = await money.payment(payout)
-    const store = (txid: string) =>
-      money.work<boolean>('store_attempt', spend, 1, 'effect', txid, '0x02', 990, 1, 1, 10)
+    const store = (txid: string) => money.work<boolean>('store_signed', spend, 1, 'effect', txid, '0x02', 990, gasAt(1))
     const stored = await Promise.all(['0xa1', '0xa2', '0xa3', '0xa4'].map(store))
     expect(stored.filter(Boolean)).toHaveLength(1)
     await money.mineFinally([['0xa1', '0xa2', '0xa3', '0xa4'][stored.indexOf(true)]!])

@@ -181,7 +181,13 @@ class Coins {
     if (change < 0n) return // no transaction gives more than it takes, and custody signs none that claims to
     const outputs = change > 0n ? [...paid, {recipient: treasury, amount: change}] : paid
     const amount = kind === 'cancel' ? 0n : isPaid ? s!.amount : change
-    if (!(await this.work<boolean>('store_output_attempt', spend, s!.next, kind, txid, '02', amount, fee, 100))) return
+    if (
+      !(await this.work<boolean>('store_signed', spend, s!.next, kind, txid, '02', amount, {
+        fee: String(fee),
+        vsize: 100,
+      }))
+    )
+      return
     this.transactions.set(txid, {txid, inputs: s!.inputs, outputs, fee})
     return txid
   }

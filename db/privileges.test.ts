@@ -172,7 +172,7 @@ const mayNot: Record<Role, string[]> = {
     `select app.fail_payout(id, 'cancelled', 'x') from app.payout`,
     `select app.cancel_payout_by_operator(id) from app.payout`,
     `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,
-    `select app.store_attempt('${someone}', 1, 'effect', 'x', 'x', 1, 1, 1, 1)`,
+    `select app.store_signed('${someone}', 1, 'effect', 'x', 'x', 1, '{}')`,
     'select * from app.outbound_tx',
     'select * from app.ledger_entry',
     `select app.create_api_key('${someone}', sha256('x'))`,

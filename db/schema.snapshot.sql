@@ -5574,8 +5574,8 @@ begin
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -stamped.n);
 end $function$;
 
--- Stores a signed transaction of a chain with accounts as the next attempt of an outgoing payment, before it may be broadcast; prices are per unit of gas, in wei. False if it came too late. Safe to run again.
-CREATE OR REPLACE FUNCTION app.store_attempt(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, fee_per_gas numeric, priority_fee_per_gas numeric, gas bigint)
+-- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outbound_tx, in base units. False if it came too late, or costs more than the operator has. Safe to run again.
+CREATE OR REPLACE FUNCTION app.store_signed(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5583,7 +5583,10 @@ CREATE OR REPLACE FUNCTION app.store_attempt(of_spend uuid, number integer, of_k
 AS $function$
 declare
   s app.spend;
+  offered app.outbound_tx := jsonb_populate_record(null::app.outbound_tx, price);
   native text;
+  treasury text;
+  account text; -- that it is of; null where it spends outputs
   more numeric;
 begin
   select * into s from app.spend x where x.id = of_spend;
@@ -5593,11 +5596,15 @@ begin
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
     or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
-  if found then raise exception 'transaction % was signed for another nonce than that of spend %', of_txid, s.id using errcode = 'P0003'; end if;
+  if found then
+    raise exception 'transaction % was signed for another nonce, or another lead, than that of spend %', of_txid, s.id using errcode = 'P0003';
+  end if;
   native := app.native_token(s.chain);
-  more := fee_per_gas * gas - s.max_fee;
+  treasury := app.treasury_address(s.chain);
+  account := case when not app.uses_outputs(s.chain) then s.sender end;
+  more := coalesce(offered.fee, offered.max_fee_per_gas * offered.gas_limit) - s.max_fee;
   if more > 0 then
-    if s.sender = app.treasury_address(s.chain) then
+    if coalesce(account, treasury) = treasury then
       if app.operator_funds(s.chain, native) < more then return false; end if;
       perform app.reserve(s.chain, native, more);
     end if;
@@ -5605,47 +5612,11 @@ begin
     more := 0;
   end if;
   insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
-    max_priority_fee_per_gas, gas_limit)
+    max_priority_fee_per_gas, gas_limit, fee, vsize)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
-    case of_kind when 'cancel' then s.sender else s.source end, case of_kind when 'cancel' then s.sender else s.recipient end,
-    of_amount, fee_per_gas, priority_fee_per_gas, gas);
-  update app.spend x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
-    next_step_at = clock_timestamp()
-  where x.id = s.id;
-  if s.kind = 'payout' and of_kind = 'effect' then
-    update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept';
-  end if;
-  return true;
-end $function$;
-
--- Stores a signed transaction of a chain with outputs as the next attempt of an outgoing payment, before it may be broadcast; fee is what it pays, in base units. False if it came too late. Safe to run again.
-CREATE OR REPLACE FUNCTION app.store_output_attempt(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, fee numeric, vsize integer)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  s app.spend;
-  native text;
-  more numeric;
-begin
-  select * into s from app.spend x where x.id = of_spend;
-  perform from app.payout p where p.id = s.payout_id for update;
-  perform app.lock_treasury(s.chain);
-  select * into s from app.spend x where x.id = of_spend for update;
-  if s.status = 'final' or (s.cancelling and of_kind = 'effect')
-    or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
-  perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
-  if found then raise exception 'transaction % does not spend the lead of spend %', of_txid, s.id using errcode = 'P0003'; end if;
-  native := app.native_token(s.chain);
-  more := greatest(store_output_attempt.fee - s.max_fee, 0);
-  if more > 0 and app.operator_funds(s.chain, native) < more then return false; end if;
-  perform app.reserve(s.chain, native, more);
-  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, fee, vsize)
-  values (s.chain, of_txid, s.id, number, of_kind, of_raw, s.token, s.source,
-    case of_kind when 'cancel' then app.treasury_address(s.chain) else s.recipient end, of_amount, store_output_attempt.fee,
-    store_output_attempt.vsize);
+    case of_kind when 'cancel' then coalesce(account, s.source) else s.source end,
+    case of_kind when 'cancel' then coalesce(account, treasury) else s.recipient end,
+    of_amount, offered.max_fee_per_gas, offered.max_priority_fee_per_gas, offered.gas_limit, offered.fee, offered.vsize);
   update app.spend x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
     next_step_at = clock_timestamp()
   where x.id = s.id;
@@ -8647,8 +8618,7 @@ grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.stamp_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
-grant execute on function app.store_attempt(uuid,integer,text,text,text,numeric,numeric,numeric,bigint) to sluice_jobs;
-grant execute on function app.store_output_attempt(uuid,integer,text,text,text,numeric,numeric,integer) to sluice_jobs;
+grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;

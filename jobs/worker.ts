@@ -59,7 +59,7 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
     dispatcher.pass().catch(error => log.error({error: String(error)}, 'webhooks: a pass failed'))
   })
   await liveness.client.query(`listen ${channel}`)
-  const payouts = openContext(settings, pool, log)
+  const payouts = await openContext(settings, pool, log)
   const runner = await startRunner({pool, sequencer, liveness, payouts, log})
   let isStopping = false
   // It also ends by itself, without an error, when it hears of a migration that breaks it; anybody who can connect can say so (NOTIFY).

@@ -6,6 +6,7 @@ import {type EvmSettings, evmReading, evmVariables} from './settings.ts'
 export const evm: ChainFamily<EvmChain, EvmSettings> = {
   variables: evmVariables,
   endpoint: ({rpcUrl}) => rpcUrl,
+  endpointVariable: ({code}) => `${code}_RPC_URL`,
   reading: evmReading,
   networkName: ({chainId}) => `chain ${chainId}`,
   attemptsExcludeBy: 'nonce',

@@ -98,7 +98,8 @@ select app.set_payout_address('019c0000-0000-7000-8000-00000000000b', 'ETH', '0x
 select app.create_payout('019c0000-0000-7000-8000-00000000000b', 'ETH', 'USDC', false, null, null);
 select app.begin_sweeping(id), app.begin_paying_from_treasury(id), app.begin_payment(id, 2600000000000000) from app.payout;
 select app.begin_sweeps(null, 'ETH', 'USDC', array[address], array[1200500000], array[4800000000000000]) from person where external_ref = 'carol';
-select app.store_attempt(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount, 40000000000, 1000000000, max_fee::bigint / 40000000000) from app.spend;
+select app.store_signed(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount,
+  jsonb_build_object('max_fee_per_gas', 40000000000, 'max_priority_fee_per_gas', 1000000000, 'gas_limit', max_fee::bigint / 40000000000)) from app.spend;
 commit;
 
 begin;

@@ -7,7 +7,7 @@
 --
 -- Life of one:
 --   allocated   app.begin_...: a nonce, or outputs, are taken; value and highest network fee are reserved in the treasury; nothing is signed
---   live        app.store_attempt: what custody signed is stored; from this commit on the bytes may be broadcast, again and again
+--   live        app.store_signed: what custody signed is stored; from this commit on the bytes may be broadcast, again and again
 --   final       app.settle_spends, at COMMIT of the indexer: a transaction that uses the nonce is final, one of the attempts or another one
 -- Whoever dies between two of these steps leaves a row that says what is to be done next.
 --

@@ -118,7 +118,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   const refusal = await ask(to, payout) // the whitelist may have changed since
   if (refusal) return rows[0] && refusal.failsAs ? {...refusal, failsAfterMs: heldUpMs} : refusal
   if (rows[0]) return begun(rows[0])
-  return (await chain.beginPayment(to, payout)) ?? begun({reason: null, detail: null})
+  return (await chain.beginPayment?.(to, payout)) ?? begun({reason: null, detail: null})
 }
 
 /** Its nonce is taken; what the payment waits for, the payout does. It is paying as soon as the payment is signed and stored. */

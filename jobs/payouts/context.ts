@@ -1,24 +1,32 @@
 // What the tasks of payouts share, and the seam between what is the same for every chain (this folder) and what its family decides (evm/,
-// bitcoin/): a PayoutChain. It says what a payout pays with and makes the transactions; when that is asked, how long is waited, and what a
-// worker's death leaves behind is the same for all.
+// bitcoin/): a PayoutChain. It says what a payout pays with and plans the transactions; when that is asked, signing, storing, how long is waited,
+// and what a worker's death leaves behind is the same for all. The tasks call it, and it calls none of them.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
+import {familyOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
-import type {Custody} from './custody.ts'
+import type {Answers, Custody} from './custody.ts'
 import type {Spend} from './spends.ts'
 
-export interface PayoutChain {
+/** `Needed` is what custody wants at least of a replacement. */
+export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed = unknown> {
   /** The step of a payout in sweeping, for which no sweep is under way that it knows of: begins those that it needs, or takes it to swept. */
   sweep(to: Context, payout: Payout): Promise<Outcome>
-  /** Begins the payment of a payout that is swept and has none yet; undefined once it is begun. */
-  beginPayment(to: Context, payout: Payout): Promise<Wait | undefined>
-  /** Signed and stored: the next attempt of each of these spends, by id of the spend. Those that get none now wait. */
-  attempt(to: Context, spends: Spend[]): Promise<Map<string, Stored>>
+  /** Begins the payment of a payout that is swept and has none yet; undefined once it is begun. Absent where `sweep` begins both at once. */
+  beginPayment?(to: Context, payout: Payout): Promise<Wait | undefined>
+  /** The next attempts of these spends, as far as they can be made now; the others wait. */
+  plan(to: Context, spends: Spend[]): Promise<P[]>
+  /** What custody is asked for it. */
+  intentOf(planned: P): object
+  /** What custody answers to such intents. */
+  answers: Answers<Needed>
+  /** The attempt with what custody wants at least, because of something that it signed before and that is not stored here; undefined if that is too much. */
+  raise(to: Context, planned: P, needed: Needed): Promise<P | undefined>
   /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
-  /** Begins the next transaction of a return; what is in its way, or undefined once it is begun. */
-  beginReturn(to: Context, step: ReturnStep): Promise<Wait | undefined>
+  /** Begins the next transaction of a return; what is in its way, or undefined once it is begun. Absent where nothing is returned. */
+  beginReturn?(to: Context, step: ReturnStep): Promise<Wait | undefined>
   /** Begins sweeps of what lies on addresses for no payout, where the operator wants that. */
   collect(to: Context): Promise<void>
   /** Ends what is being asked, and answers nothing any more. */
@@ -61,6 +69,12 @@ export interface ReturnStep {
   step: 'sweep' | 'withdrawal'
 }
 
+/** The next attempt of a spend, which can be made now. */
+export interface PlannedAttempt {
+  spend: Spend
+  kind: 'effect' | 'cancel'
+}
+
 /** A signed transaction that is stored, and may be broadcast. */
 export interface Stored {
   spendId: string
@@ -97,9 +111,8 @@ export async function whyHalted({pool}: Context, chain: string): Promise<string 
 }
 
 export function noNode(code: string): string {
-  const isBitcoin = chain(code).family === 'bitcoin'
-  const setting = isBitcoin ? `${code}_ELECTRUM_URLS (with BITCOIN_SOURCE=node: ${code}_RPC_URL)` : `${code}_RPC_URL`
-  return `no node is named for ${code}; set ${setting} for the jobs worker`
+  const of = chain(code)
+  return `no node is named for ${code}; set ${familyOf(of).endpointVariable(of)} for the jobs worker`
 }
 
 /** A payout waits for sweeps as long as one of them is not final, and for what most of those wait for. */

@@ -12,11 +12,17 @@ const timeoutMs = 20_000
 /** An amount in base units. */
 export const units = z.string().regex(/^\d+$/)
 
-/** What was signed; each family has more to say about it. */
+/** What was signed, by what is in the bytes, which may be those of an earlier signature. */
 export interface Signed {
   ok: true
   txid: string
   raw: string
+  /** What it moves, in base units. */
+  amount: string
+  /** What it offers for its place in a block, as the family's columns of app.outbound_tx. */
+  price: Record<string, string | number>
+  /** The most that the network takes for it, in base units of the native coin. */
+  cost: bigint
 }
 
 /** `needed`, with fee_too_low: the least that a replacement has to offer. */
@@ -28,9 +34,9 @@ export interface Refusal<Needed> {
 }
 
 /** Answers to the intents of a family. */
-export type Answers<S extends Signed, Needed> = z.ZodType<{results: (S | Refusal<Needed>)[]}>
+export type Answers<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
 
-export function answers<S extends Signed, Needed>(signed: z.ZodType<S>, needed: z.ZodType<Needed>): Answers<S, Needed> {
+export function answers<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<Needed>): Answers<Needed> {
   const refusal = z.object({ok: z.literal(false), code: z.string(), message: z.string(), needed: needed.optional()})
   return z.object({results: z.array(z.union([signed, refusal]))})
 }
@@ -50,10 +56,7 @@ export class Custody {
   }
 
   /** Up to 200 signatures, in the order of the intents. */
-  async sign<S extends Signed, Needed>(
-    intents: object[],
-    schema: Answers<S, Needed>,
-  ): Promise<(S | Refusal<Needed>)[]> {
+  async sign<Needed>(intents: object[], schema: Answers<Needed>): Promise<(Signed | Refusal<Needed>)[]> {
     const {results} = await this.#ask('/sign', {intents}, schema)
     if (results.length !== intents.length) throw new RetryableError('custody left intents without an answer')
     return results

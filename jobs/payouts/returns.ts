@@ -20,6 +20,8 @@ async function begin(to: Context, of: ReturnStep): Promise<Wait | undefined> {
   if (halted) return {reason: 'chain_halted', detail: halted, ms: retryMs.soon}
   const chain = to.chains.get(of.chain)
   if (!chain) return {reason: 'no_node', detail: noNode(of.chain), ms: retryMs.told}
+  if (!chain.beginReturn)
+    return {reason: 'not_returnable', detail: `nothing is returned on ${of.chain}`, ms: retryMs.told}
   try {
     return await retryable(chain.beginReturn(to, of), async detail => {
       return {reason: 'node_unreachable', detail, ms: retryMs.soon}

@@ -1,12 +1,13 @@
 // Task send_transactions: has custody sign what is due on a chain, stores it, and passes it on until it is in a block.
 //
 // Safe to run twice, or beside itself (an advisory lock keeps that rare): a spend's nonce is in a committed row before custody is asked;
-// custody answers a repeated intent with the same bytes; what is not stored is never broadcast; app.store_attempt takes one attempt of a
+// custody answers a repeated intent with the same bytes; what is not stored is never broadcast; app.store_signed takes one attempt of a
 // number; and a node may be given the same bytes as often as one likes. What died in between is due again, by its row.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
 import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
+import {signAndStore} from './sign-attempts.ts'
 import {dueSpends, lowestUnsigned, type Spend, waitSpend} from './spends.ts'
 
 /** How soon the same bytes are passed on again: after half of their age, within these bounds. */
@@ -86,7 +87,7 @@ async function attempts(to: Context, chain: PayoutChain, code: string, open: Spe
   const wait = async (spends: Spend[], reason: string, detail: string) => {
     for (const {id} of spends) await waitSpend(to, id, {reason, detail, ms: nodeRetryMs})
     wanted = wanted.filter(spend => !spends.includes(spend))
-    return new Map<string, Stored>()
+    return []
   }
   const halted = await whyHalted(to, code)
   if (halted) {
@@ -97,7 +98,8 @@ async function attempts(to: Context, chain: PayoutChain, code: string, open: Spe
   const behind = wanted.filter(({newest, sender, nonce}) => !newest && nonce > (unsigned.get(sender) ?? nonce))
   await wait(behind, 'nonce_too_high', 'an earlier transaction of the same address is not signed yet')
   if (!wanted.length) return new Map()
-  return await retryable(chain.attempt(to, wanted), detail => wait(wanted, 'node_unreachable', detail))
+  const planned = await retryable(chain.plan(to, wanted), detail => wait(wanted, 'node_unreachable', detail))
+  return await signAndStore(to, chain, planned)
 }
 
 async function broadcast(to: Context, chain: PayoutChain, code: string, attempts: Stored[]): Promise<void> {

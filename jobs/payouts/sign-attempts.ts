@@ -1,9 +1,12 @@
 // Asks custody for planned attempts and stores what it signs. Promises: nothing that is not stored is returned; what custody signed before,
 // and whose answer was lost, it answers with again, and that is stored then.
 import {step} from '../../base/step.ts'
-import {type Context, retryable, type Stored} from './context.ts'
-import type {Answers, Refusal, Signed} from './custody.ts'
-import {type Spend, waitSpend} from './spends.ts'
+import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored} from './context.ts'
+import type {Refusal, Signed} from './custody.ts'
+import {waitSpend} from './spends.ts'
+
+/** Of a request, about: an input of a transaction is 70 bytes, and takes custody a millisecond to sign. */
+const bytesAtOnce = 140_000
 
 const unreachableRetryMs = 2000
 /** Custody writes each refusal down. */
@@ -28,76 +31,90 @@ export const passing = new Set([
   'sweep_too_dear',
 ])
 
-/** An attempt that can be made now. */
-export interface Plan {
-  spend: Spend
-  kind: 'effect' | 'cancel'
-}
-
-/** What a family's attempts are on the wire, and in the database. */
-export interface Signing<P extends Plan, S extends Signed, Needed> {
-  answers: Answers<S, Needed>
-  intentOf(plan: P): object
-  /** The plan for what custody wants at least, because of something that it signed before and that is not stored here; undefined if that is too much. */
-  dearer(to: Context, plan: P, needed: Needed): Promise<P | undefined>
-  /** Stores it as the attempt of this number; false if it comes too late, or costs more than the treasury has. */
-  store(to: Context, plan: P, signed: S, number: number): Promise<boolean>
-  /** What such an attempt needs of the native coin beyond what is reserved, in base units; up to 0 where it came too late. */
-  shortBy(plan: P, signed: S): bigint
-}
-
 /** By id of the spend. Spends whose attempt was not signed, or not stored, wait. */
-export async function signAndStore<P extends Plan, S extends Signed, Needed>(
+export async function signAndStore(
   to: Context,
-  plans: P[],
-  family: Signing<P, S, Needed>,
+  chain: PayoutChain,
+  planned: PlannedAttempt[],
 ): Promise<Map<string, Stored>> {
   const stored = new Map<string, Stored>()
-  const answers = await ask(to, plans, family)
-  const again: P[] = []
-  for (const [i, answer] of answers.entries()) {
-    const dearer = answer.ok || !answer.needed ? undefined : await family.dearer(to, plans[i]!, answer.needed)
-    if (dearer) again.push(dearer)
-    else await take(to, plans[i]!, answer, stored, family)
+  for (const part of parts(chain, planned)) {
+    const raised: PlannedAttempt[] = []
+    for (const [one, answer] of await ask(to, chain, part)) {
+      const dearer = answer.ok || !answer.needed ? undefined : await chain.raise(to, one, answer.needed)
+      if (dearer) raised.push(dearer)
+      else await take(to, one, answer, stored)
+    }
+    for (const [one, answer] of await ask(to, chain, raised)) await take(to, one, answer, stored)
   }
-  for (const [i, answer] of (await ask(to, again, family)).entries()) await take(to, again[i]!, answer, stored, family)
   return stored
 }
 
-/** The answers of custody, in order; none, and all wait, if it does not answer. */
-async function ask<P extends Plan, S extends Signed, Needed>(
+/** What is asked for at once, in order. */
+function* parts(chain: PayoutChain, planned: PlannedAttempt[]): Generator<PlannedAttempt[]> {
+  let part: PlannedAttempt[] = []
+  let bytes = 0
+  for (const one of planned) {
+    const more = JSON.stringify(chain.intentOf(one)).length
+    if (part.length && bytes + more > bytesAtOnce) {
+      yield part
+      part = []
+      bytes = 0
+    }
+    part.push(one)
+    bytes += more
+  }
+  if (part.length) yield part
+}
+
+/** Each with the answer of custody, in order; none, and all wait, if it does not answer. */
+async function ask(
   to: Context,
-  plans: P[],
-  {answers: schema, intentOf}: Signing<P, S, Needed>,
-): Promise<(S | Refusal<Needed>)[]> {
-  if (!plans.length) return []
+  chain: PayoutChain,
+  planned: PlannedAttempt[],
+): Promise<[PlannedAttempt, Signed | Refusal<unknown>][]> {
+  if (!planned.length) return []
   step('send: before sign')
-  if (plans.some(({spend}) => spend.newest)) step('send: before replace')
-  const answers = await retryable(to.custody.sign(plans.map(intentOf), schema), async detail => {
-    for (const {spend} of plans)
+  if (planned.some(({spend}) => spend.newest)) step('send: before replace')
+  const intents = planned.map(one => chain.intentOf(one))
+  const answers = await retryable(to.custody.sign(intents, chain.answers), async detail => {
+    for (const {spend} of planned)
       await waitSpend(to, spend.id, {reason: 'custody_unreachable', detail, ms: unreachableRetryMs})
     return []
   })
   step('send: after sign')
-  return answers
+  return answers.map((answer, i) => [planned[i]!, answer])
 }
 
-async function take<P extends Plan, S extends Signed, Needed>(
+async function take(
   to: Context,
-  plan: P,
-  answer: S | Refusal<Needed>,
+  planned: PlannedAttempt,
+  answer: Signed | Refusal<unknown>,
   stored: Map<string, Stored>,
-  family: Signing<P, S, Needed>,
 ): Promise<void> {
-  const {spend} = plan
-  if (!answer.ok) return await refused(to, plan, answer)
-  const isStored = await family.store(to, plan, answer, (spend.newest?.number ?? 0) + 1)
+  const {spend} = planned
+  if (!answer.ok) return await refused(to, planned, answer)
+  const {txid, raw, cost} = answer
+  const isStored = await store(to, planned, answer)
   step('send: after store')
-  if (isStored) stored.set(spend.id, {spendId: spend.id, txid: answer.txid, raw: answer.raw, ageMs: 0})
-  else await waitSpend(to, spend.id, {...tooDear(family.shortBy(plan, answer)), ms: lateRetryMs})
+  if (isStored) stored.set(spend.id, {spendId: spend.id, txid, raw, ageMs: 0})
+  else await waitSpend(to, spend.id, {...tooDear(cost - spend.maxFee), ms: lateRetryMs})
 }
 
-async function refused(to: Context, {spend, kind}: Plan, {code, message}: Refusal<unknown>): Promise<void> {
+/** As the next attempt; false if it comes too late, or costs more than the treasury has. */
+async function store(
+  {pool}: Context,
+  {spend, kind}: PlannedAttempt,
+  {txid, raw, amount, price}: Signed,
+): Promise<boolean> {
+  const {rows} = await pool.query<{is_stored: boolean}>(
+    'select app.store_signed($1, $2, $3, $4, $5, $6, $7) as is_stored',
+    [spend.id, (spend.newest?.number ?? 0) + 1, kind, txid, raw, amount, price],
+  )
+  return rows[0]!.is_stored
+}
+
+async function refused(to: Context, {spend, kind}: PlannedAttempt, {code, message}: Refusal<unknown>): Promise<void> {
   to.log.warn({spend: spend.id, chain: spend.chain, code}, `custody did not sign: ${message}`)
   const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitSpend(to, spend.id, {reason: code, detail: message, ms})

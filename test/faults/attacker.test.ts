@@ -25,6 +25,8 @@ const GWEI = 10n ** 9n
 const USDC = 10n ** 6n
 const ETHER = 10n ** 18n
 const fees = {max_fee_per_gas: `${2n * GWEI}`, max_priority_fee_per_gas: `${GWEI}`, gas_limit: 100_000}
+/** What a worker may claim that a transaction offers. */
+const cheapest = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 1}
 const networkFee = `${2n * GWEI * 100_000n}`
 const usdcContract = registered('ETH').assets[1]!.contract!.toLowerCase()
 
@@ -391,10 +393,11 @@ test('a payment cannot be filed under another payout than the one that it was si
   const nonces = [await begin(ofA), await begin(ofB)]
   const paid = await sign(pay(ofA, nonces[0]!))
   const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [ofB])
-  const filing = attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, $3, 1, 1, 1, 1)`, [
+  const filing = attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [
     spend!.id,
     paid.txid,
     paid.raw,
+    cheapest,
   ])
   await expect(filing).rejects.toThrow('was signed for another nonce')
   await refused(await payForged(await forgePayout(a, 1n * USDC + 1n)), 'exceeds_received')
@@ -406,8 +409,8 @@ test('a payment that arrived is not called failed because the worker filed it wi
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
   const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
-  const lie = [spend!.id, txid, raw, `${1n * USDC}`]
-  await attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, $3, $4, 1, 1, 1)`, lie)
+  const lie = [spend!.id, txid, raw, `${1n * USDC}`, cheapest]
+  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`, lie)
   const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
   const transfer = {txid: txid!, outputIndex: 1, token: 'USDC', sender: treasury.toLowerCase()}
   const paid = {...transfer, amount: 99n * USDC, recipientKey: shop.wallet.toLowerCase()}
@@ -439,18 +442,8 @@ test('proof on the chain, and nothing less, lets a settlement be paid again', as
   const nonce = await begin(payout)
   const paid = await sign(pay(payout, nonce))
   const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
-  const store = `select app.store_attempt($1, 1, 'effect', $2, $3, $4, $5, $6, $7)`
-  const {max_fee_per_gas, max_priority_fee_per_gas, gas_limit} = fees
-  const attempt = [
-    spend!.id,
-    paid.txid,
-    paid.raw,
-    `${99n * USDC}`,
-    max_fee_per_gas,
-    max_priority_fee_per_gas,
-    gas_limit,
-  ]
-  await attacker.jobs.query(store, attempt)
+  const store = `select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`
+  await attacker.jobs.query(store, [spend!.id, paid.txid, paid.raw, `${99n * USDC}`, fees])
   await include(paid.txid!, nonce, false)
   const again = await claim(shop)
   expect(await sign(pay(again, await begin(again)))).toMatchObject({ok: true})
@@ -871,7 +864,7 @@ test('on a halted chain nothing is signed but what the owner of the database dec
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
   const [spend] = await db.rows<{id: string}>('select id from app.spend where payout_id = $1', [payout])
-  await attacker.jobs.query(`select app.store_attempt($1, 1, 'effect', $2, $3, 1, 1, 1, 1)`, [spend!.id, txid, raw])
+  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [spend!.id, txid, raw, cheapest])
   const [swept] = await beginSweeps('ETH', [{address: (await openShop(ETHER, 'ETH')).address, amount: ETHER / 2n}])
   const next = await claim(await openShop(100n * USDC))
   const unsigned = pay(next, await begin(next))

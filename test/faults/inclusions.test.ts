@@ -91,13 +91,15 @@ async function sign(
      select chain, (select count(*) + 1 from custody.journal), 'pay', token, amount, recipient, source, $2, now(), '' from app.spend where id = $1`,
     [spend, txid],
   )
-  await db.rows(`select app.store_attempt(id, 1, 'effect', $2, $3, amount, $4, $5, $6) from app.spend where id = $1`, [
+  await db.rows(`select app.store_signed(id, 1, 'effect', $2, $3, amount, $4) from app.spend where id = $1`, [
     spend,
     txid,
     raw,
-    fees.maxFeePerGas,
-    fees.maxPriorityFeePerGas,
-    fees.gas,
+    {
+      max_fee_per_gas: String(fees.maxFeePerGas),
+      max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
+      gas_limit: String(fees.gas),
+    },
   ])
   return {txid, raw}
 }

@@ -11,6 +11,11 @@ import {makeMerchant, makeUser, type TestUser} from './people.ts'
 
 export const networkFee = 10
 
+/** What a transaction offers for its gas, as the worker stores it. */
+export function gasAt(price: number): object {
+  return {max_fee_per_gas: price, max_priority_fee_per_gas: price, gas_limit: networkFee}
+}
+
 export interface Mined {
   success?: boolean
   fee?: number
@@ -231,8 +236,8 @@ export class Money {
       [spend],
     )
     const moved = kind === 'cancel' ? 0 : (amount ?? row!.amount)
-    const more = [moved, price, price, networkFee]
-    return (await this.work<boolean>('store_attempt', spend, row!.next, kind, txid, '0x02', ...more)) ? txid : undefined
+    const signed = [kind, txid, '0x02', moved, gasAt(price)]
+    return (await this.work<boolean>('store_signed', spend, row!.next, ...signed)) ? txid : undefined
   }
 
   /** From a payout that can be paid to its signed payment; resolves to the txid of that. */

@@ -52,9 +52,14 @@ export async function beginToPay(db: TestDatabase, payout: string): Promise<stri
     [payout, txid, raw],
   )
   await db.rows(
-    `select app.store_attempt(s.id, 1, 'effect', $2, $3, s.amount, $4, $4, $5) from app.spend s
+    `select app.store_signed(s.id, 1, 'effect', $2, $3, s.amount, $4) from app.spend s
      where s.payout_id = $1 and s.kind = 'payout'`,
-    [payout, txid, raw, GAS_PRICE.toString(), GAS.toString()],
+    [
+      payout,
+      txid,
+      raw,
+      {max_fee_per_gas: String(GAS_PRICE), max_priority_fee_per_gas: String(GAS_PRICE), gas_limit: String(GAS)},
+    ],
   )
   return txid
 }

@@ -1,6 +1,6 @@
 -- The payment of a payout begins, on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker takes these steps
 -- (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment is both at once. From there the outgoing
--- payment (app.spend) goes on by itself, and the payout is paying once its first attempt is stored (app.store_attempt).
+-- payment (app.spend) goes on by itself, and the payout is paying once its first attempt is stored (app.store_signed).
 --
 -- Each step takes the row lock of the payout first, and does nothing unless the payout is in the status that it is about, so it may run twice, or
 -- beside itself. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them (ledger/funds.sql).

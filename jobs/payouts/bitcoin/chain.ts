@@ -12,55 +12,31 @@ import {
   type Payout,
   type PayoutChain,
   retryMs,
-  type Stored,
   shortOfFunds,
   untilSwept,
   type Wait,
 } from '../context.ts'
-import {signAndStore} from '../sign-attempts.ts'
-import type {Spend} from '../spends.ts'
 import {openNode} from './node.ts'
 import {claimedOutputs, freeOutputs} from './outputs.ts'
-import {type Bitcoin, plan} from './plan-attempt.ts'
+import {type Bitcoin, type BitcoinAttempt, plan, priced} from './plan-attempt.ts'
 import {ratesOf} from './rates.ts'
 import {costOfInput, type Failure, mostInputs, type Output, type Price, selectPayment} from './select.ts'
 import {whyShort} from './shortage.ts'
-import {signing} from './signing.ts'
+import {answers, intentOf, type Needed} from './signing.ts'
 import {beginSweep, collectMerchants} from './sweep.ts'
 
-/** Inputs that custody is asked to sign at once: each takes it about a millisecond, and 70 bytes of the request. */
-const inputsAtOnce = 2000
-
-export function openBitcoin(settings: BitcoinSettings, log: Logger): PayoutChain {
+export function open(settings: BitcoinSettings, log: Logger): PayoutChain<BitcoinAttempt, Needed> {
   const chain: Bitcoin = {settings, node: openNode(settings, log)}
   return {
     sweep: (to, payout) => sweep(to, payout, chain),
-    beginPayment: async (_to, {id}) => {
-      throw new Error(`payout ${id} is swept, and has no payment`) // app.begin_output_payment does both in one step
-    },
-    attempt: (to, spends) => attempt(to, spends, chain),
+    plan: (to, spends) => plan(to, chain, spends),
+    intentOf,
+    answers,
+    raise: (to, attempt, {fee}) => priced(to, {...attempt, price: {...attempt.price, least: BigInt(fee)}}),
     broadcast: raws => chain.node.broadcast(raws),
-    beginReturn: async (_to, {depositId}) => {
-      throw new Error(`deposit ${depositId} cannot be returned`) // app.return_unattributed refuses it
-    },
     collect: to => collectMerchants(to, chain),
     close: () => chain.node.close(),
   }
-}
-
-async function attempt(to: Context, spends: Spend[], chain: Bitcoin): Promise<Map<string, Stored>> {
-  const plans = await plan(to, chain, spends)
-  const stored: [string, Stored][] = []
-  while (plans.length) {
-    let [count, inputs] = [0, 0]
-    for (const item of plans) {
-      if (count && inputs + item.inputs.length > inputsAtOnce) break
-      count += 1
-      inputs += item.inputs.length
-    }
-    stored.push(...(await signAndStore(to, plans.splice(0, count), signing)))
-  }
-  return new Map(stored)
 }
 
 async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outcome> {

@@ -23,7 +23,7 @@ export interface Waiting {
   fee: bigint
 }
 
-export interface Node {
+export interface BitcoinNode {
   feeRates(): Promise<FeeRates>
   /** Undefined where it has no such transaction. */
   waiting(txid: string): Promise<Waiting | undefined>
@@ -40,11 +40,11 @@ const Rate = z.number().transform(rate => (rate < 0 ? undefined : rate * 1e5))
 const Txid = z.string()
 const Raw = z.string().regex(/^([0-9a-f]{2})+$/)
 
-export function openNode(settings: BitcoinSettings, log: Logger): Node {
+export function openNode(settings: BitcoinSettings, log: Logger): BitcoinNode {
   return settings.source === 'electrum' ? ofElectrum(settings, log) : ofBitcoind(settings)
 }
 
-function ofElectrum(settings: BitcoinSettings, log: Logger): Node {
+function ofElectrum(settings: BitcoinSettings, log: Logger): BitcoinNode {
   const server = openElectrum(settings, log, {timeoutMs})
   return {
     feeRates: async () => {
@@ -87,7 +87,7 @@ const Entry = z.object({
 /** bcoin says less. */
 const Mempool = z.object({mempoolminfee: Rate, minrelaytxfee: Rate.optional()})
 
-function ofBitcoind(settings: BitcoinSettings): Node {
+function ofBitcoind(settings: BitcoinSettings): BitcoinNode {
   const node = openBitcoind(settings, {timeoutMs})
   return {
     feeRates: async () => {

@@ -3,10 +3,9 @@
 // attempt to be made now, the spend says why.
 import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {Context} from '../context.ts'
-import type {Plan} from '../sign-attempts.ts'
+import type {Context, PlannedAttempt} from '../context.ts'
 import {type Spend, waitSpend} from '../spends.ts'
-import type {Node} from './node.ts'
+import type {BitcoinNode} from './node.ts'
 import {freeOutputs, reservedOutputs} from './outputs.ts'
 import {ratesOf} from './rates.ts'
 import {
@@ -24,10 +23,10 @@ import {whyShort} from './shortage.ts'
 /** A chain of the family, and its node. */
 export interface Bitcoin {
   settings: BitcoinSettings
-  node: Node
+  node: BitcoinNode
 }
 
-export interface BitcoinPlan extends Plan {
+export interface BitcoinAttempt extends PlannedAttempt {
   /** The lead first. */
   inputs: Output[]
   fee: bigint
@@ -43,13 +42,13 @@ const unknownOutputs = 'the outputs that it spends are not known, or not final: 
 const lateRetryMs = 1000
 
 /** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
-export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promise<BitcoinPlan[]> {
+export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promise<BitcoinAttempt[]> {
   const rates = ratesOf(await chain.node.feeRates(), chain.settings)
   const reserved = await reservedOutputs(
     to.pool,
     spends.map(({id}) => id),
   )
-  const plans: BitcoinPlan[] = []
+  const plans: BitcoinAttempt[] = []
   for (const spend of spends) {
     const {inputs, parentVsize} = reserved.get(spend.id)!
     const kind = spend.cancelling ? 'cancel' : 'effect'
@@ -69,7 +68,7 @@ export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promis
 }
 
 /** With a fee that its price asks for, and more inputs where the change cannot pay it; undefined, and the spend waits, where that cannot be. */
-export async function priced(to: Context, item: BitcoinPlan): Promise<BitcoinPlan | undefined> {
+export async function priced(to: Context, item: BitcoinAttempt): Promise<BitcoinAttempt | undefined> {
   const {spend, chain, price} = item
   const choose = await selecting(to, item)
   const selection = choose()
@@ -87,7 +86,7 @@ export async function priced(to: Context, item: BitcoinPlan): Promise<BitcoinPla
 /** What it spends; with `more` outputs of the treasury, if there were those. */
 type Choose = (more?: Output[]) => Selection | Failure
 
-async function selecting(to: Context, {spend, kind, inputs, chain, price}: BitcoinPlan): Promise<Choose> {
+async function selecting(to: Context, {spend, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {
   if (kind === 'cancel' || spend.kind === 'sweep') return () => selectAll(inputs, price)
   const {settings} = chain
   const script = scriptOfAddress(spend.recipient, settings.chain.networks[settings.network])

@@ -13,22 +13,24 @@ import {
   untilSwept,
   type Wait,
 } from '../context.ts'
-import {signAndStore} from '../sign-attempts.ts'
 import {collectToken} from './collect.ts'
 import {gas} from './fees.ts'
-import {type Evm, Node} from './node.ts'
+import {type Evm, EvmNode} from './node.ts'
 import {offered} from './offered.ts'
-import {paymentCall, paymentGas, plan} from './plan-attempt.ts'
+import {type EvmAttempt, paymentCall, paymentGas, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
-import {signing} from './signing.ts'
+import {answers, intentOf, type Offered, raised} from './signing.ts'
 import {beginSweeps, beginSweepsOf, begunFor, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
-export function openEvm(settings: EvmSettings, rpcUrl: string): PayoutChain {
-  const chain: Evm = {settings, native: settings.chain.assets[0].token, node: new Node(rpcUrl)}
+export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
+  const chain: Evm = {settings, native: settings.chain.assets[0].token, node: new EvmNode(settings.rpcUrl!)}
   return {
     sweep: (to, payout) => sweep(to, payout, chain),
     beginPayment: (to, payout) => beginPayment(to, payout, chain),
-    attempt: async (to, spends) => await signAndStore(to, await plan(to, chain, spends), signing),
+    plan: (to, spends) => plan(to, chain, spends),
+    intentOf,
+    answers,
+    raise: async (_to, attempt, needed) => raised(attempt, needed),
     broadcast: raws => chain.node.broadcast(raws),
     beginReturn: (to, step) => beginReturn(to, chain, step),
     collect: async to => {

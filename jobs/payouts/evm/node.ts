@@ -23,7 +23,7 @@ export interface Evm {
   settings: EvmSettings
   /** Token code of the native coin. */
   native: string
-  node: Node
+  node: EvmNode
 }
 
 export interface Call {
@@ -43,7 +43,7 @@ interface Question {
 
 type Answer = {result: unknown} | {code: number; message: string}
 
-export class Node {
+export class EvmNode {
   readonly #url: string
   readonly #closing = new AbortController()
   #client: RpcClient | undefined

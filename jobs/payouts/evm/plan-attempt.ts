@@ -1,7 +1,6 @@
 // The next attempt of each spend: its kind, amount, fees and gas. Promises: the same nonce every time; what replaces an attempt outbids it;
 // nothing is offered above the operator's cap; where there is no attempt to be made now, the spend says why.
-import type {Context} from '../context.ts'
-import type {Plan} from '../sign-attempts.ts'
+import type {Context, PlannedAttempt} from '../context.ts'
 import {type Spend, waitSpend} from '../spends.ts'
 import {type FeeMarket, type Fees, gas, isWorthSweeping, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
 import {type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
@@ -12,7 +11,7 @@ interface Offered extends Fees {
   gasLimit: bigint
 }
 
-export interface EvmPlan extends Plan {
+export interface EvmAttempt extends PlannedAttempt {
   amount: bigint
   fees: Fees
   gasLimit: bigint
@@ -23,12 +22,12 @@ export interface EvmPlan extends Plan {
 const retryMs = 5000
 
 /** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
-export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<EvmPlan[]> {
+export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<EvmAttempt[]> {
   const cap = chain.settings.maxFeePerGas
   const market = await chain.node.feeMarket()
   const now = offer(market, cap)
   const earlier = await earlierOffers(to, spends)
-  const priced: EvmPlan[] = []
+  const priced: EvmAttempt[] = []
   for (const spend of spends) {
     const before = earlier.get(spend.id)
     const fees = feesOf(spend, chain, market, now, cap, before)
@@ -98,10 +97,10 @@ function isTooDear({kind, token}: Spend, chain: Evm, fee: bigint): boolean {
 }
 
 /** Payments go to addresses that may hold code: what they use is asked for, and one that would fail is not made. */
-async function withEstimates(to: Context, chain: Evm, plans: EvmPlan[]): Promise<EvmPlan[]> {
+async function withEstimates(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const open = plans.filter(({gasLimit}) => gasLimit === 0n)
   const estimates = open.length ? await chain.node.estimates(open.map(({spend}) => paymentCall(chain, spend))) : []
-  const refused = new Set<EvmPlan>()
+  const refused = new Set<EvmAttempt>()
   for (const [i, item] of open.entries()) {
     const limit = paymentGas(estimates[i]!)
     if ('gas' in limit) {
@@ -134,14 +133,14 @@ export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: b
 }
 
 /** A native sweep pays its fee out of what it moves: with a higher fee it moves less, and if nothing is left it is given up. */
-async function withinFunds(to: Context, chain: Evm, plans: EvmPlan[]): Promise<EvmPlan[]> {
-  const feeOf = ({fees, gasLimit}: EvmPlan) => fees.maxFeePerGas * gasLimit
+async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
+  const feeOf = ({fees, gasLimit}: EvmAttempt) => fees.maxFeePerGas * gasLimit
   const tight = plans.filter(
     item => item.kind === 'effect' && isNativeSweep(item.spend, chain) && feeOf(item) > item.spend.maxFee,
   )
   if (!tight.length) return plans
   const balances = await chain.node.nativeBalances(tight.map(({spend}) => spend.source))
-  const refused = new Set<EvmPlan>()
+  const refused = new Set<EvmAttempt>()
   for (const [i, item] of tight.entries()) {
     const balance = balances[i]!
     const {spend} = item

@@ -67,7 +67,7 @@ test('the second one begins no sweep in place of those that the first one began,
 
   const settings = readSettings({ETH_RPC_URL: node.httpUrl, ETH_USDC_ADDRESS: usdc})
   const runs = [1, 2].map(async () => {
-    const to = openContext(settings, money.jobs, silent())
+    const to = await openContext(settings, money.jobs, silent())
     await advancePayout(to)({payout_id: payout}, {} as never)
     await closeContext(to)
   })

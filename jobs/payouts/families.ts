@@ -1,0 +1,13 @@
+// Every family of chains, as payouts need it. Loaded when one is needed.
+import type {ChainSettings, SettingsOf} from '../../chains/families.ts'
+import type {Family} from '../../chains/registry.ts'
+import type {PayoutFamily} from './family.ts'
+
+const families: {[F in Family]: () => Promise<PayoutFamily<SettingsOf<F>>>} = {
+  evm: () => import('./evm/chain.ts'),
+  bitcoin: () => import('./bitcoin/chain.ts'),
+}
+
+export async function payoutFamilyOf({family}: {family: Family}): Promise<PayoutFamily<ChainSettings>> {
+  return await families[family]()
+}
