@@ -31,7 +31,6 @@ const clients = '^chains/([^/]+/(client|electrum|electrum-connection|rpc)|client
 const notYetPlugs = [
   'cli/treasury',
   'devnet/(cli|client|main|start)',
-  'jobs/audit/compare',
 ]
 
 /** @type {import('dependency-cruiser').IConfiguration} */

@@ -3,8 +3,9 @@
 // as not compared, and is neither right nor wrong; the checks of the database are all of one moment, and no node is waited for meanwhile.
 import type pg from 'pg'
 import type {ChainSettings} from '../../chains/families.ts'
-import type {ChainCode} from '../../chains/registry.ts'
-import {claimOf, compareAll} from './compare.ts'
+import {type ChainCode, chain as chainOf} from '../../chains/registry.ts'
+import {compareAll} from './compare.ts'
+import {auditFamilyOf} from './families.ts'
 import {wrongBytes} from './stored-bytes.ts'
 
 /** So many of the things that break a check are kept. */
@@ -105,7 +106,7 @@ async function comparisonOf(db: pg.Client, chain: ChainCode, hasNode: boolean, f
   const known = rows[0]!
   const {count, found, since, compared} = known
   const name = `on_chain_${chain.toLowerCase()}`
-  const claim = claimOf(chain)
+  const {claim} = auditFamilyOf(chainOf(chain))
   const why = hasNode ? (failure ?? whyIncomplete(known)) : 'no node is named for it'
   return {
     chain,

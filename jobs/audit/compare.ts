@@ -5,25 +5,15 @@
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {ChainSettings} from '../../chains/families.ts'
-import type {ChainCode} from '../../chains/registry.ts'
-import {findChain} from '../../chains/registry.ts'
-import {askOutputs} from './bitcoin/outputs.ts'
-import {askBalances} from './evm/balances.ts'
+import {auditFamilyOf} from './families.ts'
 import type {Asked, Difference, Look} from './look.ts'
-
-/** What a comparison claims of a chain. */
-export function claimOf(chain: ChainCode): string {
-  return findChain(chain)?.family === 'bitcoin'
-    ? 'our unspent outputs on the chain are those of the ledger'
-    : 'our addresses and the treasury hold on the chain what the ledger says'
-}
 
 /** Compares the next addresses, where it is time to. Resolves to why the chain could not be compared. */
 export async function compareDue(db: pg.Client, settings: ChainSettings): Promise<string | undefined> {
   const chain = settings.chain.code
   const {rows} = await db.query<{after: string | null}>('select app.due_comparison($1) as after', [chain])
   if (rows[0]!.after === null) return
-  return await orWhy(db, settings, asked => compareNext(db, chain, asked, rows[0]!.after!))
+  return await orWhy(db, settings, asked => compareNext(db, settings, asked, rows[0]!.after!))
 }
 
 /** Compares all of them. Resolves to why the chain could not be compared. */
@@ -38,7 +28,7 @@ export async function compareAll(
     await db.query('select app.begin_comparison($1)', [chain])
     for (let at = await positionOf(db, chain); at.position !== null; at = await positionOf(db, chain)) {
       onProgress(at.compared, total)
-      await compareNext(db, chain, asked, at.position)
+      await compareNext(db, settings, asked, at.position)
     }
     onProgress(total, total)
   })
@@ -50,7 +40,7 @@ async function orWhy(
   settings: ChainSettings,
   work: (asked: Asked) => Promise<void>,
 ): Promise<string | undefined> {
-  const asked = settings.family === 'bitcoin' ? askOutputs(db, settings) : askBalances(db, settings)
+  const asked = auditFamilyOf(settings).ask(db, settings)
   try {
     await work(asked)
   } catch (error) {
@@ -70,7 +60,8 @@ interface Address {
   knownRightAt: number | null
 }
 
-async function compareNext(db: pg.Client, chain: ChainCode, asked: Asked, after: string): Promise<void> {
+async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked, after: string): Promise<void> {
+  const chain = settings.chain.code
   const began = performance.now()
   const {rows} = await db.query<Address>(
     `select match_key as "matchKey", address, handed_out_at as "handedOutAt", known_right_at as "knownRightAt"
@@ -87,7 +78,7 @@ async function compareNext(db: pg.Client, chain: ChainCode, asked: Asked, after:
   })
   await db.query(`select app.record_comparison($1, $2, $3, $4, $5, $6, $7, $8, $9 * interval '1 millisecond')`, [
     chain,
-    claimOf(chain),
+    auditFamilyOf(settings).claim,
     after,
     rows.at(-1)?.matchKey ?? null,
     addresses,

@@ -1,4 +1,14 @@
-// One look at what a chain holds of some addresses of ours, whatever its family: evm/balances.ts and bitcoin/outputs.ts have how each looks.
+// One look at what a chain holds of some addresses of ours, whatever its family: families.ts has how each looks.
+import type pg from 'pg'
+import type {CommonSettings} from '../../chains/chain-settings.ts'
+
+/** What a family of chains is to the audit: a folder here, and one line in families.ts. */
+export interface AuditFamily<S extends CommonSettings> {
+  /** What a comparison claims of a chain. */
+  claim: string
+  /** Opens what a chain that has a node is asked by. */
+  ask(db: pg.Client, settings: S): Asked
+}
 
 /** An address holds something else on the chain than the ledger says. Amounts in base units. */
 export interface Difference {

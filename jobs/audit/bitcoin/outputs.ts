@@ -9,7 +9,7 @@ import {openBitcoind, openElectrum} from '../../../chains/bitcoin/client.ts'
 import {ElectrumError} from '../../../chains/bitcoin/electrum.ts'
 import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {Asked, Difference} from '../look.ts'
+import type {Asked, AuditFamily, Difference} from '../look.ts'
 
 /** A server reads the history of each address; a bitcoind its whole set of outputs, minutes long, however many addresses it looks for. */
 const batches = {electrum: 2000, node: 100_000}
@@ -45,7 +45,12 @@ interface Source {
   close(): Promise<void> | void
 }
 
-export function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
+export const bitcoin: AuditFamily<BitcoinSettings> = {
+  claim: 'our unspent outputs on the chain are those of the ledger',
+  ask: askOutputs,
+}
+
+function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
   const source = settings.source === 'electrum' ? electrum(settings) : node(settings)
   return {
     batch: batches[settings.source],

@@ -1,14 +1,12 @@
 // What addresses of ours hold on an EVM chain, compared with the ledger at the final block that the ledger is of. Promises: asks a node and
 // changes nothing; a node that does not answer, or answers of another block, is a RetryableError, never a match; a token whose contract does
 // not say what an address holds is told as not read, and the others are compared.
-import {setTimeout as sleep} from 'node:timers/promises'
-import type {RpcClient} from '@subsquid/rpc-client'
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import {openRpc} from '../../../chains/evm/client.ts'
+import {Questions} from '../../../chains/evm/client.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
-import type {Asked, Difference, Look} from '../look.ts'
+import type {Asked, AuditFamily, Difference, Look} from '../look.ts'
 import {addressesMax, heldCode, readHeld} from './held-code.ts'
 
 const timeoutMs = 60_000
@@ -26,8 +24,13 @@ interface Ledger {
   holdings: Map<string, {address: string; amount: bigint}[]>
 }
 
-export function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings): Asked {
-  const node = new Node(rpcUrl!)
+export const evm: AuditFamily<EvmSettings> = {
+  claim: 'our addresses and the treasury hold on the chain what the ledger says',
+  ask: askBalances,
+}
+
+function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings): Asked {
+  const node = new Questions(rpcUrl!, timeoutMs)
   const contracts = new Map([...tokens].map(([contract, token]) => [token, contract]))
   return {
     batch: callsMax * addressesMax,
@@ -37,15 +40,15 @@ export function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings)
       for (const [token, all] of holdings)
         for (let at = 0; at < all.length; at += addressesMax) {
           const some = all.slice(at, at + addressesMax)
-          const held = await node.held(contracts.get(token), some, height)
-          if (typeof held === 'string') look.unread.push(`${token}: ${held}`)
-          else compare(token, some, held, look)
+          const found = await held(node, contracts.get(token), some, height)
+          if (typeof found === 'string') look.unread.push(`${token}: ${found}`)
+          else compare(token, some, found, look)
         }
       return look
     },
     heightAt: async time => {
       const {height} = await ledgerOf(db, chain.code, [])
-      return await node.lastBlockBefore(time.getTime() - clockMarginMs, height)
+      return await lastBlockBefore(node, time.getTime() - clockMarginMs, height)
     },
     close: () => node.close(),
   }
@@ -81,63 +84,31 @@ async function ledgerOf(db: pg.Client, chain: string, addresses: string[]): Prom
   return {height: rows[0]!.height, holdings}
 }
 
-type Answer = {result: unknown} | {message: string}
+/** What they hold at a block; why the contract cannot be asked, where the node says so of the contract alone. */
+async function held(node: Questions, contract: string | undefined, addresses: {address: string}[], height: number) {
+  const code = heldCode(
+    contract,
+    addresses.map(({address}) => address),
+  )
+  const [answer] = await node.ask([{method: 'eth_call', params: [{data: code}, hex(height)]}])
+  if ('result' in answer!) return readHeld(answer.result, {height, count: addresses.length})
+  const why = answer!.message.slice(0, 200)
+  if (contract) return why
+  throw new RetryableError(`the node refuses to tell balances at block ${height}: ${why}`)
+}
 
-class Node {
-  readonly #client: RpcClient
-
-  constructor(url: string) {
-    this.#client = openRpc(url, {timeoutMs})
+/** The highest block up to `to` that was made before; undefined if the node does not tell the times of its blocks. */
+async function lastBlockBefore(node: Questions, time: number, to: number): Promise<number | undefined> {
+  let [low, high] = [1, to]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const [answer] = await node.ask([{method: 'eth_getBlockByNumber', params: [hex(middle), false]}])
+    const block = 'result' in answer! ? Block.safeParse(answer.result).data : undefined
+    if (!block) return
+    if (Number(block.timestamp) * 1000 < time) low = middle
+    else high = middle - 1
   }
-
-  close(): void {
-    this.#client.close()
-  }
-
-  /** What they hold at a block; why the contract cannot be asked, where the node says so of the contract alone. */
-  async held(contract: string | undefined, addresses: {address: string}[], height: number) {
-    const code = heldCode(
-      contract,
-      addresses.map(({address}) => address),
-    )
-    const answer = await this.#ask('eth_call', [{data: code}, hex(height)])
-    if ('result' in answer) return readHeld(answer.result, {height, count: addresses.length})
-    if (contract) return answer.message
-    throw new RetryableError(`the node refuses to tell balances at block ${height}: ${answer.message}`)
-  }
-
-  /** The highest block up to `to` that was made before; undefined if the node does not tell the times of its blocks. */
-  async lastBlockBefore(time: number, to: number): Promise<number | undefined> {
-    let [low, high] = [1, to]
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2)
-      const answer = await this.#ask('eth_getBlockByNumber', [hex(middle), false])
-      const block = 'result' in answer ? Block.safeParse(answer.result).data : undefined
-      if (!block) return
-      if (Number(block.timestamp) * 1000 < time) low = middle
-      else high = middle - 1
-    }
-    return low
-  }
-
-  // The client keeps a question until there is a connection, however long that takes.
-  async #ask(method: string, params: unknown[]): Promise<Answer> {
-    const clock = new AbortController()
-    const late = sleep(timeoutMs, undefined, clock).then(() => {
-      throw new Error(`no answer in ${timeoutMs / 1000} s`)
-    })
-    try {
-      const options = {
-        validateResult: (result: unknown): Answer => ({result}),
-        validateError: ({message}: {message: string}): Answer => ({message: message.slice(0, 200)}),
-      }
-      return await Promise.race([this.#client.call<Answer>(method, params, options), late])
-    } catch (error) {
-      throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`, {cause: error})
-    } finally {
-      clock.abort()
-    }
-  }
+  return low
 }
 
 function hex(height: number): string {

@@ -1,11 +1,8 @@
 // What payouts ask a node: balances, gas, fees, and to pass transactions on. Never what became of a transaction: that is the indexers'.
-// Promises: every answer is checked for its shape; a question has an answer, or a RetryableError, within its timeout; nothing waits for a
-// node that is away, because a connection on which anything went wrong is given up and the next question opens another.
-import {once} from 'node:events'
-import type {CallOptions, RpcClient} from '@subsquid/rpc-client'
+// Promises: every answer is checked for its shape; a question has an answer, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import {openRpc, quantity} from '../../../chains/evm/client.ts'
+import {type Answer, Questions, quantity} from '../../../chains/evm/client.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {FeeMarket} from './fees.ts'
 
@@ -36,24 +33,15 @@ export interface Call {
 /** The gas that a call would use, or why it would fail. */
 export type Estimate = {gas: bigint} | {failure: string}
 
-interface Question {
-  method: string
-  params: unknown[]
-}
-
-type Answer = {result: unknown} | {code: number; message: string}
-
 export class EvmNode {
-  readonly #url: string
-  readonly #closing = new AbortController()
-  #client: RpcClient | undefined
+  readonly #questions: Questions
 
   constructor(url: string) {
-    this.#url = url
+    this.#questions = new Questions(url, timeoutMs)
   }
 
   async feeMarket(): Promise<FeeMarket> {
-    const [block, tip] = await this.#ask([
+    const [block, tip] = await this.#questions.ask([
       {method: 'eth_getBlockByNumber', params: ['latest', false]},
       {method: 'eth_maxPriorityFeePerGas', params: []},
     ])
@@ -64,12 +52,14 @@ export class EvmNode {
   }
 
   async nativeBalances(addresses: string[]): Promise<bigint[]> {
-    const answers = await this.#ask(addresses.map(address => ({method: 'eth_getBalance', params: [address, 'latest']})))
+    const answers = await this.#questions.ask(
+      addresses.map(address => ({method: 'eth_getBalance', params: [address, 'latest']})),
+    )
     return answers.map(answer => read(quantity, answer, 'eth_getBalance'))
   }
 
   async tokenBalances(contract: string, addresses: string[]): Promise<bigint[]> {
-    const answers = await this.#ask(
+    const answers = await this.#questions.ask(
       addresses.map(owner => ({
         method: 'eth_call',
         params: [{to: contract, data: calldata(balanceOf, BigInt(owner))}, 'latest'],
@@ -79,7 +69,7 @@ export class EvmNode {
   }
 
   async estimates(calls: Call[]): Promise<Estimate[]> {
-    const answers = await this.#ask(
+    const answers = await this.#questions.ask(
       calls.map(({from, to, value = 0n, data}) => ({
         method: 'eth_estimateGas',
         params: [{from, to, value: `0x${value.toString(16)}`, data}, 'latest'],
@@ -93,42 +83,15 @@ export class EvmNode {
 
   /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
   async broadcast(raws: string[]): Promise<(string | undefined)[]> {
-    const answers = await this.#ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
+    const answers = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
     return answers.map(answer => {
       if ('message' in answer) return answer.message.slice(0, 200)
       return Txid.safeParse(answer.result).success ? undefined : 'the node answered with something else than a txid'
     })
   }
 
-  /** Ends what is being asked, and answers nothing any more. */
   close(): void {
-    this.#closing.abort(new RetryableError('the worker stops'))
-    this.#disconnect()
-  }
-
-  #disconnect(): void {
-    this.#client?.close()
-    this.#client = undefined
-  }
-
-  async #ask(questions: Question[]): Promise<Answer[]> {
-    this.#closing.signal.throwIfAborted()
-    this.#client ??= openRpc(this.#url, {timeoutMs})
-    const client = this.#client
-    const options: CallOptions<Answer> = {
-      validateResult: result => ({result}),
-      validateError: ({code, message}) => ({code, message}),
-    }
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(timeoutMs)])
-    const aborted = once(signal, 'abort').then(() => {
-      throw signal.reason
-    })
-    try {
-      return await Promise.race([client.batchCall<Answer>(questions, options), aborted])
-    } catch (error) {
-      if (this.#client === client) this.#disconnect()
-      throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`)
-    }
+    this.#questions.close()
   }
 }
 

@@ -1,0 +1,12 @@
+// Every family of chains, as the audit needs it.
+import type {ChainSettings, SettingsOf} from '../../chains/families.ts'
+import type {Family} from '../../chains/registry.ts'
+import {bitcoin} from './bitcoin/outputs.ts'
+import {evm} from './evm/balances.ts'
+import type {AuditFamily} from './look.ts'
+
+const families: {[F in Family]: AuditFamily<SettingsOf<F>>} = {evm, bitcoin}
+
+export function auditFamilyOf({family}: {family: Family}): AuditFamily<ChainSettings> {
+  return families[family]
+}
