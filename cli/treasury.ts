@@ -2,8 +2,8 @@
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
-import type {EvmSettings} from '../chains/evm/settings.ts'
 import type {ChainCode} from '../chains/registry.ts'
+import {payoutFamilyOf} from '../jobs/payouts/families.ts'
 import {
   action,
   baseUnits,
@@ -18,9 +18,6 @@ import {
 } from './command.ts'
 import {moment, table} from './output.ts'
 import {requireWhitelisted} from './whitelist.ts'
-
-/** More than a transfer of any asset needs; what the transaction does not use is never paid. */
-const WITHDRAWAL_GAS = 100_000n
 
 export interface Treasury {
   chain: string
@@ -115,12 +112,9 @@ export function addTreasuryCommands(program: Command): void {
             throw new PermanentError(
               `${options.amount} ${asset.token} are more than ${chain}_PAYOUT_LIMIT allows at once`,
             )
-          if (settings.family === 'bitcoin') requireFollowed(service, chain)
-          const withdrawal = {chain, token: asset.token, amount, to}
-          const id =
-            settings.family === 'bitcoin'
-              ? await (await import('../jobs/payouts/bitcoin/withdraw.ts')).beginWithdrawal(db, settings, withdrawal)
-              : await beginWithdrawal(db, settings, withdrawal)
+          const family = await payoutFamilyOf(settings)
+          if (family.asksBeforeWithdrawal) requireFollowed(service, chain)
+          const id = await family.beginWithdrawal(db, settings, {token: asset.token, amount, to})
           return {
             json: {id, chain, token: asset.token, amount: options.amount, to},
             text: `${options.amount} ${asset.token} are on their way to ${to}; sluice treasury show lists it until it is final.`,
@@ -147,13 +141,10 @@ export function addTreasuryCommands(program: Command): void {
     .action(
       action<{chain: ChainCode; txid: string; feeRate: number}>(async ({db, service}, {chain, txid, feeRate}) => {
         const settings = settingsOf(service, chain)
-        if (settings.family !== 'bitcoin') throw new PermanentError(`there is nothing to bump on ${chain}`)
+        const family = await payoutFamilyOf(settings)
+        if (!family.beginBump) throw new PermanentError(`there is nothing to bump on ${chain}`)
         requireFollowed(service, chain)
-        const {id, fee, amount} = await (await import('../jobs/payouts/bitcoin/bump.ts')).beginBump(db, settings, {
-          chain,
-          txid,
-          feeRate,
-        })
+        const {id, fee, amount} = await family.beginBump(db, settings, {txid, feeRate})
         return {
           json: {id, chain, txid, fee: fee.toString(), amount: amount.toString()},
           text: `A child of ${txid} pays ${fee} sat for both; sluice treasury show lists it until it is final.`,
@@ -178,22 +169,6 @@ export function addTreasuryCommands(program: Command): void {
         return {json: {id, cancelling: true}, text: `Withdrawal ${id} is cancelled, unless it is mined before.`}
       }),
     )
-}
-
-/** Begun; its id. Custody asks the whitelist again, and the limits. */
-async function beginWithdrawal(
-  db: pg.Client,
-  {maxFeePerGas}: EvmSettings,
-  {chain, token, amount, to}: {chain: ChainCode; token: string; amount: bigint; to: string},
-): Promise<string> {
-  const {rows} = await db.query<{id: string}>('select app.begin_withdrawal($1, $2, $3, $4, $5) as id', [
-    chain,
-    token,
-    amount.toString(),
-    to,
-    (WITHDRAWAL_GAS * maxFeePerGas).toString(),
-  ])
-  return rows[0]!.id
 }
 
 export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {

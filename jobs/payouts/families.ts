@@ -4,8 +4,8 @@ import type {Family} from '../../chains/registry.ts'
 import type {PayoutFamily} from './family.ts'
 
 const families: {[F in Family]: () => Promise<PayoutFamily<SettingsOf<F>>>} = {
-  evm: () => import('./evm/chain.ts'),
-  bitcoin: () => import('./bitcoin/chain.ts'),
+  evm: () => import('./evm/family.ts'),
+  bitcoin: () => import('./bitcoin/family.ts'),
 }
 
 export async function payoutFamilyOf({family}: {family: Family}): Promise<PayoutFamily<ChainSettings>> {

@@ -4,23 +4,17 @@ import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {silent} from '../../../base/log.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {ChainCode} from '../../../chains/registry.ts'
+import type {Bump} from '../family.ts'
 import {openNode, type Waiting} from './node.ts'
 import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from './select.ts'
 
-export interface Bump {
-  id: string
-  fee: bigint
-  amount: bigint
-}
-
-/** Begun. Custody reads again whose the outputs are, and that they are not final. */
 export async function beginBump(
   db: pg.Client,
   settings: BitcoinSettings,
-  {chain, txid, feeRate}: {chain: ChainCode; txid: string; feeRate: number},
+  {txid, feeRate}: {txid: string; feeRate: number},
 ): Promise<Bump> {
   const {maxFeeRate} = settings
+  const chain = settings.chain.code
   if (feeRate > maxFeeRate)
     throw new PermanentError(`${feeRate} sat/vB are more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`)
   await requireForeign(db, chain, txid)

@@ -4,18 +4,20 @@ import {PermanentError} from '../../../base/errors.ts'
 import {silent} from '../../../base/log.ts'
 import {dustLimit, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {ChainCode} from '../../../chains/registry.ts'
+import type {Withdrawal} from '../family.ts'
 import {openNode} from './node.ts'
 import {freeOutputs} from './outputs.ts'
 import {ratesOf} from './rates.ts'
 import {mostInputs, selectPayment} from './select.ts'
 
-/** Begun; its id. Custody asks the whitelist again, and the limits. */
+export const asksBeforeWithdrawal = true
+
 export async function beginWithdrawal(
   db: pg.Client,
   settings: BitcoinSettings,
-  {chain, amount, to}: {chain: ChainCode; amount: bigint; to: string},
+  {amount, to}: Withdrawal,
 ): Promise<string> {
+  const chain = settings.chain.code
   const script = scriptOfAddress(to, settings.chain.networks[settings.network])
   if (amount < dustLimit(script))
     throw new PermanentError(
