@@ -1,0 +1,51 @@
+// How much custody is asked for at once.
+import {expect, test} from 'vitest'
+import {silent} from '../../base/log.ts'
+import type {Context, PayoutChain, PlannedAttempt} from './context.ts'
+import type {Signed} from './custody.ts'
+import {signAndStore} from './sign-attempts.ts'
+import type {Spend} from './spends.ts'
+
+/** An attempt to spend so many outputs. */
+interface Large extends PlannedAttempt {
+  inputs: string[]
+}
+
+function large(id: string, inputs: number): Large {
+  return {spend: {id, maxFee: 0n} as Spend, kind: 'effect', inputs: Array(inputs).fill(`${'f'.repeat(64)}:0`)}
+}
+
+test('a request is about as much as 2,000 inputs, or one transaction, in order, and what it brings is stored before the next', async () => {
+  const done: string[] = []
+  const chain: Pick<PayoutChain<Large>, 'intentOf'> = {intentOf: ({spend: {id}, inputs}) => ({id, inputs})}
+  const to = {
+    custody: {
+      sign: async (intents: {id: string}[]): Promise<Signed[]> => {
+        done.push(`sign ${intents.map(({id}) => id).join(' ')}`)
+        return intents.map(({id}) => ({ok: true, txid: id, raw: '', amount: '0', price: {}, cost: 0n}))
+      },
+    },
+    pool: {
+      query: async (_sql: string, [id]: string[]) => {
+        done.push(`store ${id}`)
+        return {rows: [{is_stored: id !== 'd'}]}
+      },
+    },
+    log: silent(),
+  } as unknown as Context
+  const planned = [large('a', 900), large('b', 900), large('c', 500), large('d', 5000), large('e', 1)]
+  const stored = await signAndStore(to, chain as PayoutChain, planned)
+  expect(done).toEqual([
+    'sign a b',
+    'store a',
+    'store b',
+    'sign c',
+    'store c',
+    'sign d',
+    'store d',
+    'store d', // it waits
+    'sign e',
+    'store e',
+  ])
+  expect([...stored.keys()]).toEqual(['a', 'b', 'c', 'e'])
+})
