@@ -120,9 +120,12 @@ test('a worker that loses its liveness connection exits with 70 at once', async 
 
 test('a worker that is told of a breaking migration, whoever said so, ends with 70, and does not stay on without running jobs', async () => {
   const worker = await startWorker()
-  const exit = exitOf(worker)
-  await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
-  expect(await exit).toBe(70)
+  const hasEnded = async () => {
+    await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
+    return worker.exitCode !== null
+  }
+  await until(hasEnded, {timeoutMs: 10_000, what: 'the worker to hear of it'}) // it works a moment before it listens
+  expect(worker.exitCode).toBe(70)
   await startWorker() // nothing has changed: the next one works
   await db.pool.query(`select app.enqueue('fail_undeliverable')`)
   const jobs = () => db.rows('select from graphile_worker._private_jobs')
