@@ -3,6 +3,7 @@ import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {BitcoinWorld} from '../test/support/bitcoin-world.ts'
+import {until} from '../test/support/until.ts'
 import {journalFile} from './journal-file.ts'
 import {reconcile} from './reconcile.ts'
 
@@ -136,4 +137,26 @@ test('what an older copy began with such outputs is given up, and a payout that 
   expect(free.map(({amount}) => amount)).toEqual([70_000, 500_000])
   expect(await db.rows('select * from app.ledger_audit where merchant_id = $1', [merchant.id])).toEqual([])
   expect(await db.rows('select status from app.payout where id = $1', [id])).toEqual([{status: 'paying'}])
+})
+
+test('it waits for what is settling the chain, and neither gives way', async () => {
+  const {db} = btc.world
+  const merchant = await btc.merchant()
+  const inputs = await btc.outputs(merchant.bitcoin, [80_000n])
+  const sweep = {intent: 'sweep_outputs', spend_id: randomUUID(), chain: 'BTC', inputs, fee: '1000'}
+  await btc.world.forgeSpend(sweep)
+  expect(await btc.world.sign(sweep)).toMatchObject([{ok: true}])
+  await forgetEntries()
+  await btc.world.forgetForged()
+  const settling = await db.pool.connect()
+  try {
+    await settling.query(`begin; select from chain.cursor where chain = 'BTC' for update`)
+    const reconciled = reconcile(owner, journalFile(btc.world.home)).catch((error: Error) => error)
+    const waits = async () => (await db.rows('select from pg_locks where not granted')).length > 0
+    await until(waits, {timeoutMs: 5000, what: 'the reconciliation to wait'})
+    await settling.query(`select app.lock_treasury('BTC'); commit`)
+    expect(await reconciled).toMatchObject({without_purpose: 0})
+  } finally {
+    settling.release()
+  }
 })

@@ -8101,6 +8101,8 @@ declare
   s app.spend;
   without_purpose int := 0;
 begin
+  perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
+    order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.spend in exclusive mode; -- nothing plans or settles meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
   select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';

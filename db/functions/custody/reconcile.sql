@@ -8,8 +8,8 @@
 -- Invariants: afterwards every signature of the journal is an attempt of an outgoing payment (app.spend) with its nonce, so whichever is mined is
 -- known; a payout that is gone is there again, and its merchant owes its gross (the deposits that it had claimed are unsettled in the copy, or
 -- will be read again; payouts/recovered.sql finds them where it can); app.balance_audit and app.ledger_audit stay empty.
--- Locks: payouts, treasuries, senders and outgoing payments as whole tables, so that nothing is planned or settled meanwhile. All or nothing; only
--- entries that are missing may be handed over. Error: P0003 where file and database signed one nonce for two purposes.
+-- Locks: chain.cursor of the chains, before all else, as settling does; then payouts, treasuries, senders and outgoing payments as whole tables, so
+-- that nothing is planned or settled meanwhile. All or nothing; only entries that are missing may be handed over. Error: P0003 where file and database signed one nonce for two purposes.
 
 create or replace function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$
@@ -19,6 +19,8 @@ declare
   s app.spend;
   without_purpose int := 0;
 begin
+  perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
+    order by c.chain for update;
   lock table app.payout, app.treasury, app.sender, app.spend in exclusive mode; -- nothing plans or settles meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
   select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
