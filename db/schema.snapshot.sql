@@ -7448,6 +7448,7 @@ CREATE OR REPLACE FUNCTION chain.note_mined(of_chain text, kept jsonb, txids tex
 AS $function$
 declare gone text[];
 begin
+  perform from chain.cursor c where c.chain = of_chain for update;
   insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
   select of_chain || ':' || r.txid || ':' || r.output_index, of_chain, r.txid, r.output_index, r.token, r.amount, r.sender, r.recipient, r.inputs, r.raw
   from jsonb_to_recordset(kept) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)

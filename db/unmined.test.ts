@@ -3,6 +3,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, watchAddress} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
 
 const address = 'bcrt1qcustomer'
 let db: TestDatabase
@@ -150,4 +151,26 @@ test('a final deposit that a rewind took away has vanished, though it is shown u
   await look(txid)
   expect(await incidents()).toEqual([{kind: 'final_deposit_vanished', resolution: null}])
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
+})
+
+test('a look in the middle of a block that is being written waits for it, and neither gives way', async () => {
+  const [txid, other] = [newTxid(), newTxid()]
+  await look(txid)
+  const looking = await db.pool.connect()
+  try {
+    let looked: Promise<unknown> | undefined
+    await writer.write({
+      add: [[]],
+      also: async () => {
+        await writer.query(`select chain.note_mined('BTC', '[]', $1, $2)`, [[other], [`${txid}-coin:0`]])
+        looked = looking.query(`select chain.look_unmined('BTC', '[]')`).catch((error: Error) => error)
+        const waits = async () => (await db.rows('select from pg_locks where not granted')).length > 0
+        await until(waits, {timeoutMs: 5000, what: 'the look to wait'})
+      },
+    })
+    expect(await looked).toMatchObject({rowCount: 1})
+  } finally {
+    looking.release()
+  }
+  expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
 })

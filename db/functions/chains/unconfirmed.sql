@@ -4,7 +4,7 @@
 --
 -- A row goes in two ways: a block has another transaction that spends one of the same outputs, or looks that are 30 seconds apart did not show it
 -- while it was in no block. What is in a block keeps its row until it is final, so a fork that takes the block away does not take the deposit.
--- Locks: chain.look_unmined takes chain.cursor first. All are safe to run twice.
+-- Locks: chain.cursor, before a row of chain.unmined is written. All are safe to run twice.
 
 create or replace function chain.look_unmined(of_chain text, seen jsonb) returns void
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -45,6 +45,7 @@ create or replace function chain.note_mined(of_chain text, kept jsonb, txids tex
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare gone text[];
 begin
+  perform from chain.cursor c where c.chain = of_chain for update;
   insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
   select of_chain || ':' || r.txid || ':' || r.output_index, of_chain, r.txid, r.output_index, r.token, r.amount, r.sender, r.recipient, r.inputs, r.raw
   from jsonb_to_recordset(kept) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
