@@ -13,10 +13,10 @@ import {z} from 'zod'
 import {logger} from '../base/log.ts'
 import {Bitcoind} from '../chains/bitcoin/rpc.ts'
 import {addressOfScript} from '../chains/bitcoin/script.ts'
-import {chain} from '../chains/registry.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {openPool} from '../db/pool.ts'
 import {findBitcoind} from '../devnet/bitcoin/node.ts'
+import {regtest} from '../devnet/bitcoin/regtest.ts'
 import {freePort} from '../devnet/listen.ts'
 import {NodeSource} from '../indexers/bitcoin/node-source.ts'
 import {ChainCursor} from '../indexers/cursor.ts'
@@ -132,7 +132,7 @@ async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: n
   const url = roleUrl(ownerUrl, 'sluice_indexer')
   const db = openPool(url, {name: 'bench', max: 2})
   const cursor = new ChainCursor(db, 'BTC')
-  const source = new NodeSource({node, db, format: network(), confirmations: 2})
+  const source = new NodeSource({node, db, format: regtest('BTC'), confirmations: 2})
   const anchor = await source.blockAt(from)
   const caip2 = await source.network()
   await cursor.anchor(caip2, anchor!.height, anchor!.hash, anchor!.time)
@@ -186,13 +186,7 @@ function programOf(n: number): Uint8Array {
 }
 
 function addressOf(program: Uint8Array): string {
-  return addressOfScript(Buffer.concat([Uint8Array.of(0, 20), program]), network())!
-}
-
-function network() {
-  const bitcoin = chain('BTC')
-  if (bitcoin.family !== 'bitcoin') throw new Error('BTC is a Bitcoin chain')
-  return bitcoin.networks.regtest
+  return addressOfScript(Buffer.concat([Uint8Array.of(0, 20), program]), regtest('BTC'))!
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -14,7 +14,8 @@ import {bitcoinSettings} from '../chains/bitcoin/settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
 import {readSettings} from '../chains/settings.ts'
 import {roleUrl} from '../db/migrate.ts'
-import {startBitcoinDevnet} from '../devnet/start.ts'
+import {families} from '../devnet/families.ts'
+import {startDevnet} from '../devnet/start.ts'
 import {compareAll} from '../jobs/audit/compare.ts'
 import {addressesMax, heldCode, readHeld} from '../jobs/audit/evm/held-code.ts'
 import {Anvil} from '../test/support/anvil.ts'
@@ -60,11 +61,11 @@ async function onEvm(bench: Bench, count: number): Promise<Result> {
 
 async function onElectrum(bench: Bench, count: number): Promise<Result> {
   const dir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
-  const {devnet, client, stop} = await startBitcoinDevnet({dir})
-  const settings = readSettings({BTC_NETWORK: 'regtest', BTC_ELECTRUM_URLS: devnet.electrum_url}).chains.get('BTC')!
+  const {devnet, client, stop} = await startDevnet(await families.bitcoin(), {chain: 'BTC', dir})
+  const settings = readSettings({...devnet.identity, ...devnet.source}).chains.get('BTC')!
   const {chain, network} = bitcoinSettings(settings)
   const format = chain.networks[network]
-  const server = new Electrum({urls: [devnet.electrum_url], genesis: format.genesis, log: pino({enabled: false})})
+  const server = new Electrum({urls: [devnet.url], genesis: format.genesis, log: pino({enabled: false})})
   try {
     const addresses = Array.from({length: count}, (_, n) => {
       return addressOfScript(Buffer.from(`0014${n.toString(16).padStart(40, '0')}`, 'hex'), format)!

@@ -10,15 +10,17 @@ import path from 'node:path'
 import {pino} from 'pino'
 import {Electrum, maxInFlight} from '../chains/bitcoin/electrum.ts'
 import {scripthashOf, scriptOfAddress} from '../chains/bitcoin/script.ts'
-import {findChain} from '../chains/registry.ts'
-import {type StartedBitcoin, startBitcoinDevnet} from '../devnet/start.ts'
+import type {BitcoinClient} from '../devnet/bitcoin/client.ts'
+import {regtest} from '../devnet/bitcoin/regtest.ts'
+import {families} from '../devnet/families.ts'
+import {type Started, startDevnet} from '../devnet/start.ts'
 import type {Result} from './result.ts'
 
 const address = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 
 export async function benchElectrum(counts = [10_000, 100_000]): Promise<Result[]> {
   const dir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
-  const chain = await startBitcoinDevnet({dir})
+  const chain = await startDevnet(await families.bitcoin(), {chain: 'BTC', dir})
   try {
     const results: Result[] = []
     for (const count of counts) results.push(...(await subscribe(chain, count)))
@@ -29,16 +31,16 @@ export async function benchElectrum(counts = [10_000, 100_000]): Promise<Result[
   }
 }
 
-async function subscribe(chain: StartedBitcoin, count: number): Promise<Result[]> {
-  const {networks} = bitcoin()
-  const paid = scripthashOf(scriptOfAddress(address, networks.regtest))
+async function subscribe(chain: Started<BitcoinClient>, count: number): Promise<Result[]> {
+  const network = regtest('BTC')
+  const paid = scripthashOf(scriptOfAddress(address, network))
   const unused = Array.from({length: count - 1}, () => createHash('sha256').update(randomBytes(32)).digest('hex'))
   const scripthashes = [...unused, paid]
-  const line = await Line.lay(chain.devnet.electrum_url)
+  const line = await Line.lay(chain.devnet.url)
   const floors = [await bareSocket(line.port, scripthashes), await bareSocket(line.port, scripthashes)]
   const electrum = new Electrum({
     urls: [`tcp://127.0.0.1:${line.port}`],
-    genesis: networks.regtest.genesis,
+    genesis: network.genesis,
     log: pino({enabled: false}),
   })
   try {
@@ -96,12 +98,6 @@ async function bareSocket(port: number, scripthashes: string[]): Promise<number>
 
 function rate(count: number, began: number): number {
   return (count / (performance.now() - began)) * 1000
-}
-
-function bitcoin() {
-  const chain = findChain('BTC')
-  if (chain?.family !== 'bitcoin') throw new Error('BTC is no chain')
-  return chain
 }
 
 /** A line to the server, which can be cut. */

@@ -9,7 +9,7 @@ import pg from 'pg'
 import {WebSocket} from 'ws'
 import {z} from 'zod'
 import {readSettings} from '../chains/settings.ts'
-import {connect} from '../devnet/evm/client.ts'
+import {findLocalChain} from '../devnet/families.ts'
 import {startService} from '../service/supervisor.ts'
 import {createEndpoint, createMerchant} from '../test/support/webhooks.ts'
 
@@ -41,7 +41,7 @@ export async function benchLatency(deposits = 30): Promise<{p50: number; p95: nu
     })
     const merchant = await createMerchant(pool)
     await createEndpoint(pool, merchant, {url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`})
-    const chain = await connect(rpcUrl)
+    const chain = await findLocalChain(home, 'ETH')
     const delays: number[] = []
     while (delays.length < deposits) {
       const txid = await chain.send({token: 'ETH', to: merchant.address, amount: '0.001'})

@@ -15,8 +15,9 @@ import {z} from 'zod'
 import {readSettings} from '../chains/settings.ts'
 import {newKey} from '../cli/key.ts'
 import {roleUrl} from '../db/migrate.ts'
-import {connect, type LocalChainClient} from '../devnet/evm/client.ts'
+import type {EvmClient} from '../devnet/evm/client.ts'
 import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../devnet/evm/constants.ts'
+import {families} from '../devnet/families.ts'
 import {type RunningService, startService} from '../service/supervisor.ts'
 import type {Result} from './result.ts'
 
@@ -29,7 +30,7 @@ type Token = keyof typeof each
 interface World {
   service: RunningService
   pool: pg.Pool
-  chain: LocalChainClient
+  chain: EvmClient
 }
 
 interface Shop {
@@ -187,12 +188,13 @@ async function withService<T>(
   const service = await startService(readSettings({...settings, SLUICE_HOME: home, PORT: '0'}), {quiet: true})
   const pool = new pg.Pool({connectionString: service.databaseUrl})
   try {
-    const chain = await connect(service.chains.find(({chain}) => chain === 'ETH')!.rpcUrl)
+    const {connect} = await families.evm()
+    const chain = await connect(service.chains.find(({chain}) => chain === 'ETH')!.rpcUrl.replace('ws', 'http'))
     const world = {service, pool, chain}
     const isFunded = `select from app.treasury where chain = 'ETH' and token = 'ETH' and balance > 0`
     await until(async () => (await pool.query(isFunded)).rows.length === 1, 'the treasury to be funded')
     const data = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [MULTISEND_ADDRESS, 10n ** 18n]})
-    await chain.submit({to: USDC_ADDRESS, data})
+    await chain.transact({to: USDC_ADDRESS, data})
     return await work(world)
   } finally {
     await pool.end()
@@ -236,7 +238,7 @@ async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<v
       token === 'ETH'
         ? chain.multisend('pay', [some, amounts], each.ETH * BigInt(some.length))
         : chain.multisend('payTokens', [USDC_ADDRESS, some, amounts])
-    await chain.submit(transaction)
+    await chain.transact(transaction)
   }
   const sql = `select count(*)::int as n from app.deposit where token = $1 and status = 'final' and address = any($2)`
   await until(

@@ -41,7 +41,7 @@ export class Payment {
     screen.say()
     await this.#until('the request to be there', externalId, ({status}) => status === 'awaiting')
     const wanted = readUri(payment_uri)
-    const txid = await chains[currency].send({token: currency, ...wanted})
+    const txid = await chains[currency].transfer({token: currency, ...wanted})
     this.#say(`A customer pays ${wanted.amount} ${currency} to the address in the URI`)
     await this.#until('the payment to be final', externalId, ({status}) => status === 'paid')
     screen.settle()
@@ -72,7 +72,7 @@ export class Payment {
   }
 
   #line({status, amount_received, amount_pending, receipts}: PaymentState): string {
-    const needed = this.#cast.chains[currency].confirmations
+    const needed = this.#cast.chains[currency].info.confirmations
     const progress = {
       awaiting: '',
       detected: `${amount_pending} ${currency} seen, ${Math.min(receipts[0]?.confirmations ?? 0, needed)}/${needed} confirmations`,

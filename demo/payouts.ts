@@ -37,11 +37,13 @@ interface Line {
 export class Payouts {
   readonly #cast: Cast
   readonly #lines: Line[] = []
-  readonly #wallet = newWallet()
-  readonly stranger = newWallet()[late.chain]
+  readonly #wallet: Record<ChainCode, string>
+  readonly stranger: string
 
   constructor(cast: Cast) {
     this.#cast = cast
+    this.#wallet = newWallet(cast.chains)
+    this.stranger = cast.chains[late.chain].newAddress()
   }
 
   get played(): PlayedPayout[] {
@@ -60,7 +62,7 @@ export class Payouts {
     const balances = await shop.balances()
     for (const {chain, token} of balances as {chain: ChainCode; token: string}[])
       await this.#request(chain, token, this.#wallet[chain])
-    await chains[late.chain].send({...late, to: addresses[late.chain]})
+    await chains[late.chain].transfer({...late, to: addresses[late.chain]})
     await this.#until(`the ${late.amount} ${late.token} to be final`, async () =>
       (await shop.balances()).some(({chain, token}) => chain === late.chain && token === late.token),
     )
@@ -83,7 +85,7 @@ export class Payouts {
 
   async #request(chain: ChainCode, token: string, address: string): Promise<void> {
     const {shop, chains} = this.#cast
-    const before = await chains[chain].held(token, address)
+    const before = await chains[chain].balance(token, address)
     const {id, status, gross, fee, net} = await shop.payOut({chain, token, sweep_first: chain === 'POLYGON'})
     const played: PlayedPayout = {chain, token, gross, fee, net, status, txid: null, address, arrived: '0'}
     this.#lines.push({played, id, before, seen: []})
@@ -107,7 +109,7 @@ export class Payouts {
       if (status === 'failed') throw new Error(`the payout of ${played.net} ${played.token} failed`)
       if (seen.at(-1) === status) continue
       seen.push(status)
-      const arrived = (await chains[played.chain].held(played.token, played.address)) - before
+      const arrived = (await chains[played.chain].balance(played.token, played.address)) - before
       Object.assign(played, {status, txid, arrived: formatUnits(arrived, decimals(played))})
       if (!screen.isLive) screen.say(this.#show(line))
     }
@@ -140,7 +142,7 @@ export class Payouts {
     const {receiver, chains} = this.#cast
     if (parseUnits(played.arrived, decimals(played)) !== parseUnits(played.net, decimals(played)))
       throw new Error(`the payout of ${played.net} ${played.token} brought ${played.arrived}`)
-    await chains[played.chain].requireTransaction(played.txid!)
+    await chains[played.chain].mined(played.txid!)
     const types = receiver.typesOf('payout_id', id)
     if (types.join() !== 'payout.completed') throw new Error(`the payout ${id} had the events ${types.join(', ')}`)
   }

@@ -2,7 +2,7 @@
 // into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and throws,
 // naming what was missing, if something does not happen in time or happens that must not.
 import {setTimeout as sleep} from 'node:timers/promises'
-import type {ChainCode, DemoChain} from './chains.ts'
+import type {ChainCode, Chains} from './chains.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
 import type {Operator, Shop} from './shop.ts'
@@ -25,7 +25,7 @@ export interface Cast {
   shop: Shop
   operator: Operator
   receiver: Receiver
-  chains: Record<ChainCode, DemoChain>
+  chains: Chains
   screen: Screen
   /** The user's; the same on all EVM chains. */
   addresses: Record<ChainCode, string>
@@ -84,7 +84,7 @@ export class Story {
 
   async #send(deposit: PlayedDeposit): Promise<void> {
     const {chain, token, amount} = deposit
-    deposit.txid = await this.#cast.chains[chain].send({token, to: this.#cast.addresses[chain], amount})
+    deposit.txid = await this.#cast.chains[chain].transfer({token, to: this.#cast.addresses[chain], amount})
   }
 
   /** Asks the API, and shows what it says, until the condition holds. */
@@ -133,7 +133,7 @@ export class Story {
   }
 
   #progress({chain, status, confirmations}: PlayedDeposit): string {
-    const needed = this.#cast.chains[chain].confirmations
+    const needed = this.#cast.chains[chain].info.confirmations
     if (status === 'pending') return `${Math.min(confirmations, needed)}/${needed} confirmations`
     if (status === 'final') return `${needed} confirmations`
     return status === 'reorged' ? 'left the chain' : ''

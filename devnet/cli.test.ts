@@ -4,15 +4,17 @@ import {mkdtemp, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {type StartedDevnet, startDevnet} from './start.ts'
+import type {EvmClient} from './evm/client.ts'
+import {evm} from './evm/family.ts'
+import {type Started, startDevnet} from './start.ts'
 
 const to = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 let home: string
-let devnet: StartedDevnet
+let devnet: Started<EvmClient>
 
 beforeAll(async () => {
   home = await mkdtemp(path.join(tmpdir(), 'sluice-devnet-cli-'))
-  devnet = await startDevnet({chain: 'ETH', dir: path.join(home, 'devnet', 'eth')})
+  devnet = await startDevnet(evm, {chain: 'ETH', dir: path.join(home, 'devnet', 'eth')})
 })
 
 afterAll(async () => {
@@ -62,10 +64,12 @@ test('a command that cannot be done says why on stderr and exits with 1', async 
     [`${send} 9999999999999`]: 'transfer amount exceeds balance',
     'send --chain ETH --token POL --to 0x0000000000000000000000000000000000000001 --amount 1': 'has no POL',
     'send --chain ETH --token ETH --to 0x12 --amount 1': '0x12 is not an EVM address',
+    [`${send} 1 --fee-rate 5`]: 'a payment on ETH has no fee rate',
     'mine --chain DOGE --blocks 1': 'there is no local chain DOGE; there are ETH, POLYGON, BTC',
     'mine --chain POLYGON --blocks 1': `no local POLYGON chain runs in ${home}`,
     'mine --chain ETH --blocks none': 'It must be a whole number',
     'reorg --chain ETH --depth 100000': 'cannot replace 100000 blocks',
+    [`reorg --chain ETH --depth 1 --double-spend ${'0'.repeat(64)}`]: 'a reorganisation of an EVM chain keeps',
     reorg: "required option '--chain <chain>' not specified",
   }
   await Promise.all(

@@ -3,12 +3,15 @@
 // SLUICE_HOME alone.
 import path from 'node:path'
 import {Command, InvalidArgumentError} from 'commander'
-import {BitcoinClient} from './bitcoin/client.ts'
-import {type AnyClient, findLocalChain, isLocal, localCodes} from './client.ts'
+import {chains, findChain} from '../chains/registry.ts'
+import type {LocalClient} from './client.ts'
+import {findLocalChain} from './families.ts'
 
 type Options = {chain: string; json?: boolean}
 type Outcome = {json: object; text: string}
 type Reorg = {depth: number; keepTransactions?: boolean; doubleSpend?: string}
+
+const codes = chains.map(({code}) => code)
 
 const program = new Command('sluice devnet')
   .description(
@@ -30,7 +33,6 @@ command('send', 'pay from the faucet, which is rich; returns once the payment is
   )
   .action(
     run(async (chain, {token, to, amount, feeRate}: {token: string; to: string; amount: string; feeRate?: number}) => {
-      if (feeRate !== undefined && chain.chain !== 'BTC') throw new Error('--fee-rate is of Bitcoin')
       const txid = await chain.send({token: token.toUpperCase(), to, amount, feeRate})
       return {json: {txid}, text: `paid ${amount} ${token.toUpperCase()} to ${to}\n${txid}`}
     }),
@@ -67,8 +69,8 @@ never paid. A depth above 8, of Bitcoin above 1, takes final blocks away, which 
 ${example('reorg --chain ETH --depth 3 --keep-transactions')}`,
   )
   .action(
-    run(async (chain, {depth, keepTransactions = false, doubleSpend}: Reorg) => {
-      const {height, hash} = await reorg(chain, {depth, keepTransactions, doubleSpend})
+    run(async (chain, {depth, keepTransactions, doubleSpend}: Reorg) => {
+      const {height, hash} = await chain.reorg(depth, {keepTransactions, doubleSpend})
       return {
         json: {chain: chain.chain, depth, head: {height, hash}},
         text: `${depth} blocks of ${chain.chain} were replaced; the head is block ${height} ${hash}`,
@@ -82,7 +84,7 @@ function command(name: string, description: string): Command {
   return program
     .command(name)
     .description(description)
-    .requiredOption('--chain <chain>', localCodes.join(' or '))
+    .requiredOption('--chain <chain>', codes.join(' or '))
     .option('--json', 'print one line of JSON')
 }
 
@@ -91,10 +93,10 @@ function example(line: string): string {
 }
 
 /** What a command does: finds the chain, does it, shows what came of it or why not. */
-function run<More extends object>(work: (chain: AnyClient, options: More) => Promise<Outcome>) {
+function run<More extends object>(work: (chain: LocalClient, options: More) => Promise<Outcome>) {
   return async (options: Options & More): Promise<void> => {
     try {
-      const {json, text} = await work(await findChain(options.chain.toUpperCase()), options)
+      const {json, text} = await work(await find(options.chain.toUpperCase()), options)
       console.log(options.json ? JSON.stringify(json) : text)
     } catch (error) {
       console.error(`error: ${error instanceof Error ? error.message : error}`)
@@ -103,16 +105,10 @@ function run<More extends object>(work: (chain: AnyClient, options: More) => Pro
   }
 }
 
-async function findChain(code: string): Promise<AnyClient> {
-  if (!isLocal(code)) throw new Error(`there is no local chain ${code}; there are ${localCodes.join(', ')}`)
-  return await findLocalChain(path.resolve(process.env.SLUICE_HOME || '.sluice'), code)
-}
-
-async function reorg(chain: AnyClient, {depth, keepTransactions, doubleSpend}: Reorg) {
-  if (doubleSpend === undefined) return await chain.reorg(depth, {keepTransactions})
-  if (!(chain instanceof BitcoinClient)) throw new Error('--double-spend is of Bitcoin')
-  const {raw} = await chain.conflict(doubleSpend)
-  return await chain.reorg(depth, {keepTransactions, include: [raw]})
+async function find(code: string): Promise<LocalClient> {
+  const chain = findChain(code)
+  if (!chain) throw new Error(`there is no local chain ${code}; there are ${codes.join(', ')}`)
+  return await findLocalChain(path.resolve(process.env.SLUICE_HOME || '.sluice'), chain.code)
 }
 
 function wholeNumber(text: string): number {

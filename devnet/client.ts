@@ -1,30 +1,142 @@
-// The clients of the local chains, whichever family they are of, for the command line and the demo.
-import path from 'node:path'
-import {type BitcoinClient, connectBitcoin} from './bitcoin/client.ts'
-import {connect, type LocalChainClient} from './evm/client.ts'
-import {type Devnet, readDevnet} from './file.ts'
+// The client of a local chain, whatever its family, for the command line, the demo and the tests: pays from the faucet, mines, reorganises.
+// Each family adds what only its chains have.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {z} from 'zod'
+import {type ChainCode, chainCodes} from '../chains/registry.ts'
 
-/** The chains that can be local. */
-export const localCodes = ['ETH', 'POLYGON', 'BTC'] as const
-export type LocalCode = (typeof localCodes)[number]
+const CALL_TIMEOUT_MS = 120_000
+const MINED_TIMEOUT_MS = 30_000
 
-export function isLocal(code: string): code is LocalCode {
-  return (localCodes as readonly string[]).includes(code)
+const Answer = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
+export const Head = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
+/** What a chain says of itself (devnet_info). */
+const Info = z.object({
+  chain: z.enum(chainCodes),
+  node: z.string(),
+  /** 0: it mines on request only. */
+  block_interval_ms: z.int(),
+  /** A block is final when it and the blocks above it are so many, unless the service is told otherwise. */
+  confirmations: z.int(),
+  faucet_address: z.string(),
+})
+
+/** The end of the chain; the time in seconds. */
+export type Head = z.infer<typeof Head>
+export type Info = z.infer<typeof Info>
+
+export interface Payment {
+  token: string
+  to: string
+  /** A plain decimal, in whole coins. */
+  amount: string
+  /** What it offers the miner, where payers have that choice: in sat per virtual byte. */
+  feeRate?: number
 }
 
-export type AnyClient = LocalChainClient | BitcoinClient
-
-/** The local chain of a service, which is found by its SLUICE_HOME. Rejects where none runs. */
-export async function findLocalChain(home: string, code: LocalCode): Promise<AnyClient> {
-  const devnet = readDevnet(path.join(home, 'devnet', code.toLowerCase()))
-  const client = devnet && (await connectTo(devnet).catch(() => undefined))
-  // Another program, or another service's chain, may have got the port of one that was killed.
-  if (client?.chain !== code)
-    throw new Error(`no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`)
-  return client
+export interface ReorgOptions {
+  /** The transactions of the replaced blocks are mined again, each one block later than before; without it they are gone. */
+  keepTransactions?: boolean
+  /** Another transaction with the inputs of this one, the faucet's, is mined instead. */
+  doubleSpend?: string
 }
 
-/** Rejects when nothing or something else answers where the chain was served. */
-export async function connectTo(devnet: Pick<Devnet, 'chain' | 'rpc_url'>): Promise<AnyClient> {
-  return devnet.chain === 'BTC' ? await connectBitcoin(devnet.rpc_url) : await connect(devnet.rpc_url)
+/** `Included` is what the chain says of a transaction that is in a block. */
+export abstract class LocalClient<Included = unknown> {
+  readonly info: Info
+  /** http://… */
+  readonly url: string
+
+  constructor(url: string, info: Info) {
+    this.url = url
+    this.info = info
+  }
+
+  get chain(): ChainCode {
+    return this.info.chain
+  }
+
+  /** Any method of the chain or its node; rejects with its message where it refuses. */
+  async rpc(method: string, params: unknown[] = []): Promise<unknown> {
+    return await call(this.url, method, params)
+  }
+
+  async head(): Promise<Head> {
+    return Head.parse(await this.rpc('devnet_head'))
+  }
+
+  /** Pays from the faucet, by a transaction that waits for a block. Resolves to the txid. */
+  abstract transfer(payment: Payment): Promise<string>
+
+  /** The same, once it is mined. */
+  async send(payment: Payment): Promise<string> {
+    const txid = await this.transfer(payment)
+    await this.mined(txid)
+    return txid
+  }
+
+  /** Gives a signed transaction to those that wait for a block. Resolves to the txid. */
+  abstract submit(raw: string): Promise<string>
+
+  /** What waits for a block is to do so no more. */
+  async forget(txids: string[]): Promise<void> {
+    await this.rpc('devnet_forget', [txids])
+  }
+
+  /** Waits until a transaction is in a block, which it makes itself where the chain mines on request only. */
+  async mined(txid: string): Promise<Included> {
+    for (const deadline = Date.now() + MINED_TIMEOUT_MS; ; await sleep(25)) {
+      const included = await this.included(txid)
+      if (included !== undefined) return included
+      if (Date.now() > deadline) throw new Error(`${txid} was not mined in ${MINED_TIMEOUT_MS / 1000} s`)
+      if (this.info.block_interval_ms === 0) await this.mine(1)
+    }
+  }
+
+  /** Undefined while a transaction waits for a block. */
+  protected abstract included(txid: string): Promise<Included | undefined>
+
+  /** Mines so many blocks at once, at most 10,000. */
+  async mine(blocks = 1, options: object = {}): Promise<Head> {
+    return Head.parse(await this.rpc('devnet_mine', [blocks, options]))
+  }
+
+  /** Replaces the top `depth` blocks by depth + 1 new ones. Rejects when the chain has no more than so many blocks. */
+  async reorg(depth: number, options: ReorgOptions = {}): Promise<Head> {
+    return Head.parse(await this.rpc('devnet_reorg', [depth, options]))
+  }
+
+  /** What the blocks of now leave to an address of a token, in base units. */
+  abstract balance(token: string, address: string): Promise<bigint>
+
+  /** An address whose key nobody has. */
+  abstract newAddress(): string
+}
+
+/** What the chain at a URL says of itself; rejects where nothing, or something else, answers. */
+export async function askInfo(url: string): Promise<Info> {
+  try {
+    return Info.parse(await call(url, 'devnet_info'))
+  } catch (cause) {
+    throw new Error(`no local chain answers at ${url}`, {cause})
+  }
+}
+
+/** A plain decimal amount in base units; throws on anything else, and on more decimals than the asset has. */
+export function baseUnits(amount: string, {token, decimals}: {token: string; decimals: number}): bigint {
+  const [, coins = '', fraction = ''] = /^(\d+)(?:\.(\d+))?$/.exec(amount) ?? []
+  if (!coins) throw new Error(`${amount} is not an amount such as 12 or 0.5`)
+  if (fraction.length > decimals) throw new Error(`${token} has ${decimals} decimals; ${amount} has ${fraction.length}`)
+  return BigInt(coins + fraction.padEnd(decimals, '0'))
+}
+
+async function call(url: string, method: string, params: unknown[] = []): Promise<unknown> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {'content-type': 'application/json'},
+    body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+  })
+  const {result, error} = Answer.parse(await response.json())
+  if (error) throw new Error(error.message)
+  return result
 }

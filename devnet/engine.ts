@@ -1,6 +1,7 @@
 // What the engines of all local chains have in common: a child process that executes blocks and keeps nothing that the journal does not
 // have. Promises: it never outlives the next start (its pid is on disk before it runs), nor the process that started it.
 import {type ChildProcess, spawn} from 'node:child_process'
+import {once} from 'node:events'
 import {readFile, rm} from 'node:fs/promises'
 import path from 'node:path'
 import {commandLine, signal} from '../base/process.ts'
@@ -21,6 +22,53 @@ export class RpcError extends Error {
 /** The engine died, hangs, or was killed. */
 export class EngineGone extends Error {
   override name = 'EngineGone'
+}
+
+/** The process of an engine. */
+export abstract class Engine {
+  readonly #child: ChildProcess
+
+  constructor(child: ChildProcess) {
+    this.#child = child
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Calls `listener` once when the process has ended. */
+  onExit(listener: () => void): void {
+    this.#child.once('exit', listener)
+  }
+
+  /** Ends the process at once; there is nothing in it that the journal does not have. */
+  async kill(): Promise<void> {
+    await this.end('SIGKILL')
+  }
+
+  protected async end(signal: NodeJS.Signals): Promise<void> {
+    if (!this.alive) return
+    const exited = once(this.#child, 'exit')
+    this.#child.kill(signal)
+    await exited
+  }
+}
+
+/** Changes of a chain, one after the other. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** Does the work after all that was to be done before. */
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.catch(() => {}).then(work)
+    this.#last = result
+    return await result
+  }
+
+  /** Resolves when all that was to be done before is done, or failed. */
+  async over(): Promise<void> {
+    await this.#last.catch(() => {})
+  }
 }
 
 export interface Program {

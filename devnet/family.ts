@@ -1,23 +1,19 @@
-// What the process of a local chain (main.ts) asks of a family of chains.
+// What a family of chains is in devnet/: each is a folder here, and one line in families.ts.
 import type {Logger} from '../base/log.ts'
+import type {ChainCode} from '../chains/registry.ts'
+import type {LocalClient} from './client.ts'
 import type {Devnet} from './file.ts'
 import type {JournalFile} from './sqlite.ts'
 
-export interface ServeOptions {
-  /** Of the chain; it exists and is no symbolic link. */
-  directory: string
+export interface DevnetFamily<Client extends LocalClient = LocalClient> {
+  /** The programs that its chains run on. */
+  nodes: readonly string[]
+  /** From block to block, where nothing else is asked for. */
   blockIntervalMs: number
-  log: Logger
-}
-
-type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never
-
-export interface Serving {
-  /** What devnet.json says of it. */
-  where: Without<Devnet, 'pid' | 'started_at'>
-  mine(): Promise<unknown>
-  /** Ends its servers and its engine. */
-  close(): Promise<void>
+  /** To a chain by its control_url. Rejects where nothing, or something else, answers there. */
+  connect(url: string): Promise<Client>
+  /** Opens the journal of a chain, to be served on this node, or on one that is here. Rejects with JournalInUse when another process has it. */
+  open(chain: ChainCode, file: string, node?: string): Promise<Opened>
 }
 
 export interface Opened {
@@ -26,5 +22,17 @@ export interface Opened {
   serve(options: ServeOptions): Promise<Serving>
 }
 
-/** Opens the journal of a chain. Throws JournalInUse when another process has it. */
-export type Open = (file: string) => Opened
+export interface ServeOptions {
+  /** Of the chain; it exists and is no symbolic link. */
+  directory: string
+  blockIntervalMs: number
+  log: Logger
+}
+
+export interface Serving {
+  /** What devnet.json says of it. */
+  where: Omit<Devnet, 'chain' | 'pid' | 'started_at'>
+  mine(): Promise<unknown>
+  /** Ends its servers and its engine. */
+  close(): Promise<void>
+}

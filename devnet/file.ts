@@ -2,41 +2,23 @@
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
+import {chainCodes} from '../chains/registry.ts'
 
-const common = {
+const Devnet = z.object({
+  chain: z.enum(chainCodes),
+  /** The program that it runs on; the program's pid is in the file of this name, with .pid. */
+  node: z.string(),
   pid: z.int(),
   started_at: z.string(),
-  /** Where its clients find it. */
+  /** Where those who follow the chain find it. */
   url: z.string(),
-  /** http://127.0.0.1:port, where devnet_info and devnet_fund are answered. */
+  /** http://127.0.0.1:port, where its node and what controls the chain (devnet_*) are asked. */
   control_url: z.string(),
   /** The variables that tell the chain from others. */
   identity: z.record(z.string(), z.string()),
   /** The variables with which it is followed, and sent to. */
   source: z.record(z.string(), z.string()),
-}
-
-const EvmDevnet = z.object({
-  ...common,
-  chain: z.enum(['ETH', 'POLYGON']),
-  chain_id: z.int(),
-  /** ws://127.0.0.1:port; the same port serves HTTP. */
-  rpc_url: z.string(),
-  usdc_address: z.string(),
 })
-const BitcoinDevnet = z.object({
-  ...common,
-  chain: z.literal('BTC'),
-  network: z.literal('regtest'),
-  node: z.enum(['bcoin', 'bitcoind']),
-  /** tcp://127.0.0.1:port */
-  electrum_url: z.string(),
-  /** http://127.0.0.1:port */
-  rpc_url: z.string(),
-})
-const Devnet = z.discriminatedUnion('chain', [EvmDevnet, BitcoinDevnet])
-export type EvmDevnet = z.infer<typeof EvmDevnet>
-export type BitcoinDevnet = z.infer<typeof BitcoinDevnet>
 export type Devnet = z.infer<typeof Devnet>
 
 export function parseDevnet(text: string): Devnet {

@@ -1,5 +1,18 @@
 // How the servers of a local chain listen: on 127.0.0.1, and on the same port after a restart where that can be had.
 import {type AddressInfo, createServer, type Server} from 'node:net'
+import type {JournalFile} from './sqlite.ts'
+
+/** Has a server of a chain listen on the port that it had before, by this name, if that can be had. Resolves to the port. */
+export async function listenAgain(journal: JournalFile, name: string, server: Listens): Promise<number> {
+  const port = await server.listen(Number(journal.meta(name) ?? Number.NaN) || undefined)
+  journal.setMeta(name, String(port))
+  return port
+}
+
+interface Listens {
+  /** On this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  listen(port: number | undefined): Promise<number>
+}
 
 /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
 export async function listenLocally(server: Server, port: number | undefined): Promise<number> {

@@ -1,4 +1,4 @@
-// The process of one local chain: node devnet/main.ts --chain ETH --dir DIR [--block-interval-ms 1000] [--node bcoin|bitcoind]
+// The process of one local chain: node devnet/main.ts --chain ETH --dir DIR [--block-interval-ms 1000] [--node NODE]
 // Promises: DIR/devnet.json says where the chain is, and is there only while it serves; a second process for the same DIR
 // prints what the first one serves and ends; SIGTERM and SIGINT end it and its engine within 5 s; after any kill -9 the next
 // start goes on with the very same blocks. With an interval of 0 it mines on request only.
@@ -8,18 +8,16 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {parseArgs} from 'node:util'
 import {writeWhole} from '../base/home.ts'
 import {logger} from '../base/log.ts'
-import {openBitcoin} from './bitcoin/serve.ts'
-import {connectTo, isLocal, type LocalCode} from './client.ts'
-import {isLocalChainCode} from './evm/constants.ts'
-import {openEvm} from './evm/serve.ts'
-import type {Opened, Serving} from './family.ts'
+import {type ChainCode, chains, findChain} from '../chains/registry.ts'
+import {familyOf} from './families.ts'
+import type {DevnetFamily, Opened, Serving} from './family.ts'
 import {type Devnet, readDevnet} from './file.ts'
 import {JournalInUse} from './sqlite.ts'
 
 const ADOPT_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 4_000
 
-const {chain: code, dir, blockIntervalMs, node} = options()
+const {chain: code, family, dir, blockIntervalMs, node} = await options()
 const log = logger(`devnet-${code.toLowerCase()}`)
 process.stdout.on('error', () => {}) // whoever started us may be gone
 
@@ -31,7 +29,7 @@ let stopping = false
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)
 
 serving = await opened.serve({directory: realpathSync(dir), blockIntervalMs, log})
-const devnet: Devnet = {pid: process.pid, ...serving.where, started_at: new Date().toISOString()}
+const devnet: Devnet = {chain: code, pid: process.pid, ...serving.where, started_at: new Date().toISOString()}
 writeWhole(path.join(dir, 'devnet.json'), JSON.stringify(devnet, null, 2))
 console.log(JSON.stringify(devnet))
 if (blockIntervalMs > 0) await mineForEver(serving)
@@ -50,10 +48,9 @@ async function mineForEver(serving: Serving): Promise<void> {
 
 /** Opens the chain's journal. Where a living process has it, tells what that one serves and ends this one. */
 async function open(): Promise<Opened> {
-  const open = isLocalChainCode(code) ? openEvm(code) : openBitcoin(node)
   for (const deadline = Date.now() + ADOPT_TIMEOUT_MS; ; await sleep(100)) {
     try {
-      return open(path.join(dir, 'chain.sqlite'))
+      return await family.open(code, path.join(dir, 'chain.sqlite'), node)
     } catch (error) {
       if (!(error instanceof JournalInUse)) throw error
       const serving = await servedByAnother()
@@ -70,10 +67,11 @@ async function open(): Promise<Opened> {
 async function servedByAnother(): Promise<Devnet | undefined> {
   const devnet = readDevnet(dir)
   if (!devnet) return undefined
-  const client = await connectTo(devnet).catch(() => undefined)
-  if (client && client.chain !== code)
-    throw new Error(`${dir} holds the local chain of ${client.chain}, not of ${code}`)
-  return client && devnet
+  if (devnet.chain !== code) throw new Error(`${dir} holds the local chain of ${devnet.chain}, not of ${code}`)
+  return await family.connect(devnet.control_url).then(
+    ({chain}) => (chain === code ? devnet : undefined),
+    () => undefined,
+  )
 }
 
 async function stop(): Promise<void> {
@@ -85,7 +83,15 @@ async function stop(): Promise<void> {
   process.exit(0)
 }
 
-function options(): {chain: LocalCode; dir: string; blockIntervalMs: number; node?: 'bcoin' | 'bitcoind'} {
+interface Options {
+  chain: ChainCode
+  family: DevnetFamily
+  dir: string
+  blockIntervalMs: number
+  node?: string
+}
+
+async function options(): Promise<Options> {
   const {values} = parseArgs({
     options: {
       chain: {type: 'string'},
@@ -94,14 +100,16 @@ function options(): {chain: LocalCode; dir: string; blockIntervalMs: number; nod
       node: {type: 'string'},
     },
   })
-  const {chain, dir, node} = values
-  const blockIntervalMs = Number(values['block-interval-ms'] ?? (chain === 'BTC' ? 2000 : 1000))
-  const isNode = node === undefined || node === 'bcoin' || node === 'bitcoind'
-  if (!chain || !isLocal(chain) || !dir || !(blockIntervalMs >= 0) || !isNode) {
-    console.error(
-      'usage: node devnet/main.ts --chain ETH|POLYGON|BTC --dir DIR [--block-interval-ms 1000] [--node bcoin|bitcoind]',
-    )
+  const {dir, node} = values
+  const chain = findChain(values.chain ?? '')?.code
+  const family = chain && (await familyOf(chain))
+  const blockIntervalMs = Number(values['block-interval-ms'] ?? family?.blockIntervalMs)
+  const isNode = node === undefined || family?.nodes.includes(node)
+  if (!family || !dir || !(blockIntervalMs >= 0) || !isNode) {
+    const codes = chains.map(({code}) => code).join('|')
+    const nodes = family ? family.nodes.join('|') : 'NODE'
+    console.error(`usage: node devnet/main.ts --chain ${codes} --dir DIR [--block-interval-ms 1000] [--node ${nodes}]`)
     process.exit(2)
   }
-  return {chain, dir, blockIntervalMs, node}
+  return {chain, family, dir, blockIntervalMs, node}
 }

@@ -1,5 +1,5 @@
-// The file of a journal: SQLite, written with fsync, of one chain. The open file is locked: one process at a time has the chain, and a killed one leaves
-// no lock behind.
+// The file of a journal: SQLite, written with fsync, of one chain: what every family keeps of its chains is here, and a family adds its tables, and
+// what its blocks have besides. The open file is locked: one process at a time has the chain, and a killed one leaves no lock behind.
 import path from 'node:path'
 import {DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync} from 'node:sqlite'
 import {z} from 'zod'
@@ -8,12 +8,29 @@ export class JournalInUse extends Error {
   override name = 'JournalInUse'
 }
 
+/** The end of the chain; the time in seconds. */
+const HeadRow = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
+export type Head = z.infer<typeof HeadRow>
+
+/** A signed transaction that waits for a block, in hex. */
+const WaitingRow = z.object({txid: z.string(), raw: z.string()})
+export type Waiting = z.infer<typeof WaitingRow>
+
+interface Tables {
+  /** Columns that a block has besides height, hash and timestamp; every one is not null. */
+  block: string[]
+  /** Columns that say where in its block a transaction is. */
+  included: string[]
+  more?: string
+}
+
 export class JournalFile {
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
+  #head: Head | undefined
 
   /** Throws JournalInUse when another process has it, and another error when it is of another chain than this. */
-  constructor(file: string, chain: string, schema: string) {
+  constructor(file: string, chain: string, {block, included, more = ''}: Tables) {
     this.#database = new DatabaseSync(file, {timeout: 0})
     try {
       this.#database.exec(`
@@ -26,13 +43,92 @@ export class JournalFile {
       const has = this.meta('chain') ?? chain
       if (has !== chain) throw new Error(`${path.dirname(file)} holds the local chain of ${has}, not of ${chain}`)
       this.setMeta('chain', chain)
-      this.#database.exec(`${schema}; commit`)
+      this.#database.exec(`
+        create table if not exists block (
+          height integer primary key, hash text not null unique, timestamp integer not null, ${block.join(', ')}
+        ) strict;
+        create table if not exists included (txid text primary key, height integer not null, ${included.join(', ')}) strict;
+        create index if not exists included_height on included (height);
+        create table if not exists pool (seq integer primary key, txid text not null unique, raw text not null) strict;
+        ${more}
+        commit`)
     } catch (error) {
       this.#database.close()
       if ((error as {errcode?: number}).errcode === 5) throw new JournalInUse(`another process has ${file}`)
       throw error
     }
+    this.readHead()
   }
+
+  /** To be called when blocks were written. */
+  protected readHead(): void {
+    const row = this.get('select height, hash, timestamp from block order by height desc limit 1')
+    this.#head = row && HeadRow.parse(row)
+  }
+
+  /** The block that the chain ends with; undefined before the first commit. */
+  get head(): Head | undefined {
+    return this.#head
+  }
+
+  /** A block of the chain by height or hash. */
+  find(key: number | string): Head | undefined {
+    const row = this.get(`select height, hash, timestamp from block where ${columnOf(key)} = ?`, key)
+    return row && HeadRow.parse(row)
+  }
+
+  /** The height of the block that stays when the newest `depth` are replaced. Throws RangeError unless 1 <= depth <= height of the head. */
+  below(depth: number): number {
+    const height = this.#head?.height ?? 0
+    if (depth < 1 || depth > height)
+      throw new RangeError(`cannot replace ${depth} blocks: there are ${height} blocks above genesis`)
+    return height - depth
+  }
+
+  /** How often blocks were replaced: what makes an empty block another one than the empty block that it replaces. */
+  get forks(): number {
+    return Number(this.meta('forks') ?? 0)
+  }
+
+  countFork(): void {
+    this.setMeta('forks', String(this.forks + 1))
+  }
+
+  // --- what waits for a block ---
+
+  /** In the order in which it can be mined. */
+  pool(): Waiting[] {
+    return z.array(WaitingRow).parse(this.statement('select txid, raw from pool order by seq').all())
+  }
+
+  addToPool({txid, raw}: Waiting): void {
+    this.run('insert into pool (txid, raw) values (?, ?) on conflict do nothing', txid, raw)
+  }
+
+  removeFromPool(txids: string[]): void {
+    this.transaction(() => {
+      for (const txid of txids) this.run('delete from pool where txid = ?', txid)
+    })
+  }
+
+  // --- blocks, for the transaction that writes them ---
+
+  /** Takes the blocks above a height away. */
+  protected cut(height: number): void {
+    for (const table of ['block', 'included']) this.run(`delete from ${table} where height > ?`, height)
+  }
+
+  protected insertBlock(height: number, hash: string, timestamp: number, ...more: SQLInputValue[]): void {
+    this.run(`insert into block values (?, ?, ?${', ?'.repeat(more.length)})`, height, hash, timestamp, ...more)
+  }
+
+  /** A transaction of a block waits no more. */
+  protected insertIncluded(txid: string, height: number, ...where: number[]): void {
+    this.run(`insert into included values (?, ?${', ?'.repeat(where.length)})`, txid, height, ...where)
+    this.run('delete from pool where txid = ?', txid)
+  }
+
+  // --- the file ---
 
   close(): void {
     this.#database.close()
@@ -74,4 +170,8 @@ export class JournalFile {
     }
     return statement
   }
+}
+
+export function columnOf(key: number | string): 'height' | 'hash' {
+  return typeof key === 'number' ? 'height' : 'hash'
 }

@@ -3,64 +3,48 @@ import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {createInterface} from 'node:readline'
 import {fileURLToPath} from 'node:url'
-import {type BitcoinClient, connectBitcoin} from './bitcoin/client.ts'
-import type {NodeKind} from './bitcoin/node.ts'
-import {connect, type LocalChainClient} from './evm/client.ts'
-import type {LocalChainCode} from './evm/constants.ts'
-import {type BitcoinDevnet, type Devnet, type EvmDevnet, parseDevnet} from './file.ts'
+import type {ChainCode} from '../chains/registry.ts'
+import type {LocalClient} from './client.ts'
+import type {DevnetFamily} from './family.ts'
+import {type Devnet, parseDevnet} from './file.ts'
 
-interface Running {
+export interface Started<Client> {
+  devnet: Devnet
+  client: Client
   process: ChildProcess
   /** SIGTERM; resolves once the process has ended, its engine with it. The chain stays in its directory. */
   stop(): Promise<void>
 }
 
-export type StartedDevnet = Running & {devnet: EvmDevnet; client: LocalChainClient}
-export type StartedBitcoin = Running & {devnet: BitcoinDevnet; client: BitcoinClient}
+export interface StartOptions {
+  chain: ChainCode
+  dir: string
+  /** One of the family's, or the one that the process chooses. */
+  node?: string
+  blockIntervalMs?: number
+}
 
 /**
  * Starts the chain of `dir`, new or as it was left, and resolves once it serves. It mines on request only, unless an
  * interval is given. Rejects with what the process said when it ends instead.
  */
-export async function startDevnet({
-  chain,
-  dir,
-  blockIntervalMs = 0,
-}: {
-  chain: LocalChainCode
-  dir: string
-  blockIntervalMs?: number
-}): Promise<StartedDevnet> {
-  const {devnet, ...running} = await start(chain, dir, blockIntervalMs)
-  if (devnet.chain === 'BTC') throw new Error(`${dir} is of Bitcoin`)
-  return {...running, devnet, client: await connect(devnet.rpc_url)}
-}
-
-/** The same for Bitcoin, on this node, or on the one that the process chooses. */
-export async function startBitcoinDevnet({
-  dir,
-  node,
-  blockIntervalMs = 0,
-}: {
-  dir: string
-  node?: NodeKind
-  blockIntervalMs?: number
-}): Promise<StartedBitcoin> {
-  const {devnet, ...running} = await start('BTC', dir, blockIntervalMs, node ? ['--node', node] : [])
-  if (devnet.chain !== 'BTC') throw new Error(`${dir} is of ${devnet.chain}`)
-  return {...running, devnet, client: await connectBitcoin(devnet.rpc_url)}
-}
-
-async function start(
-  chain: string,
-  dir: string,
-  blockIntervalMs: number,
-  more: string[] = [],
-): Promise<Running & {devnet: Devnet}> {
+export async function startDevnet<Client extends LocalClient>(
+  {connect}: DevnetFamily<Client>,
+  {chain, dir, node, blockIntervalMs = 0}: StartOptions,
+): Promise<Started<Client>> {
   const main = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = spawn(
     process.execPath,
-    [main, '--chain', chain, '--dir', dir, '--block-interval-ms', String(blockIntervalMs), ...more],
+    [
+      main,
+      '--chain',
+      chain,
+      '--dir',
+      dir,
+      '--block-interval-ms',
+      String(blockIntervalMs),
+      ...(node ? ['--node', node] : []),
+    ],
     {stdio: ['ignore', 'pipe', 'pipe'], env: {...process.env, LOG_LEVEL: 'warn'}},
   )
   let said = ''
@@ -74,8 +58,10 @@ async function start(
       reject(new Error(`the local ${chain} chain did not start (exit code ${code}): ${said}`)),
     )
   })
+  const devnet = parseDevnet(line)
   return {
-    devnet: parseDevnet(line),
+    devnet,
+    client: await connect(devnet.control_url),
     process: child,
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return

@@ -7,10 +7,12 @@ import {EventEmitter} from 'node:events'
 import {Transaction} from 'bitcoinjs-lib'
 import {z} from 'zod'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'
-import {EngineGone, RpcError} from '../engine.ts'
+import type {Head} from '../client.ts'
+import {EngineGone, RpcError, Turns} from '../engine.ts'
+import type {Waiting} from '../sqlite.ts'
 import {displayed, hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
 import {faucet, isOurs, type Payee, pay} from './faucet.ts'
-import type {BitcoinJournal, Head, Waiting} from './journal.ts'
+import type {BitcoinJournal} from './journal.ts'
 import {Ledger, type Output, outpointsSpent} from './ledger.ts'
 import {BitcoinNode, type NodeKind} from './node.ts'
 
@@ -19,7 +21,6 @@ const FIRST_BLOCKS = 440
 const COMMIT_BLOCKS = 50
 const MEDIAN_BLOCKS = 11
 const ATTEMPTS = 3
-const MAX_MINED = 10_000
 const DEFAULT_FEE_RATE = 2
 
 const Txids = z.array(z.string())
@@ -58,7 +59,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   readonly ledger = new Ledger()
   readonly #directory: string
   #node: BitcoinNode | undefined
-  #queue: Promise<unknown> = Promise.resolve()
+  readonly #turns = new Turns()
   #closed = false
 
   private constructor(kind: NodeKind, directory: string, journal: BitcoinJournal) {
@@ -110,7 +111,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   async #read<T>(work: (node: BitcoinNode) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      await this.#queue.catch(() => {})
+      await this.#turns.over()
       try {
         if (!this.#node?.alive) await this.#change(() => this.#settle())
         return await work(this.#node!)
@@ -123,7 +124,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   /** Looks at the journal or the index after the changes asked for before. */
   async settled<T>(look: () => T): Promise<T> {
-    await this.#queue.catch(() => {})
+    await this.#turns.over()
     return look()
   }
 
@@ -255,7 +256,6 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
 
   /** Mines so many blocks; the first takes what waits, or `only` this of it, after `include`. Their coinbases pay the faucet, or `script`. */
   async mine(count: number, options: MineOptions = {}): Promise<Head> {
-    if (count > MAX_MINED) throw new RangeError(`cannot mine ${count} blocks at once, only ${MAX_MINED}`)
     return await this.#change(() => this.#mine(count, options))
   }
 
@@ -293,7 +293,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     {transactions = 'dropped', include = [], only, rest = 'dropped'}: Reorg = {},
   ): Promise<Head> {
     return await this.#change(async () => {
-      const fork = this.#fork(depth)
+      const fork = this.journal.below(depth)
       const mined = this.#transactionsAbove(fork)
       const again = transactions === 'same-height' || transactions === 'later'
       const excluded = mined.filter(({txid}) => !again || (only && !only.includes(txid)))
@@ -318,19 +318,12 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     {transactions = 'unmined'}: {transactions?: 'dropped' | 'unmined'} = {},
   ): Promise<Head> {
     return await this.#change(async () => {
-      const fork = this.#fork(depth)
+      const fork = this.journal.below(depth)
       const back = transactions === 'unmined' ? this.#transactionsAbove(fork) : []
-      this.#countFork()
+      this.journal.countFork()
       await this.#commit(fork, [], [...back, ...this.journal.pool()])
       return this.head
     })
-  }
-
-  #fork(depth: number): number {
-    const {height} = this.head
-    if (depth < 1 || depth > height)
-      throw new RangeError(`cannot replace ${depth} blocks: there are ${height} blocks above genesis`)
-    return height - depth
   }
 
   /** All but coinbases, in the order of the chain. */
@@ -342,15 +335,10 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return mined
   }
 
-  #countFork(): number {
-    const forks = Number(this.journal.meta('forks') ?? 0) + 1
-    this.journal.setMeta('forks', String(forks))
-    return forks
-  }
-
   /** Makes blocks, each on the one before, the first on the chain's block at `height`. */
   #branch(height: number, script = faucet.script) {
-    const fork = height < this.head.height ? this.#countFork() : Number(this.journal.meta('forks') ?? 0)
+    if (height < this.head.height) this.journal.countFork()
+    const {forks: fork} = this.journal
     let parent = {height, hash: this.journal.find(height)!.hash}
     const times = Array.from({length: Math.min(height + 1, MEDIAN_BLOCKS)}, (_, i) => {
       return this.journal.find(height - i)!.timestamp
@@ -488,14 +476,12 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   async close(): Promise<void> {
     this.#closed = true
     await this.#node?.stop()
-    await this.#queue.catch(() => {})
+    await this.#turns.over()
     await this.#node?.kill()
   }
 
   async #change<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#queue.catch(() => {}).then(work)
-    this.#queue = result
-    return await result
+    return await this.#turns.take(work)
   }
 }
 

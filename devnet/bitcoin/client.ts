@@ -1,35 +1,21 @@
-// The client of a local Bitcoin chain, for the command line, the demo and the tests: pays from the faucet, mines, reorganises.
-import {setTimeout as sleep} from 'node:timers/promises'
-import {parseUnits} from 'viem'
+// The client of a local Bitcoin chain: what it has besides that of every local chain are payments of several outputs, the mempool, and all that can
+// befall a payment there.
+import {randomBytes} from 'node:crypto'
 import {z} from 'zod'
+import {addressOfScript} from '../../chains/bitcoin/script.ts'
+import {chain as registered} from '../../chains/registry.ts'
+import {askInfo, baseUnits, Head, LocalClient, type Payment, type ReorgOptions} from '../client.ts'
+import {regtest} from './regtest.ts'
 
-const CALL_TIMEOUT_MS = 120_000
-const MINED_TIMEOUT_MS = 30_000
-const DECIMALS = 8
-
-const Answer = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
-const Head = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
 const Block = z.object({height: z.int(), hash: z.string(), txids: z.array(z.string())})
 const Made = z.object({txid: z.string(), raw: z.string()})
-/** What the chain says of itself (`devnet_info`). */
-const Info = z.object({
-  chain: z.literal('BTC'),
-  network: z.literal('regtest'),
-  node: z.enum(['bcoin', 'bitcoind']),
-  block_interval_ms: z.int(),
-  faucet_address: z.string(),
-})
-export type Info = z.infer<typeof Info>
-
-/** The end of the chain; the time in seconds. */
-export type Head = z.infer<typeof Head>
 export type Block = z.infer<typeof Block>
 /** A transaction and its bytes in hex. */
 export type Made = z.infer<typeof Made>
 /** An output: the amount in satoshi, the script in hex. */
 export type Output = {to: string; amount: bigint} | {script: string; amount: bigint}
 
-export interface ReorgOptions {
+interface BitcoinReorgOptions extends ReorgOptions {
   /**
    * What becomes of the transactions of the replaced blocks. dropped (the default): they are in no block and not in the mempool; unmined:
    * in the mempool; same-height: in the new block of their height; later: one block later than before.
@@ -40,41 +26,15 @@ export interface ReorgOptions {
   /** Only these are mined again; the others are dropped, or as `rest` says. */
   only?: string[]
   rest?: 'dropped' | 'unmined'
-  /** As on the EVM chains: the same as later. */
-  keepTransactions?: boolean
 }
 
-/** Finds out whether a local Bitcoin chain is served at http://…; rejects when nothing or something else answers there. */
-export async function connectBitcoin(rpcUrl: string): Promise<BitcoinClient> {
-  let info: Info
-  try {
-    info = Info.parse(await call(rpcUrl, 'devnet_info'))
-  } catch (cause) {
-    throw new Error(`no local Bitcoin chain answers at ${rpcUrl}`, {cause})
-  }
-  return new BitcoinClient(rpcUrl, info)
+const Balance = z.object({confirmed: z.string().transform(BigInt)})
+
+export async function connect(url: string): Promise<BitcoinClient> {
+  return new BitcoinClient(url, await askInfo(url))
 }
 
-export class BitcoinClient {
-  readonly chain = 'BTC'
-  readonly info: Info
-  /** http://… */
-  readonly url: string
-
-  constructor(url: string, info: Info) {
-    this.url = url
-    this.info = info
-  }
-
-  /** Any method of the node; rejects with its message where it refuses. */
-  async rpc(method: string, params: unknown[] = []): Promise<unknown> {
-    return await call(this.url, method, params)
-  }
-
-  async head(): Promise<Head> {
-    return Head.parse(await this.rpc('devnet_head'))
-  }
-
+export class BitcoinClient extends LocalClient<string> {
   /** A block of the chain as it is now. */
   async block(at: number | string): Promise<Block> {
     return Block.parse(await this.rpc('devnet_block', [at]))
@@ -98,15 +58,13 @@ export class BitcoinClient {
     return Made.parse(await this.rpc('devnet_pay', [outputs.map(onWire), options]))
   }
 
-  /** Pays `amount` (a decimal string) from the faucet. Resolves to the txid once it is mined. */
-  async send(payment: {token: string; to: string; amount: string; feeRate?: number}): Promise<string> {
-    if (payment.token !== 'BTC') throw new Error(`the local BTC chain has no ${payment.token}; it has BTC`)
-    const {txid} = await this.pay([{to: payment.to, amount: satoshi(payment.amount)}], {feeRate: payment.feeRate})
-    await this.mined(txid)
+  async transfer({token, to, amount, feeRate}: Payment): Promise<string> {
+    const [native] = registered(this.chain).assets
+    if (token !== native.token) throw new Error(`the local ${this.chain} chain has no ${token}; it has ${native.token}`)
+    const {txid} = await this.pay([{to, amount: baseUnits(amount, native)}], {feeRate})
     return txid
   }
 
-  /** Gives a transaction to the mempool; rejects with the node's reason. Resolves to the txid. */
   async submit(raw: string): Promise<string> {
     return z.string().parse(await this.rpc('sendrawtransaction', [raw]))
   }
@@ -124,35 +82,29 @@ export class BitcoinClient {
     return Made.parse(await this.rpc('devnet_conflict', [txid, outputs.map(onWire)]))
   }
 
-  /** Makes the mempool forget transactions, and what spends of them. */
-  async forget(txids: string[]): Promise<void> {
-    await this.rpc('devnet_forget', [txids])
+  protected async included(txid: string): Promise<string | undefined> {
+    return (await this.mempool()).includes(txid) ? undefined : await this.raw(txid) // else it is gone
   }
 
-  /** Waits until a transaction is in a block, which it makes itself where the chain mines on request only. */
-  async mined(txid: string): Promise<void> {
-    for (const deadline = Date.now() + MINED_TIMEOUT_MS; ; await sleep(25)) {
-      if (!(await this.mempool()).includes(txid)) {
-        await this.raw(txid) // else it is gone
-        return
-      }
-      if (Date.now() > deadline) throw new Error(`${txid} was not mined in ${MINED_TIMEOUT_MS / 1000} s`)
-      if (this.info.block_interval_ms === 0) await this.mine(1)
-    }
+  async balance(_token: string, address: string): Promise<bigint> {
+    return Balance.parse(await this.rpc('devnet_balance', [address])).confirmed
+  }
+
+  newAddress(): string {
+    const script = Buffer.concat([Buffer.from('0014', 'hex'), randomBytes(20)]) // P2WPKH
+    return addressOfScript(script, regtest(this.chain))!
   }
 
   /**
    * Mines so many blocks at once, at most 10,000. The first takes what waits, or `only` these of it, after the raw transactions to
    * `include`, which push out of the mempool what conflicts with them. Their coinbases pay the faucet, or the address `to`.
    */
-  async mine(blocks = 1, options: {only?: string[]; include?: string[]; to?: string} = {}): Promise<Head> {
-    return Head.parse(await this.rpc('devnet_mine', [blocks, options]))
+  override async mine(blocks = 1, options: {only?: string[]; include?: string[]; to?: string} = {}): Promise<Head> {
+    return await super.mine(blocks, options)
   }
 
-  /** Replaces the top `depth` blocks by depth + 1 new ones. Rejects when the chain has no more than so many blocks. */
-  async reorg(depth: number, {keepTransactions, ...options}: ReorgOptions = {}): Promise<Head> {
-    const transactions = options.transactions ?? (keepTransactions ? 'later' : 'dropped')
-    return Head.parse(await this.rpc('devnet_reorg', [depth, {...options, transactions}]))
+  override async reorg(depth: number, options: BitcoinReorgOptions = {}): Promise<Head> {
+    return await super.reorg(depth, options)
   }
 
   /** Takes the top `depth` blocks away, with nothing in their place; their transactions wait again, or are dropped. */
@@ -163,27 +115,4 @@ export class BitcoinClient {
 
 function onWire(output: Output): object {
   return {...output, amount: String(output.amount)}
-}
-
-/** A plain decimal amount in satoshi; throws on anything else, and on more than eight decimals. */
-function satoshi(amount: string): bigint {
-  const [, fraction = ''] = /^\d+(?:\.(\d+))?$/.exec(amount) ?? fail(`${amount} is not an amount such as 12 or 0.5`)
-  if (fraction.length > DECIMALS) fail(`BTC has ${DECIMALS} decimals; ${amount} has ${fraction.length}`)
-  return parseUnits(amount, DECIMALS)
-}
-
-function fail(message: string): never {
-  throw new Error(message)
-}
-
-async function call(url: string, method: string, params: unknown[] = []): Promise<unknown> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: {'content-type': 'application/json'},
-    body: JSON.stringify({jsonrpc: '1.0', id: 1, method, params}),
-    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
-  })
-  const {result, error} = Answer.parse(await response.json())
-  if (error) throw new Error(error.message)
-  return result
 }

@@ -17,14 +17,16 @@ import {hasBitcoind} from '../../test/support/bitcoin.ts'
 import {kill} from '../../test/support/processes.ts'
 import {until} from '../../test/support/until.ts'
 import {killLeftover} from '../engine.ts'
-import {type StartedBitcoin, startBitcoinDevnet, startDevnet} from '../start.ts'
+import {families} from '../families.ts'
+import {type Started, startDevnet} from '../start.ts'
 import type {BitcoinClient} from './client.ts'
+import {bitcoin} from './family.ts'
 import type {NodeKind} from './node.ts'
 
 const History = z.array(z.object({tx_hash: z.string(), height: z.int(), fee: z.int().optional()}))
 
 let dir: string
-let started: StartedBitcoin[]
+let started: Started<BitcoinClient>[]
 let sockets: Socket[]
 
 beforeEach(async () => {
@@ -40,8 +42,8 @@ afterEach(async () => {
   await rm(dir, {recursive: true, force: true})
 })
 
-async function start(node: NodeKind, blockIntervalMs = 0): Promise<StartedBitcoin> {
-  const devnet = await startBitcoinDevnet({dir, node, blockIntervalMs})
+async function start(node: NodeKind, blockIntervalMs = 0): Promise<Started<BitcoinClient>> {
+  const devnet = await startDevnet(bitcoin, {chain: 'BTC', dir, node, blockIntervalMs})
   started.push(devnet)
   return devnet
 }
@@ -115,8 +117,8 @@ async function rawBlocks(client: BitcoinClient): Promise<Buffer[]> {
 }
 
 /** Compares all that Electrum tells of these addresses, and of the last blocks, with what the node's blocks and mempool have. */
-async function expectAgreement({client, devnet}: StartedBitcoin, addresses: string[]): Promise<void> {
-  const {ask, socket} = await electrum(devnet.electrum_url)
+async function expectAgreement({client, devnet}: Started<BitcoinClient>, addresses: string[]): Promise<void> {
+  const {ask, socket} = await electrum(devnet.url)
   const {height} = await client.head()
   expect(await client.rpc('getblockcount')).toBe(height)
   const first = Math.max(0, height - 20)
@@ -134,7 +136,7 @@ async function expectAgreement({client, devnet}: StartedBitcoin, addresses: stri
     const hash = await client.rpc('getblockhash', [at])
     const raw = Buffer.from(z.string().parse(await client.rpc('getblock', [hash, false])), 'hex')
     expect(await ask('blockchain.block.header', at)).toBe(raw.subarray(0, 80).toString('hex'))
-    const rest = await fetch(`${devnet.rpc_url}/rest/block/${hash}.bin`)
+    const rest = await fetch(`${devnet.control_url}/rest/block/${hash}.bin`)
     expect(Buffer.from(await rest.arrayBuffer()).equals(raw)).toBe(true)
     const block = Block.fromBuffer(raw)
     for (const [position, transaction] of block.transactions!.entries()) {
@@ -200,14 +202,14 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       const waiting = [parent.txid, child.txid, replacement.txid].sort()
       expect((await client.mempool()).sort()).toEqual(waiting)
 
-      const comesBack = async (devnet: StartedBitcoin, how: string) => {
-        expect({rpc_url: devnet.devnet.rpc_url, electrum_url: devnet.devnet.electrum_url}, how).toEqual({
-          rpc_url: first.devnet.rpc_url,
-          electrum_url: first.devnet.electrum_url,
+      const comesBack = async (devnet: Started<BitcoinClient>, how: string) => {
+        expect({control_url: devnet.devnet.control_url, url: devnet.devnet.url}, how).toEqual({
+          control_url: first.devnet.control_url,
+          url: first.devnet.url,
         })
         expect((await client.mempool()).sort(), how).toEqual(waiting)
         expect(await rawBlocks(client), how).toEqual(chain)
-        expect(await (await electrum(first.devnet.electrum_url)).history(carol), how).toHaveLength(2)
+        expect(await (await electrum(first.devnet.url)).history(carol), how).toHaveLength(2)
       }
 
       process.kill(await nodePid(node), 'SIGKILL')
@@ -250,7 +252,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       const {client} = devnet
       for (let kill = 0; kill < 8; kill++) {
         const more = (await client.head()).height + Math.floor(random() * 8) + 1
-        const watcher = await electrum(devnet.devnet.electrum_url)
+        const watcher = await electrum(devnet.devnet.url)
         await until(
           async () => {
             const head = z
@@ -273,7 +275,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       }
       const mined = await until(
         async () => {
-          const {history} = await electrum(devnet.devnet.electrum_url)
+          const {history} = await electrum(devnet.devnet.url)
           const entries = await history(alice)
           return entries.every(([, height]) => Number(height) > 0) && entries
         },
@@ -299,7 +301,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       let isOver = false
 
       const watch = async () => {
-        const {ask, history} = await electrum(devnet.devnet.electrum_url)
+        const {ask, history} = await electrum(devnet.devnet.url)
         while (!isOver) {
           for (const [txid, height] of await history(alice)) {
             const is = await ask('blockchain.transaction.get', txid).then(
@@ -353,7 +355,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
     async () => {
       const devnet = await start(node)
       const {client} = devnet
-      const watcher = await electrum(devnet.devnet.electrum_url)
+      const watcher = await electrum(devnet.devnet.url)
       await watcher.ask('blockchain.headers.subscribe')
       const pay = async (to: string) => {
         const made = await client.pay([{to, amount: 10_000n}])
@@ -430,6 +432,11 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       expect(heads.at(-1)?.params).toEqual([
         {height: end.height - 1, hex: await watcher.ask('blockchain.block.header', end.height - 1)},
       ])
+
+      const paid = await client.send({token: 'BTC', to: alice, amount: '0.0001'})
+      await client.reorg(1, {doubleSpend: paid})
+      await expect(client.raw(paid)).rejects.toThrow('there is no transaction')
+      await expectAgreement(devnet, [alice])
     },
     240_000,
   )
@@ -438,7 +445,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
     'Electrum clients are told of what happens to a script, and of nothing else',
     async () => {
       const {client, devnet} = await start(node)
-      const {ask, notifications} = await electrum(devnet.electrum_url)
+      const {ask, notifications} = await electrum(devnet.url)
       expect(await ask('server.version', 'test', '1.4')).toEqual(['sluice devnet', '1.4'])
       expect(await ask('blockchain.scripthash.subscribe', scripthash(alice))).toBeNull()
       const status = (...entries: [string, number][]) =>
@@ -483,7 +490,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       await client.mine(2)
       const waits = await client.pay([{to: bob, amount: 10_000n}])
       const {hash, height} = await client.head()
-      const {ask, socket} = await electrum(devnet.devnet.electrum_url)
+      const {ask, socket} = await electrum(devnet.devnet.url)
       await expect(client.submit('00')).rejects.toThrow('TX decode failed')
       await expect(client.submit(raw)).rejects.toThrow('already in utxo set')
       await expect(client.submit((await client.conflict(txid)).raw)).rejects.toThrow(/missingorspent/)
@@ -540,12 +547,13 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
     'a second process for the same directory tells where the first one serves, and one for another chain fails',
     async () => {
       const {devnet} = await start(node)
-      const second = await startBitcoinDevnet({dir, node})
+      const second = await startDevnet(bitcoin, {chain: 'BTC', dir, node})
       await until(async () => second.process.exitCode === 0, {timeoutMs: 10_000, what: 'the second process to end'})
       expect(second.devnet).toEqual(devnet)
-      await expect(startDevnet({chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
+      const evm = await families.evm()
+      await expect(startDevnet(evm, {chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
       await started[0]?.stop()
-      await expect(startDevnet({chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
+      await expect(startDevnet(evm, {chain: 'ETH', dir})).rejects.toThrow('holds the local chain of BTC, not of ETH')
     },
     60_000,
   )

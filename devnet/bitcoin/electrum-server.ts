@@ -7,6 +7,7 @@ import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import {EngineGone, RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
+import {type Failure, failureOf} from '../rpc-server.ts'
 import type {BitcoinChain, Change} from './chain.ts'
 import type {Entry} from './ledger.ts'
 
@@ -105,10 +106,14 @@ export class ElectrumServer {
       if (!serve) throw new RpcError({code: -32601, message: `unknown method "${method}"`})
       return {jsonrpc: '2.0', id, result: await serve(params, connection)}
     } catch (error) {
-      const {code, message} = failureOf(error)
-      if (code === -32603) this.#log.error({error: String(error), method}, 'request failed')
+      const {code, message} = this.#failure(error, method)
       return {jsonrpc: '2.0', id, error: {code, message}}
     }
+  }
+
+  #failure(error: unknown, method: string): Failure {
+    if (error instanceof EngineGone) return {code: 2, message: 'daemon error: the daemon is not available'}
+    return failureOf(error, {method, log: this.#log, invalid: -32602})
   }
 
   #notify({touched, head}: Change): void {
@@ -229,13 +234,6 @@ export class ElectrumServer {
     const {feerate, fee} = z.object({feerate: z.number().optional(), fee: z.number().optional()}).parse(answer)
     return feerate ?? fee ?? -1
   }
-}
-
-function failureOf(error: unknown): {code: number; message: string} {
-  if (error instanceof RpcError) return error
-  if (error instanceof z.ZodError) return {code: -32602, message: z.prettifyError(error)}
-  if (error instanceof EngineGone) return {code: 2, message: 'daemon error: the daemon is not available'}
-  return {code: -32603, message: String(error)}
 }
 
 function lower(param: unknown): string {

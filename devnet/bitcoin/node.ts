@@ -2,14 +2,13 @@
 // directory, which is a cache: what a kill takes from it comes back from the journal. bcoin has its memory only.
 // Promises: a call either gives the node's answer, or the node's error, or says that the engine is gone.
 import type {ChildProcess} from 'node:child_process'
-import {once} from 'node:events'
 import {accessSync, constants, existsSync, mkdirSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import {Pool} from 'undici'
 import {z} from 'zod'
-import {EngineGone, RpcError, startEngine} from '../engine.ts'
+import {Engine, EngineGone, RpcError, startEngine} from '../engine.ts'
 import {freePort} from '../listen.ts'
 
 export type NodeKind = 'bcoin' | 'bitcoind'
@@ -48,15 +47,14 @@ function isProgram(file: string): boolean {
   }
 }
 
-export class BitcoinNode {
+export class BitcoinNode extends Engine {
   readonly #kind: NodeKind
-  readonly #child: ChildProcess
   readonly #http: Pool
   #said = ''
 
   private constructor(kind: NodeKind, child: ChildProcess, port: number) {
+    super(child)
     this.#kind = kind
-    this.#child = child
     const timeouts = {headersTimeout: CALL_TIMEOUT_MS, bodyTimeout: CALL_TIMEOUT_MS}
     this.#http = new Pool(`http://127.0.0.1:${port}`, {connections: 8, ...timeouts})
     child.once('exit', () => this.#http.destroy())
@@ -93,15 +91,6 @@ export class BitcoinNode {
         throw new EngineGone(`the Bitcoin node did not start: ${this.#said.trim()}`, {cause})
       }
     }
-  }
-
-  get alive(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null
-  }
-
-  /** Calls `listener` once when the process has ended. */
-  onExit(listener: () => void): void {
-    this.#child.once('exit', listener)
   }
 
   /** Rejects with RpcError when the node refuses, and with EngineGone when there is no answer. */
@@ -151,20 +140,9 @@ export class BitcoinNode {
 
   /** Lets it end by itself, which spares bitcoind's data directory from being filled again. */
   async stop(): Promise<void> {
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS)
-    await this.#end('SIGTERM')
+    const timer = setTimeout(() => void this.kill(), STOP_TIMEOUT_MS)
+    await this.end('SIGTERM')
     clearTimeout(timer)
-  }
-
-  async kill(): Promise<void> {
-    await this.#end('SIGKILL')
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    if (!this.alive) return
-    const exited = once(this.#child, 'exit')
-    this.#child.kill(signal)
-    await exited
   }
 }
 

@@ -1,14 +1,13 @@
 // The JSON-RPC face of a local Bitcoin chain, HTTP on a port of 127.0.0.1: what controls the chain (devnet_*), the node's own methods, and
 // whole blocks at /rest/block/<hash>.bin. What would change the node behind the journal's back is not served. Any password is right.
-import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'
+import type {Info} from '../client.ts'
 import {RpcError} from '../engine.ts'
-import {listenLocally} from '../listen.ts'
+import {controlMethods, type Failure, failureOf, HttpServer, type Method, type Reply} from '../rpc-server.ts'
 import type {BitcoinChain} from './chain.ts'
-import type {Info} from './client.ts'
-import {faucet, type Payee, scriptOf} from './faucet.ts'
+import {type Payee, scriptOf} from './faucet.ts'
 
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const NOT_SERVED = new Set(
@@ -42,8 +41,11 @@ const Reorg = z
     include: z.array(Hex).optional(),
     only: z.array(Txid).optional(),
     rest: z.enum(['dropped', 'unmined']).optional(),
+    keepTransactions: z.boolean().optional(),
+    doubleSpend: Txid.optional(),
   })
   .default({})
+const Invalidate = z.object({transactions: z.enum(['dropped', 'unmined']).optional()}).default({})
 const Request = z.object({
   jsonrpc: z.string().optional(),
   id: z.union([z.string(), z.number(), z.null()]).default(null),
@@ -52,54 +54,34 @@ const Request = z.object({
 })
 type Request = z.infer<typeof Request>
 
-export class BitcoinRpcServer {
+export class BitcoinRpcServer extends HttpServer {
   readonly #chain: BitcoinChain
-  readonly #info: Info
   readonly #log: Logger
-  readonly #http: Server
+  readonly #controls: Record<string, Method>
 
-  constructor(chain: BitcoinChain, {blockIntervalMs, log}: {blockIntervalMs: number; log: Logger}) {
+  constructor(chain: BitcoinChain, info: Info, log: Logger) {
+    super(BODY_LIMIT_BYTES, ({method, path, body}) => (method === 'GET' ? this.#rest(path) : this.#answer(body)))
     this.#chain = chain
     this.#log = log
-    this.#info = {
-      chain: 'BTC',
-      network: 'regtest',
-      node: chain.kind,
-      block_interval_ms: blockIntervalMs,
-      faucet_address: faucet.address,
-    }
-    this.#http = createServer((request, response) => {
-      this.#onHttp(request, response).catch(() => request.destroy()) // the client went away, or the node did
+    this.server.keepAliveTimeout = 3_600_000
+    this.#controls = controlMethods(info, {
+      check: () => chain.query('getblockcount', []), // it answers only while its node does
+      settledHead: () => chain.settled(() => chain.head),
+      holds: async address => {
+        const {confirmed, unconfirmed} = await this.#balance(scriptOf(address))
+        return confirmed + unconfirmed
+      },
+      give: (to, amount) => chain.pay([{script: scriptOf(to), amount}], {}),
+      mine: (blocks, options) => {
+        const {to: script, ...others} = Mine.parse(options)
+        return chain.mine(blocks, {...others, script})
+      },
+      reorg: (depth, options) => this.#reorg(depth, Reorg.parse(options)),
+      forget: txids => chain.forget(z.array(Txid).parse(txids)),
     })
-    this.#http.keepAliveTimeout = 3_600_000
   }
 
-  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
-  async listen(port: number | undefined): Promise<number> {
-    return await listenLocally(this.#http, port)
-  }
-
-  close(): void {
-    this.#http.close()
-    this.#http.closeAllConnections()
-  }
-
-  async #onHttp(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = []
-    let length = 0
-    for await (const chunk of request) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length > BODY_LIMIT_BYTES) return void response.writeHead(413).end()
-    }
-    const {status, body, type} =
-      request.method === 'GET'
-        ? await this.#rest(request.url ?? '/')
-        : await this.#answer(Buffer.concat(chunks).toString())
-    response.writeHead(status, {'content-type': type ?? 'application/json'}).end(body)
-  }
-
-  async #rest(target: string): Promise<{status: number; body: Buffer; type?: string}> {
+  async #rest(target: string): Promise<Reply> {
     const [, hash] = /^\/rest\/block\/([0-9a-f]{64})\.bin$/.exec(target) ?? []
     const height = hash && this.#chain.journal.find(hash)?.height
     const block = height === undefined || height === '' ? undefined : this.#chain.journal.rawBlock(height)
@@ -108,7 +90,7 @@ export class BitcoinRpcServer {
   }
 
   /** The answer to a request, or to a batch: what is not ours goes to the node as it came. */
-  async #answer(text: string): Promise<{status: number; body: Buffer | string; type?: string}> {
+  async #answer(text: string): Promise<Reply> {
     let parsed: unknown
     try {
       parsed = JSON.parse(text)
@@ -139,11 +121,7 @@ export class BitcoinRpcServer {
       const given = Array.isArray(params) ? params : [params]
       return {result: (await this.#call(method, given)) ?? null, error: null, id}
     } catch (error) {
-      if (error instanceof RpcError) return failure(id, error)
-      if (error instanceof z.ZodError) return failure(id, {code: -8, message: z.prettifyError(error)})
-      if (error instanceof RangeError) return failure(id, {code: -8, message: error.message})
-      this.#log.error({error: String(error), method}, 'request failed')
-      return failure(id, {code: -32603, message: error instanceof Error ? error.message : String(error)})
+      return failure(id, failureOf(error, {method, log: this.#log, invalid: -8}))
     }
   }
 
@@ -151,30 +129,23 @@ export class BitcoinRpcServer {
     return await this.#chain.settled(() => this.#chain.ledger.balance(scripthashOf(script)))
   }
 
-  /** Pays a script that has nothing; false where it has something. */
-  async #fund(script: Uint8Array, amount: bigint): Promise<boolean> {
-    const {confirmed, unconfirmed} = await this.#balance(script)
-    if (confirmed + unconfirmed > 0n) return false
-    await this.#chain.pay([{script, amount}], {})
-    return true
+  async #reorg(depth: number, {keepTransactions, doubleSpend, ...options}: z.infer<typeof Reorg>) {
+    const {transactions = keepTransactions ? 'later' : 'dropped', include = []} = options
+    const rival = doubleSpend === undefined ? [] : [(await this.#chain.conflict(doubleSpend, [])).raw]
+    return await this.#chain.reorg(depth, {...options, transactions, include: [...include, ...rival]})
   }
 
   async #call(method: string, params: unknown[]): Promise<unknown> {
     const chain = this.#chain
     const [first, second, third] = params
     if (NOT_SERVED.has(method)) throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
+    const control = this.#controls[method]
+    if (control) return await control(params)
     switch (method) {
       case 'sendrawtransaction':
         return await chain.submit(Hex.parse(first), ...params.slice(1))
       case 'submitpackage':
         return await chain.submitPackage(z.array(Hex).parse(first), ...params.slice(1))
-      case 'devnet_info':
-        await chain.query('getblockcount', []) // it answers only while its node does
-        return this.#info
-      case 'devnet_fund':
-        return await this.#fund(scriptOf(z.string().parse(first)), BigInt(z.int().min(1).parse(second)) * 10n ** 8n)
-      case 'devnet_head':
-        return await chain.settled(() => chain.head)
       case 'devnet_block':
         return await chain.settled(() => chain.block(z.union([Txid, z.int()]).parse(first)))
       case 'devnet_raw':
@@ -195,22 +166,11 @@ export class BitcoinRpcServer {
         )
       case 'devnet_conflict':
         return await chain.conflict(Txid.parse(first), Outputs.nullish().parse(second) ?? undefined)
-      case 'devnet_forget':
-        return await chain.forget(z.array(Txid).parse(first))
-      case 'devnet_mine': {
-        const {to: script, ...options} = Mine.parse(second)
-        return await chain.mine(z.int().min(1).parse(first), {...options, script})
-      }
       case 'getblock':
         if (second !== 3 || chain.kind === 'bitcoind') return await chain.query(method, params)
         return await chain.settled(() => chain.withPrevouts(Txid.parse(first)))
-      case 'devnet_reorg':
-        return await chain.reorg(z.int().parse(first), Reorg.parse(second))
       case 'devnet_invalidate':
-        return await chain.invalidate(
-          z.int().parse(first),
-          Reorg.parse(second) as {transactions?: 'dropped' | 'unmined'},
-        )
+        return await chain.invalidate(z.int().parse(first), Invalidate.parse(second))
       default:
         return await chain.query(method, params)
     }
@@ -222,6 +182,6 @@ function payee(output: {amount: bigint} & ({to: string} | {script: string})): Pa
   return {script, amount: output.amount}
 }
 
-function failure(id: Request['id'], {code, message}: {code: number; message: string}) {
+function failure(id: Request['id'], {code, message}: Failure) {
   return {result: null, error: {code, message}, id}
 }

@@ -1,13 +1,12 @@
 // One anvil process as an engine: it executes transactions and builds blocks, and keeps nothing that is not in the journal.
 // Promises: a call either gives anvil's answer, or anvil's error, or says that the engine is gone.
 import type {ChildProcess} from 'node:child_process'
-import {once} from 'node:events'
 import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {Pool} from 'undici'
 import {z} from 'zod'
-import {EngineGone, RpcError, startEngine} from '../engine.ts'
+import {Engine, EngineGone, RpcError, startEngine} from '../engine.ts'
 import {MNEMONIC} from './constants.ts'
 
 /** States of so many blocks below the head can be queried; each costs memory. */
@@ -20,8 +19,7 @@ const Answer = z.object({
   error: z.object({code: z.number(), message: z.string(), data: z.unknown().optional()}).optional(),
 })
 
-export class Anvil {
-  readonly #child: ChildProcess
+export class Anvil extends Engine {
   readonly #http: Pool
   /** Blocks mined since it was started. */
   mined = 0
@@ -29,7 +27,7 @@ export class Anvil {
   coinbase: string | undefined
 
   private constructor(child: ChildProcess, url: string) {
-    this.#child = child
+    super(child)
     this.#http = new Pool(url, {headersTimeout: CALL_TIMEOUT_MS, bodyTimeout: CALL_TIMEOUT_MS})
     child.once('exit', () => this.#http.destroy())
   }
@@ -58,15 +56,6 @@ export class Anvil {
     return anvil
   }
 
-  get alive(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null
-  }
-
-  /** Calls `listener` once when the process has ended. */
-  onExit(listener: () => void): void {
-    this.#child.once('exit', listener)
-  }
-
   /** Rejects with RpcError when anvil refuses, and with EngineGone when there is no answer. */
   async call(method: string, params: unknown[] = []): Promise<unknown> {
     let answer: z.infer<typeof Answer>
@@ -83,14 +72,6 @@ export class Anvil {
     }
     if (answer.error) throw new RpcError(answer.error)
     return answer.result
-  }
-
-  /** Ends the process at once; there is nothing in it to save. */
-  async kill(): Promise<void> {
-    if (!this.alive) return
-    const exited = once(this.#child, 'exit')
-    this.#child.kill('SIGKILL')
-    await exited
   }
 }
 

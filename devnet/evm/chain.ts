@@ -19,11 +19,12 @@ import {EventEmitter} from 'node:events'
 import {gunzipSync, gzipSync} from 'node:zlib'
 import {type Abi, encodeDeployData, type Hex, keccak256, numberToHex} from 'viem'
 import {z} from 'zod'
-import {EngineGone, RpcError} from '../engine.ts'
+import type {Head} from '../client.ts'
+import {EngineGone, RpcError, Turns} from '../engine.ts'
 import {Anvil, KEPT_STATES} from './anvil.ts'
 import {chainIds, deployer, faucet, type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
-import {Block, FullBlock, type Head, type Journal} from './journal.ts'
+import {Block, FullBlock, type Journal} from './journal.ts'
 
 const SNAPSHOT_INTERVAL_BLOCKS = 250
 const ENGINE_LIFE_BLOCKS = 3000
@@ -46,7 +47,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   readonly #directory: string
   readonly #journal: Journal
   #engine: Anvil | undefined
-  #queue: Promise<unknown> = Promise.resolve()
+  readonly #turns = new Turns()
   #closed = false
 
   private constructor(code: LocalChainCode, directory: string, journal: Journal) {
@@ -79,6 +80,12 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     return head
   }
 
+  /** The head after the changes asked for before. */
+  async settledHead(): Promise<Head> {
+    await this.#turns.over()
+    return this.head
+  }
+
   get journal(): Journal {
     return this.#journal
   }
@@ -86,7 +93,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   /** Reads state from the engine, after the changes asked for before. Rejects with RpcError where anvil refuses. */
   async query(method: string, params: unknown[]): Promise<unknown> {
     for (let attempt = 1; ; attempt++) {
-      await this.#queue.catch(() => {})
+      await this.#turns.over()
       const engine = this.#engine?.alive ? this.#engine : await this.#change(async engine => engine)
       try {
         return await engine.call(method, params)
@@ -141,11 +148,8 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
    */
   async reorg(depth: number, {keepTransactions}: {keepTransactions: boolean}): Promise<Head> {
     return await this.#change(async () => {
-      const {height} = this.head
-      if (depth < 1 || depth > height)
-        throw new Refused(new RangeError(`cannot replace ${depth} blocks: there are ${height} blocks above genesis`))
-      const fork = height - depth
-      this.#journal.setMeta('forks', String(Number(this.#journal.meta('forks') ?? 0) + 1))
+      const fork = this.#below(depth)
+      this.#journal.countFork()
       const engine = await this.#restore(fork)
       const blocks: FullBlock[] = []
       for (let offset = 1; offset <= depth + 1; offset++) {
@@ -159,6 +163,14 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     })
   }
 
+  #below(depth: number): number {
+    try {
+      return this.#journal.below(depth)
+    } catch (error) {
+      throw new Refused(error as RangeError)
+    }
+  }
+
   /** What the new block at fork + offset takes over from the old chain. The contracts of block 1 stay in block 1. */
   #transactionsAgain(fork: number, offset: number, keepTransactions: boolean): string[] {
     if (fork + offset === 1) return this.#block(1).raw
@@ -166,11 +178,19 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     return keepTransactions && old > fork && old !== 1 ? this.#block(old).raw : []
   }
 
+  /** Makes the pool forget transactions. */
+  async forget(txids: string[]): Promise<void> {
+    await this.#change(async engine => {
+      for (const txid of txids) await ask(engine, 'anvil_dropTransaction', [txid])
+      this.#journal.removeFromPool(txids)
+    })
+  }
+
   /** Ends the engine. A change under way is lost, and was told to nobody. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#engine?.kill()
-    await this.#queue.catch(() => {})
+    await this.#turns.over()
     await this.#engine?.kill()
   }
 
@@ -178,9 +198,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
 
   /** Runs `work` after all changes before it, with an engine at the head. A lost engine is replaced and `work` runs again. */
   async #change<T>(work: (engine: Anvil) => Promise<T>): Promise<T> {
-    const result = this.#queue.catch(() => {}).then(() => this.#attempt(work))
-    this.#queue = result
-    return await result
+    return await this.#turns.take(() => this.#attempt(work))
   }
 
   async #attempt<T>(work: (engine: Anvil) => Promise<T>): Promise<T> {
@@ -287,7 +305,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
         await engine.call('eth_sendRawTransaction', [raw])
       } catch (error) {
         if (!(error instanceof RpcError)) throw error
-        this.#journal.removeFromPool(txid)
+        this.#journal.removeFromPool([txid])
       }
     }
   }
@@ -305,7 +323,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
 
   async #submit(engine: Anvil, raw: string): Promise<string> {
     const txid = z.string().parse(await ask(engine, 'eth_sendRawTransaction', [raw]))
-    this.#journal.addToPool(txid, raw)
+    this.#journal.addToPool({txid, raw})
     return txid
   }
 
@@ -318,7 +336,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   #plan(parent: number, after: number): Plan {
     const now = Math.floor(Date.now() / 1000)
     // Each fork has a coinbase of its own: an empty block that replaces an empty block must have another hash.
-    const coinbase = `0xc01bba5e${(this.#journal.meta('forks') ?? '0').padStart(32, '0')}`
+    const coinbase = `0xc01bba5e${String(this.#journal.forks).padStart(32, '0')}`
     return {timestamp: Math.max(parent + 1, now - after), coinbase}
   }
 

@@ -6,10 +6,6 @@ import {mnemonicToAccount} from 'viem/accounts'
 export const chainIds = {ETH: 1_337_001, POLYGON: 1_337_002} as const
 export type LocalChainCode = keyof typeof chainIds
 
-export function isLocalChainCode(code: string): code is LocalChainCode {
-  return code in chainIds
-}
-
 export const MNEMONIC = 'test test test test test test test test test test test junk'
 /** The ten accounts that anvil endows, and for which the chain signs `eth_sendTransaction`. */
 export const accounts = Array.from({length: 10}, (_, addressIndex) => mnemonicToAccount(MNEMONIC, {addressIndex}))

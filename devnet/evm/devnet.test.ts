@@ -10,10 +10,11 @@ import {afterEach, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {commandLine} from '../../base/process.ts'
 import {until} from '../../test/support/until.ts'
-import {type StartedDevnet, startDevnet} from '../start.ts'
-import type {LocalChainClient} from './client.ts'
+import {type Started, startDevnet} from '../start.ts'
+import type {EvmClient} from './client.ts'
 import {chainIds, faucet, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
+import {evm} from './family.ts'
 
 const Block = z.looseObject({
   number: z.string().transform(Number),
@@ -26,7 +27,7 @@ const alice = address(0xa11ce)
 const bob = address(0xb0b)
 
 let dir: string
-let started: StartedDevnet[]
+let started: Started<EvmClient>[]
 
 beforeEach(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'sluice-devnet-'))
@@ -38,8 +39,8 @@ afterEach(async () => {
   await rm(dir, {recursive: true, force: true})
 })
 
-async function start(options: {blockIntervalMs?: number} = {}): Promise<StartedDevnet> {
-  const devnet = await startDevnet({chain: 'ETH', dir, ...options})
+async function start(options: {blockIntervalMs?: number} = {}): Promise<Started<EvmClient>> {
+  const devnet = await startDevnet(evm, {chain: 'ETH', dir, ...options})
   started.push(devnet)
   return devnet
 }
@@ -48,12 +49,12 @@ function address(n: number): Hex {
   return pad(numberToHex(n), {size: 20})
 }
 
-async function block(client: LocalChainClient, at: number | string) {
+async function block(client: EvmClient, at: number | string) {
   return Block.parse(await client.rpc('eth_getBlockByNumber', [typeof at === 'number' ? numberToHex(at) : at, true]))
 }
 
 /** Everything that a client can learn of the chain, from block 0 to the head; each request is a batch. */
-async function wholeChain(client: LocalChainClient): Promise<unknown[]> {
+async function wholeChain(client: EvmClient): Promise<unknown[]> {
   const {height} = await client.head()
   const numbers = Array.from({length: height + 1}, (_, n) => numberToHex(n))
   const blocks = await batch(numbers.map(number => ['eth_getBlockByNumber', [number, true]]))
@@ -76,11 +77,11 @@ async function wholeChain(client: LocalChainClient): Promise<unknown[]> {
   }
 }
 
-async function balance(client: LocalChainClient, of: Hex): Promise<bigint> {
+async function balance(client: EvmClient, of: Hex): Promise<bigint> {
   return hexToBigInt((await client.rpc('eth_getBalance', [of, 'latest'])) as Hex)
 }
 
-async function usdcBalance(client: LocalChainClient, of: Hex): Promise<bigint> {
+async function usdcBalance(client: EvmClient, of: Hex): Promise<bigint> {
   const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [of]})
   return hexToBigInt((await client.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
 }
@@ -96,9 +97,9 @@ async function killProcess(child: ChildProcess): Promise<void> {
 }
 
 /** Blocks of all kinds: empty ones, payments, internal calls, reorganisations, more than the engine keeps states of. */
-async function play(client: LocalChainClient): Promise<void> {
+async function play(client: EvmClient): Promise<void> {
   await client.send({token: 'ETH', to: alice, amount: '1.5'})
-  await client.submit(
+  await client.transact(
     client.multisend(
       'pay',
       [
@@ -108,8 +109,8 @@ async function play(client: LocalChainClient): Promise<void> {
       3n,
     ),
   )
-  await client.submit(client.multisend('payBySelfdestruct', [bob], 4n))
-  await client.submit({to: USDC_ADDRESS, data: '0xdeadbeef', gas: 100_000n}) // fails
+  await client.transact(client.multisend('payBySelfdestruct', [bob], 4n))
+  await client.transact({to: USDC_ADDRESS, data: '0xdeadbeef', gas: 100_000n}) // fails
   await client.mine(20)
   await client.send({token: 'USDC', to: bob, amount: '12.34'})
   await client.reorg(3, {keepTransactions: true})
@@ -123,11 +124,11 @@ test('the same chain comes back, from block 1 on, after each kind of death, and 
   const first = await start()
   await play(first.client)
   const chain = await wholeChain(first.client)
-  const port = new URL(first.devnet.rpc_url).port
+  const port = new URL(first.devnet.url).port
   expect(chain.length).toBeGreaterThan(280)
 
-  const comesBack = async ({client, devnet}: StartedDevnet, how: string) => {
-    expect(new URL(devnet.rpc_url).port, how).toBe(port)
+  const comesBack = async ({client, devnet}: Started<EvmClient>, how: string) => {
+    expect(new URL(devnet.url).port, how).toBe(port)
     expect((await wholeChain(client)).slice(0, chain.length), how).toEqual(chain)
     await client.send({token: 'USDC', to: address(0xca401), amount: '1'})
     expect(await usdcBalance(client, alice), how).toBe(3_000_000n)
@@ -191,7 +192,7 @@ test('no block that anybody saw ever changes while anvil and the process are kil
 
 test('a transaction that waits for a block is still mined after everything was killed', async () => {
   const first = await start()
-  const txid = await first.client.submit(first.client.payment({token: 'ETH', to: alice, amount: '2'}))
+  const txid = await first.client.transfer({token: 'ETH', to: alice, amount: '2'})
   process.kill(await anvilPid(), 'SIGKILL')
   await killProcess(first.process)
   const {client} = await start()
@@ -200,9 +201,20 @@ test('a transaction that waits for a block is still mined after everything was k
   expect(await balance(client, alice)).toBe(2n * 10n ** 18n)
 })
 
+test('a transaction that is forgotten is not mined, not even after anvil was killed', async () => {
+  const {client} = await start()
+  const txid = await client.transfer({token: 'ETH', to: alice, amount: '2'})
+  await client.forget([txid])
+  process.kill(await anvilPid(), 'SIGKILL')
+  await client.mine()
+  expect(await client.rpc('eth_getTransactionByHash', [txid])).toBeNull()
+  expect(await client.balance('ETH', alice)).toBe(0n)
+})
+
 test('the chain has its id, its contracts in block 1, and its final block 8 below the head', async () => {
   const {client, devnet} = await start()
-  expect(devnet).toMatchObject({chain: 'ETH', chain_id: chainIds.ETH, usdc_address: USDC_ADDRESS})
+  const identity = {ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_ADDRESS: USDC_ADDRESS}
+  expect(devnet).toMatchObject({chain: 'ETH', node: 'anvil', identity})
   expect(await client.rpc('eth_chainId')).toBe(numberToHex(chainIds.ETH))
   expect((await block(client, 'finalized')).number).toBe(0)
   const receipts = z
@@ -272,7 +284,7 @@ test('a reorganisation below what the engine still knows is made from a snapshot
 test('new heads come by websocket, those of a reorganisation too, each linked to the one before', async () => {
   const {client, devnet} = await start()
   await client.mine(3)
-  const socket = new WebSocket(devnet.rpc_url)
+  const socket = new WebSocket(devnet.url)
   await new Promise(resolve => socket.addEventListener('open', resolve, {once: true}))
   const heads: {number: string; hash: string; parentHash: string}[] = []
   const subscribed = new Promise<string>(resolve => {
@@ -310,18 +322,22 @@ test('it mines by itself, and goes on by itself after anvil was killed', async (
 
 test('a second process for the same directory tells where the first one serves, and one for another chain fails', async () => {
   const {devnet} = await start()
-  const second = await startDevnet({chain: 'ETH', dir})
+  const second = await startDevnet(evm, {chain: 'ETH', dir})
   await until(async () => second.process.exitCode === 0, {timeoutMs: 5_000, what: 'the second process to end'})
   expect(second.devnet).toEqual(devnet)
-  await expect(startDevnet({chain: 'POLYGON', dir})).rejects.toThrow('holds the local chain of ETH, not of POLYGON')
+  await expect(startDevnet(evm, {chain: 'POLYGON', dir})).rejects.toThrow(
+    'holds the local chain of ETH, not of POLYGON',
+  )
   await started[0]?.stop()
-  await expect(startDevnet({chain: 'POLYGON', dir})).rejects.toThrow('holds the local chain of ETH, not of POLYGON')
+  await expect(startDevnet(evm, {chain: 'POLYGON', dir})).rejects.toThrow(
+    'holds the local chain of ETH, not of POLYGON',
+  )
 })
 
 test('value moves inside transactions as the traces say, and not where it was reverted', async () => {
   const {client} = await start()
   await client.mined(
-    await client.submit(
+    await client.transact(
       client.multisend(
         'pay',
         [
@@ -332,8 +348,8 @@ test('value moves inside transactions as the traces say, and not where it was re
       ),
     ),
   )
-  await client.mined(await client.submit(client.multisend('payBySelfdestruct', [bob], 4n)))
-  const reverted = await client.mined(await client.submit(client.multisend('payAndRevertInside', [alice], 5n)))
+  await client.mined(await client.transact(client.multisend('payBySelfdestruct', [bob], 4n)))
+  const reverted = await client.mined(await client.transact(client.multisend('payAndRevertInside', [alice], 5n)))
   expect(reverted.status).toBe('0x1')
   expect([await balance(client, alice), await balance(client, bob)]).toEqual([4n, 6n])
   expect(await balance(client, MULTISEND_ADDRESS)).toBe(0n)
@@ -341,8 +357,8 @@ test('value moves inside transactions as the traces say, and not where it was re
   expect(traces).toContain(alice)
 
   const allow = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [MULTISEND_ADDRESS, 30n]})
-  await client.mined(await client.submit({to: USDC_ADDRESS, data: allow}))
-  await client.mined(await client.submit(client.multisend('payTokens', [USDC_ADDRESS, [alice, bob], [10n, 20n]])))
+  await client.mined(await client.transact({to: USDC_ADDRESS, data: allow}))
+  await client.mined(await client.transact(client.multisend('payTokens', [USDC_ADDRESS, [alice, bob], [10n, 20n]])))
   expect([await usdcBalance(client, alice), await usdcBalance(client, bob)]).toEqual([10n, 20n])
   const logs = await client.rpc('eth_getLogs', [{fromBlock: '0x2', toBlock: 'latest', address: USDC_ADDRESS}])
   expect(logs).toHaveLength(3) // an approval, two transfers
@@ -356,7 +372,7 @@ test('USDC moves by an authorisation (EIP-3009) once, and by a permit (EIP-2612)
   const domain = {name: 'USDC', version: '2', chainId: chainIds.ETH, verifyingContract: USDC_ADDRESS}
   const call = async (functionName: string, args: unknown[]) => {
     const data = encodeFunctionData({abi, functionName, args})
-    return await client.mined(await client.submit({to: USDC_ADDRESS, data, gas: 200_000n}))
+    return await client.mined(await client.transact({to: USDC_ADDRESS, data, gas: 200_000n}))
   }
 
   const transfer = {
@@ -410,7 +426,7 @@ test('what a client must not do, or gets wrong, is answered with an error, and c
   await expect(client.rpc('eth_sendTransaction', [{from: alice, to: bob}])).rejects.toThrow('has no key for')
   await expect(client.mine(10_001)).rejects.toThrow('cannot mine 10001 blocks at once')
   await expect(client.send({token: 'USDC', to: alice, amount: '1000000000001'})).rejects.toThrow('exceeds balance')
-  const garbage = await fetch(devnet.rpc_url.replace('ws', 'http'), {method: 'POST', body: '{'})
+  const garbage = await fetch(devnet.control_url, {method: 'POST', body: '{'})
   expect(await garbage.json()).toMatchObject({error: {code: -32700}})
   expect((await client.head()).hash).toBe(hash)
 })

@@ -4,7 +4,7 @@
 import type {SQLOutputValue} from 'node:sqlite'
 import {deflateRawSync, inflateRawSync} from 'node:zlib'
 import {z} from 'zod'
-import {JournalFile} from '../sqlite.ts'
+import {columnOf, JournalFile} from '../sqlite.ts'
 import type {LocalChainCode} from './constants.ts'
 
 const Hex = z.string().regex(/^0x[0-9a-f]*$/)
@@ -36,40 +36,18 @@ export const FullBlock = z.object({
 })
 export type FullBlock = z.infer<typeof FullBlock>
 
-export type Head = {height: number; hash: string; timestamp: number}
-
 export class Journal extends JournalFile {
-  #head: Head | undefined
-
   constructor(file: string, code: LocalChainCode) {
-    super(
-      file,
-      code,
-      `create table if not exists block (
-         height integer primary key,
-         hash text not null unique,
-         timestamp integer not null,
-         transaction_count integer not null,
-         body blob not null -- FullBlock as JSON, deflated
-       ) strict;
-       create table if not exists included (txid text primary key, height integer not null, position integer not null) strict;
-       create index if not exists included_height on included (height);
-       create table if not exists pool (seq integer primary key, txid text not null unique, raw text not null) strict;
-       create table if not exists snapshot (height integer primary key, state blob not null) strict;`,
-    )
-    const row = this.get('select height, hash, timestamp from block order by height desc limit 1')
-    this.#head = row && z.object({height: z.int(), hash: Hex, timestamp: z.int()}).parse(row)
-  }
-
-  /** The block that the chain ends with; undefined before the first commit. */
-  get head(): Head | undefined {
-    return this.#head
+    super(file, code, {
+      block: ['transaction_count integer not null', 'body blob not null'], // FullBlock as JSON, deflated
+      included: ['position integer not null'],
+      more: 'create table if not exists snapshot (height integer primary key, state blob not null) strict;',
+    })
   }
 
   /** A block by height or hash; undefined where the chain has none. */
   block(key: number | string): FullBlock | undefined {
-    const column = typeof key === 'number' ? 'height' : 'hash'
-    const row = this.get(`select body from block where ${column} = ?`, key)
+    const row = this.get(`select body from block where ${columnOf(key)} = ?`, key)
     return row && unpack(row.body)
   }
 
@@ -91,19 +69,15 @@ export class Journal extends JournalFile {
    */
   commit(blocks: FullBlock[]): void {
     const first = blocks[0]
-    const last = blocks.at(-1)
-    if (!first || !last) return
+    if (!first) return
     const from = Number(first.block.number)
     this.#assertLinked(from, blocks)
     this.transaction(() => {
-      for (const table of ['block', 'included', 'snapshot']) this.run(`delete from ${table} where height >= ?`, from)
+      this.cut(from - 1)
+      this.run('delete from snapshot where height >= ?', from)
       for (const full of blocks) this.#insert(full)
     })
-    this.#head = {
-      height: Number(last.block.number),
-      hash: last.block.hash,
-      timestamp: Number(last.block.timestamp),
-    }
+    this.readHead()
   }
 
   #assertLinked(from: number, blocks: FullBlock[]): void {
@@ -120,25 +94,10 @@ export class Journal extends JournalFile {
     const {number, hash, timestamp, transactions} = full.block
     const height = Number(number)
     const body = deflateRawSync(JSON.stringify(full))
-    this.run('insert into block values (?, ?, ?, ?, ?)', height, hash, Number(timestamp), transactions.length, body)
+    this.insertBlock(height, hash, Number(timestamp), transactions.length, body)
     transactions.forEach((transaction, position) => {
-      this.run('insert into included values (?, ?, ?)', transaction.hash, height, position)
-      this.run('delete from pool where txid = ?', transaction.hash)
+      this.insertIncluded(transaction.hash, height, position)
     })
-  }
-
-  /** Raw transactions that wait for a block, oldest first. */
-  pool(): {txid: string; raw: string}[] {
-    const rows = this.statement('select txid, raw from pool order by seq').all()
-    return z.array(z.object({txid: Hex, raw: Hex})).parse(rows)
-  }
-
-  addToPool(txid: string, raw: string): void {
-    this.run('insert into pool (txid, raw) values (?, ?) on conflict do nothing', txid, raw)
-  }
-
-  removeFromPool(txid: string): void {
-    this.run('delete from pool where txid = ?', txid)
   }
 
   saveSnapshot(height: number, state: Uint8Array): void {

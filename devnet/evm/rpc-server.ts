@@ -1,20 +1,18 @@
-// The JSON-RPC face of a local chain, HTTP and WebSocket on one port of 127.0.0.1. Blocks, transactions, receipts, logs and
+// The JSON-RPC face of a local EVM chain, HTTP and WebSocket on one port of 127.0.0.1. Blocks, transactions, receipts, logs and
 // traces come from the journal, for the whole life of the chain; state (calls, balances, gas) comes from anvil. What would
 // change the engine behind the journal's back is not served.
-import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
-import {type Hex, isAddress, numberToHex, parseEther} from 'viem'
+import {type Hex, isAddress, numberToHex} from 'viem'
 import {type WebSocket, WebSocketServer} from 'ws'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
+import type {Info} from '../client.ts'
 import {RpcError} from '../engine.ts'
-import {listenLocally} from '../listen.ts'
+import {controlMethods, type Failure, failureOf, HttpServer, type Method, type Reply} from '../rpc-server.ts'
 import type {LocalChain} from './chain.ts'
-import type {Info} from './client.ts'
 import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
-import type {Block, FullBlock, Head} from './journal.ts'
+import type {Block, FullBlock} from './journal.ts'
 
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024
-const MAX_MINED = 10_000
 
 /** Answered by anvil: state at the head or shortly below, and questions about the pool. */
 const STATE_METHODS = new Set(
@@ -59,54 +57,45 @@ const Request = z.object({
   params: z.array(z.unknown()).default([]),
 })
 
-export class RpcServer {
-  readonly #chain: LocalChain
-  readonly #info: Info
-  readonly #log: Logger
-  readonly #http: Server
-  readonly #webSockets: WebSocketServer
+/** What becomes of the transactions of blocks that are replaced. */
+const Reorg = z.strictObject(
+  {keepTransactions: z.boolean().default(false)},
+  {error: 'a reorganisation of an EVM chain keeps the transactions, or does not: there is no other choice'},
+)
 
-  constructor(chain: LocalChain, {blockIntervalMs, log}: {blockIntervalMs: number; log: Logger}) {
+export class EvmRpcServer extends HttpServer {
+  readonly #chain: LocalChain
+  readonly #log: Logger
+  readonly #webSockets: WebSocketServer
+  readonly #controls: Record<string, Method>
+
+  constructor(chain: LocalChain, info: Info, log: Logger) {
+    super(BODY_LIMIT_BYTES, request => this.#onRequest(request))
     this.#chain = chain
     this.#log = log
-    this.#info = {
-      chain: chain.code,
-      chain_id: chain.chainId,
-      block_interval_ms: blockIntervalMs,
-      faucet_address: faucet.address,
-    }
-    this.#http = createServer((request, response) => {
-      this.#onHttp(request, response).catch(() => request.destroy()) // the client went away
+    this.#controls = controlMethods(info, {
+      check: async () => {}, // an anvil that ended is replaced by the next question
+      settledHead: () => chain.settledHead(),
+      holds: address => this.#holds(Address.parse(address)),
+      give: (to, value) => chain.submitAs(faucet, {to: Address.parse(to), value}),
+      mine: blocks => chain.mine(blocks),
+      reorg: (depth, options) => chain.reorg(depth, Reorg.parse(options ?? {})),
+      forget: txids => chain.forget(txids),
     })
-    this.#webSockets = new WebSocketServer({server: this.#http, maxPayload: BODY_LIMIT_BYTES})
+    this.#webSockets = new WebSocketServer({server: this.server, maxPayload: BODY_LIMIT_BYTES})
     this.#webSockets.on('connection', socket => this.#onSocket(socket))
     this.#webSockets.on('error', () => {}) // the HTTP server's errors are repeated here
   }
 
-  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
-  async listen(port: number | undefined): Promise<number> {
-    return await listenLocally(this.#http, port)
-  }
-
-  close(): void {
+  override close(): void {
     for (const socket of this.#webSockets.clients) socket.terminate()
-    this.#http.close()
-    this.#http.closeAllConnections()
+    super.close()
   }
 
   // --- transports ---
 
-  async #onHttp(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = []
-    let length = 0
-    for await (const chunk of request) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length > BODY_LIMIT_BYTES) return void response.writeHead(413).end()
-    }
-    if (request.method !== 'POST') return void response.writeHead(405, {allow: 'POST'}).end()
-    const answer = await this.#answer(Buffer.concat(chunks).toString())
-    response.writeHead(200, {'content-type': 'application/json'}).end(answer)
+  async #onRequest({method, body}: {method: string; body: string}): Promise<Reply> {
+    return method === 'POST' ? {status: 200, body: await this.#answer(body)} : {status: 405, body: ''}
   }
 
   #onSocket(socket: WebSocket): void {
@@ -138,11 +127,7 @@ export class RpcServer {
       const result = connection ? this.#subscription(method, params, connection) : undefined
       return {jsonrpc: '2.0', id, result: result ?? (await this.#call(method, params)) ?? null}
     } catch (error) {
-      if (error instanceof RpcError) return failure(id, error)
-      if (error instanceof z.ZodError) return failure(id, {code: -32602, message: z.prettifyError(error)})
-      if (error instanceof RangeError) return failure(id, {code: -32602, message: error.message})
-      this.#log.error({error: String(error), method}, 'request failed')
-      return failure(id, {code: -32603, message: error instanceof Error ? error.message : String(error)})
+      return failure(id, failureOf(error, {method, log: this.#log, invalid: -32602}))
     }
   }
 
@@ -170,6 +155,8 @@ export class RpcServer {
 
   async #call(method: string, params: unknown[]): Promise<unknown> {
     if (STATE_METHODS.has(method)) return await this.#chain.query(method, params)
+    const control = this.#controls[method]
+    if (control) return await control(params)
     switch (method) {
       case 'eth_chainId':
         return numberToHex(this.#chain.chainId)
@@ -199,34 +186,13 @@ export class RpcServer {
         return await this.#chain.submit(Data.parse(params[0]))
       case 'eth_sendTransaction':
         return await this.#send(Transaction.parse(params[0]))
-      case 'devnet_info':
-        return this.#info
-      case 'devnet_fund': {
-        const [to, coins] = z.tuple([Address, z.int().min(1)]).parse(params)
-        return await this.#fund(to, parseEther(String(coins)))
-      }
-      case 'devnet_mine':
-        return await this.#mine(z.int().min(1).parse(params[0]))
-      case 'devnet_reorg': {
-        const [depth, keepTransactions] = z.tuple([z.int(), z.boolean()]).parse(params)
-        return await this.#chain.reorg(depth, {keepTransactions})
-      }
       default:
         throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
     }
   }
 
-  /** Pays an address that has nothing; false where it has something. */
-  async #fund(to: Hex, value: bigint): Promise<boolean> {
-    const balance = await this.#chain.query('eth_getBalance', [to, 'latest'])
-    if (BigInt(z.string().parse(balance)) > 0n) return false
-    await this.#send({to, value})
-    return true
-  }
-
-  async #mine(blocks: number): Promise<Head> {
-    if (blocks > MAX_MINED) throw new RangeError(`cannot mine ${blocks} blocks at once, only ${MAX_MINED}`)
-    return await this.#chain.mine(blocks)
+  async #holds(address: Hex): Promise<bigint> {
+    return BigInt(z.string().parse(await this.#chain.query('eth_getBalance', [address, 'latest'])))
   }
 
   #block(param: unknown): FullBlock | undefined {
@@ -279,7 +245,7 @@ export class RpcServer {
 
 type Connection = {socket: WebSocket; subscriptions: Map<string, () => void>}
 
-function failure(id: string | number | null, {code, message, data}: {code: number; message: string; data?: unknown}) {
+function failure(id: string | number | null, {code, message, data}: Failure) {
   return {jsonrpc: '2.0', id, error: {code, message, data}}
 }
 

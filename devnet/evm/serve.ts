@@ -1,33 +1,42 @@
 // Serves a local chain of the EVM family.
-
-import type {Open, ServeOptions, Serving} from '../family.ts'
+import type {ChainCode} from '../../chains/registry.ts'
+import type {Opened, ServeOptions, Serving} from '../family.ts'
+import {listenAgain} from '../listen.ts'
 import {LocalChain} from './chain.ts'
-import {type LocalChainCode, USDC_ADDRESS} from './constants.ts'
+import {chainIds, FINALIZED_DEPTH, faucet, type LocalChainCode, USDC_ADDRESS} from './constants.ts'
 import {Journal} from './journal.ts'
-import {RpcServer} from './rpc-server.ts'
+import {EvmRpcServer} from './rpc-server.ts'
 
-export function openEvm(code: LocalChainCode): Open {
-  return file => {
-    const journal = new Journal(file, code)
-    return {journal, serve: options => serve(code, journal, options)}
-  }
+export function open(code: ChainCode, file: string): Opened {
+  if (!isLocalChainCode(code)) throw new Error(`devnet/evm/constants.ts has no chain id for a local ${code} chain`)
+  const journal = new Journal(file, code)
+  return {journal, serve: options => serve(code, journal, options)}
+}
+
+function isLocalChainCode(code: string): code is LocalChainCode {
+  return code in chainIds
 }
 
 async function serve(code: LocalChainCode, journal: Journal, options: ServeOptions): Promise<Serving> {
-  const chain = await LocalChain.open(code, options.directory, journal)
-  const server = new RpcServer(chain, options)
-  const port = await server.listen(Number(journal.meta('port') ?? Number.NaN) || undefined)
-  journal.setMeta('port', String(port))
-  options.log.info({height: chain.head.height, port}, 'the local chain serves')
-  const [url, control_url] = [`ws://127.0.0.1:${port}`, `http://127.0.0.1:${port}`]
+  const {directory, blockIntervalMs, log} = options
+  const chain = await LocalChain.open(code, directory, journal)
+  const node = 'anvil'
+  const info = {
+    chain: code,
+    node,
+    block_interval_ms: blockIntervalMs,
+    confirmations: FINALIZED_DEPTH + 1,
+    faucet_address: faucet.address,
+  }
+  const server = new EvmRpcServer(chain, info, log)
+  const port = await listenAgain(journal, 'port', server)
+  log.info({height: chain.head.height, port}, 'the local chain serves')
+  const url = `ws://127.0.0.1:${port}`
   return {
     where: {
-      chain: code,
-      chain_id: chain.chainId,
-      rpc_url: url,
-      usdc_address: USDC_ADDRESS,
+      node,
       url,
-      control_url,
+      control_url: `http://127.0.0.1:${port}`,
       identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_ADDRESS`]: USDC_ADDRESS},
       source: {[`${code}_RPC_URL`]: url, [`${code}_FINALITY`]: 'tag', [`${code}_TRACES`]: 'debug'},
     },

@@ -5,15 +5,13 @@ import {parseUnits} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readProcesses, type Service} from '../../base/home.ts'
 import {findChain} from '../../chains/registry.ts'
-import {type ChainCode, type DemoChain, newWallet, openChains} from '../../demo/chains.ts'
-import {connect} from '../../devnet/evm/client.ts'
+import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
 import {accounts, chainIds} from '../../devnet/evm/constants.ts'
 import {kill, newHome, removeHome} from '../support/processes.ts'
 import {type Started, sluice, start} from '../support/service.ts'
 import {until} from '../support/until.ts'
 
 const timeoutMs = 120_000
-const wallet = newWallet()
 const assets = {
   ETH: {chain: 'ETH', token: 'ETH'},
   'ETH-USDC': {chain: 'ETH', token: 'USDC'},
@@ -32,7 +30,8 @@ interface Request {
 let home: string
 let running: Started & {service: Service}
 let secret: string
-let chains: Record<ChainCode, DemoChain>
+let chains: Chains
+let wallet: Record<ChainCode, string>
 let paid: (Request & {txid: string})[]
 /** Paid before everything else, so that it is final when their tests look: with nothing; too little; the wrong token. */
 let forgotten: Request
@@ -43,6 +42,7 @@ beforeAll(async () => {
   home = newHome()
   running = await start(home, {RATE_LIMIT_PER_MINUTE: '100000'})
   chains = await openChains(home)
+  wallet = newWallet(chains)
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
   secret = (await sluice(home, 'key', 'create', '--merchant', 'acme')).secret
   for (const chain of ['ETH', 'POLYGON', 'BTC'] as const) {
@@ -81,7 +81,7 @@ async function request(currency: Currency, amount: string): Promise<Request> {
 
 async function send({currency, address}: Request, amount: string): Promise<string> {
   const {chain, token} = assets[currency]
-  return await chains[chain].send({token, to: address, amount})
+  return await chains[chain].transfer({token, to: address, amount})
 }
 
 const stateOf = async ({external_id}: Request) => (await call('GET', `/v1/payment-requests/${external_id}`)).data
@@ -167,7 +167,7 @@ test('what is paid is detected, final, and told with its exact amount, though in
 
 test('a payment that a reorganisation takes away counts no more, and counts again when it comes back', async () => {
   const it = await request('ETH', '0.5')
-  const client = await connect(running.service.chains.ETH!.rpc_url)
+  const client = chains.ETH
   const payer = accounts[1]!
   const raw = await payer.signTransaction({
     type: 'eip1559',
@@ -179,13 +179,13 @@ test('a payment that a reorganisation takes away counts no more, and counts agai
     to: it.address as `0x${string}`,
     value: 5n * 10n ** 17n,
   })
-  const txid = await client.rpc('eth_sendRawTransaction', [raw])
+  const txid = await client.submit(raw)
   const {receipts} = await becomes(it, 'detected')
   expect(receipts).toMatchObject([{txid, amount: '0.5', status: 'pending'}])
   await client.reorg(receipts[0].confirmations + 1)
   expect(await becomes(it, 'awaiting')).toMatchObject({amount_pending: '0', receipts: []})
   expect(await paymentOf(it)).toBeUndefined()
-  await client.rpc('eth_sendRawTransaction', [raw])
+  await client.submit(raw)
   expect(await becomes(it, 'paid')).toMatchObject({txid, amount_received: '0.5', amount_pending: '0'})
 }, 120_000)
 
@@ -248,17 +248,17 @@ test('the payout of a balance claims its payments, and sweeps their addresses, t
       {timeoutMs, what: `the payout of ${currency} to be completed`},
     )
     expect(payout).toMatchObject({gross: gross[token]})
-    expect(await chains[chain].held(token, wallet[chain])).toBe(unitsOf(payout.net, currency))
+    expect(await chains[chain].balance(token, wallet[chain])).toBe(unitsOf(payout.net, currency))
     expect(await paymentOf({currency, address, ...each})).toMatchObject({
       settlement_id: payout.id,
       settlement: {id: payout.id, status: 'completed', payout_txid: payout.txid},
     })
-    const left = await chains[chain].held(token, address)
+    const left = await chains[chain].balance(token, address)
     if (token === 'USDC' || token === 'BTC') expect(left).toBe(0n)
     else expect(left).toBeLessThan(10n ** 15n) // what its own transaction did not take as its fee
-    if (token === 'USDC') expect(await chains.ETH.held('ETH', address)).toBe(0n) // moved by what it signed: it never had gas
+    if (token === 'USDC') expect(await chains.ETH.balance('ETH', address)).toBe(0n) // moved by what it signed: it never had gas
   }
-  expect(await chains.ETH.held('USDC', mistaken.address)).toBe(0n)
+  expect(await chains.ETH.balance('USDC', mistaken.address)).toBe(0n)
   const types = (await call('GET', '/v1/events')).events.map(({type}: {type: string}) => type)
   expect(types).toEqual(Array(4).fill('payout.completed'))
   expect(await sluice(home, 'audit')).toMatchObject({right: true})

@@ -6,25 +6,25 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import type {Service} from '../../base/home.ts'
-import {type ChainCode, type DemoChain, newWallet, openChains} from '../../demo/chains.ts'
-import {findLocalChain} from '../../devnet/client.ts'
+import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {ended, type Started, sluice, start} from '../support/service.ts'
 import {until} from '../support/until.ts'
 
 const program = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
-const wallet = newWallet()
 const timeoutMs = 180_000
 const intervalMs = 300
 let home: string
 let running: Started & {service: Service}
 let secret: string
-let chains: Record<ChainCode, DemoChain>
+let chains: Chains
+let wallet: Record<ChainCode, string>
 
 beforeAll(async () => {
   home = newHome()
   running = await start(home)
   chains = await openChains(home)
+  wallet = newWallet(chains)
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
   secret = (await sluice(home, 'key', 'create', '--merchant', 'acme')).secret
   for (const chain of ['ETH', 'BTC'] as const) {
@@ -81,7 +81,7 @@ async function deposits(): Promise<Deposit[]> {
 
 /** Mines: what is final is a matter of blocks, and those that come by themselves take a second or two each. */
 async function mine(chain: ChainCode): Promise<void> {
-  await (await findLocalChain(home, chain)).mine()
+  await chains[chain].mine()
 }
 
 async function finalDeposit(chain: ChainCode, txid: string): Promise<Deposit | undefined> {
@@ -200,8 +200,8 @@ test('what was paid since the backup is not paid again, and the next payout pays
   const next = await pay('ETH', 'USDC', 'next')
   expect(next).toMatchObject({gross: '45', net: '44.55'})
   await becomes(next.id, 'completed')
-  expect(await chains.ETH.held('USDC', wallet.ETH)).toBe(638_550_000n) // 99 + 198 + 297 + 44.55, each once
-  expect(await chains.BTC.held('BTC', wallet.BTC)).toBe(49_500_000n)
+  expect(await chains.ETH.balance('USDC', wallet.ETH)).toBe(638_550_000n) // 99 + 198 + 297 + 44.55, each once
+  expect(await chains.BTC.balance('BTC', wallet.BTC)).toBe(49_500_000n)
   expect((await balances()).USDC).toBeUndefined()
   expect(await sluice(home, 'audit')).toMatchObject({right: true})
   expect((await sluice(home, 'incident', 'list')).incidents).toEqual([])

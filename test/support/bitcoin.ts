@@ -7,7 +7,8 @@ import path from 'node:path'
 import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
 import {findBitcoind, type NodeKind} from '../../devnet/bitcoin/node.ts'
 import {killLeftover} from '../../devnet/engine.ts'
-import {startBitcoinDevnet} from '../../devnet/start.ts'
+import {families} from '../../devnet/families.ts'
+import {startDevnet} from '../../devnet/start.ts'
 
 export type BitcoinNode = NodeKind
 
@@ -17,7 +18,7 @@ export const bitcoinNodes: BitcoinNode[] = hasBitcoind ? ['bcoin', 'bitcoind'] :
 export const regtestGenesis = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206'
 
 export interface TestBitcoin {
-  node: BitcoinNode
+  node: string
   client: BitcoinClient
   /** tcp://127.0.0.1:port */
   electrumUrl: string
@@ -34,13 +35,14 @@ export interface TestBitcoin {
 /** A chain of its own that mines on request only; on bitcoind where there is one, if no node is named. */
 export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<TestBitcoin> {
   const dir = await mkdtemp(path.join(tmpdir(), 'sluice-bitcoin-'))
-  let started = await startBitcoinDevnet({dir, node})
+  const start = async () => startDevnet(await families.bitcoin(), {chain: 'BTC', dir, node})
+  let started = await start()
   const {devnet, client} = started
   return {
     node: devnet.node,
     client,
-    electrumUrl: devnet.electrum_url,
-    rpcUrl: devnet.rpc_url,
+    electrumUrl: devnet.url,
+    rpcUrl: devnet.control_url,
     get process() {
       return started.process
     },
@@ -51,8 +53,8 @@ export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<T
         started.process.kill('SIGKILL')
         await exited
       }
-      started = await startBitcoinDevnet({dir, node})
-      if (started.devnet.rpc_url !== devnet.rpc_url || started.devnet.electrum_url !== devnet.electrum_url)
+      started = await start()
+      if (started.devnet.url !== devnet.url || started.devnet.control_url !== devnet.control_url)
         throw new Error('a port of the local Bitcoin chain was taken by somebody else')
     },
     stop: async () => {

@@ -1,13 +1,10 @@
 // Somebody who asks for a merchant's payouts in every way there is: with and without a key, twice at once, again later, to an address that
 // is not whitelisted, cancelled by the merchant or by the operator. Every answer is written down; what became of it is asked at the end.
-import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
-import {address, networks} from 'bitcoinjs-lib'
-import {xOnlyPointFromScalar} from 'tiny-secp256k1'
-import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {z} from 'zod'
 import {until} from '../support/until.ts'
 import type {Answer, Merchant} from './merchant.ts'
+import type {Payer} from './payer.ts'
 import type {Random} from './random.ts'
 import {type ChainCode, chainCodes, type Service} from './service.ts'
 
@@ -33,6 +30,7 @@ const Refused = z.object({error: z.string()})
 export class Claimant {
   readonly merchant: Merchant
   readonly #service: Service
+  readonly #payers: Map<ChainCode, Payer>
   readonly #random: Random
   readonly #addresses = new Map<ChainCode, string>()
   /** Requests with a key that were accepted. */
@@ -45,9 +43,10 @@ export class Claimant {
   readonly wrong: string[] = []
   readonly counts: Record<string, number> = {}
 
-  constructor(merchant: Merchant, service: Service, random: Random) {
+  constructor(merchant: Merchant, service: Service, payers: Payer[], random: Random) {
     this.merchant = merchant
     this.#service = service
+    this.#payers = new Map(payers.map(payer => [payer.chain, payer]))
     this.#random = random.fork(`claimant ${merchant.prefix}`)
   }
 
@@ -159,8 +158,7 @@ export class Claimant {
 
   /** Of nobody. */
   #newAddress(chain: ChainCode): string {
-    if (chain === 'BTC') return this.#random.pick(bitcoinAddresses)()
-    return privateKeyToAddress(generatePrivateKey())
+    return this.#payers.get(chain)!.newAddress(this.#random)
   }
 
   async #register(chain: ChainCode, address: string): Promise<void> {
@@ -230,12 +228,3 @@ const weights = {
   'off the whitelist for a while': 4,
   'cancelled by the operator': 6,
 }
-
-const {bech32, pubKeyHash, scriptHash} = networks.regtest
-const bitcoinAddresses = [
-  () => address.toBech32(randomBytes(20), 0, bech32), // P2WPKH
-  () => address.toBech32(randomBytes(32), 0, bech32), // P2WSH
-  () => address.toBech32(xOnlyPointFromScalar(randomBytes(32)), 1, bech32), // P2TR
-  () => address.toBase58Check(randomBytes(20), scriptHash),
-  () => address.toBase58Check(randomBytes(20), pubKeyHash),
-]

@@ -137,7 +137,7 @@ export class IndexersElectrum implements GoBetween {
 async function startBefore(service: Service): Promise<LyingElectrum> {
   return await LyingElectrum.start({
     get url() {
-      return service.electrumUrl()
+      return service.url('BTC')
     },
   })
 }

@@ -5,19 +5,15 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseArgs} from 'node:util'
 import pg from 'pg'
-import {findBitcoind} from '../../devnet/bitcoin/node.ts'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
+import {chains} from './chains.ts'
 import {Claimant} from './claimant.ts'
-import {IndexersElectrum, WorkersElectrum} from './electrum-proxy.ts'
 import type {GoBetween} from './go-between.ts'
 import {Killer} from './killer.ts'
 import {Merchant} from './merchant.ts'
-import {NodeProxy} from './node-proxy.ts'
 import {Operator} from './operator.ts'
 import type {Payer} from './payer.ts'
-import {BitcoinPayer} from './payer-bitcoin.ts'
-import {EvmPayer} from './payer-evm.ts'
 import {Payments} from './payments.ts'
 import {Random} from './random.ts'
 import {Reader} from './reader.ts'
@@ -55,9 +51,6 @@ async function torture(home: string): Promise<string[]> {
   const cast = assemble(home, new Random(seed))
   const {service, merchants, proxies} = cast
   for (const proxy of proxies) await proxy.open()
-  const source = cast.random.fork('source').weighted({electrum: 3, node: findBitcoind() ? 1 : 0})
-  service.useSource(source)
-  console.log(`Bitcoin is read from ${source === 'node' ? 'a node' : 'Electrum servers'}`)
   await service.start()
   await prepare(cast)
   await suffer(cast)
@@ -90,23 +83,16 @@ function assemble(home: string, random: Random): Cast {
   const merchants = ['first', 'second'].map(prefix => new Merchant(prefix, service, random))
   const users = new Users(merchants, random)
   const payments = new Payments(merchants, random)
+  const payers = chainCodes.map(code => chains[code].payer({service, users, payments, random}))
   return {
     service,
     merchants,
     users,
     payments,
     random,
-    payers: chainCodes.map(chain =>
-      chain === 'BTC'
-        ? new BitcoinPayer(service, users, payments, random)
-        : new EvmPayer(chain, service, users, payments, random),
-    ),
-    proxies: [
-      ...chainCodes.map(chain => new NodeProxy(chain, service, random)),
-      new WorkersElectrum(service, random),
-      ...['first', 'second'].map(name => new IndexersElectrum(name, service, random)),
-    ],
-    claimants: merchants.map(merchant => new Claimant(merchant, service, random)),
+    payers,
+    proxies: chainCodes.flatMap(code => chains[code].goBetweens(service, random)),
+    claimants: merchants.map(merchant => new Claimant(merchant, service, payers, random)),
     readers: merchants.map(merchant => new Reader(merchant)),
     killer: new Killer(service, random),
     operator: new Operator(service, random),

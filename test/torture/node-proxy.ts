@@ -77,7 +77,7 @@ export class NodeProxy implements GoBetween {
       return void response.writeHead(503).end()
     }
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
-    const answer = await fetch(this.#service.rpcUrl(this.chain), {
+    const answer = await fetch(this.#service.controlUrl(this.chain), {
       method: 'POST',
       headers: {'content-type': 'application/json'},
       body,

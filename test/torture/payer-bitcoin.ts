@@ -1,9 +1,12 @@
 // Pays on Bitcoin, where a payment can be seen before it is mined, and there is more bad luck: payments are replaced by others that keep or
 // drop our outputs, forgotten by the node, found again much later, or spent twice by blocks that take the place of others. Our own
 // transactions are forgotten, too, and older attempts are mined in the place of newer ones.
+import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
-import {Transaction} from 'bitcoinjs-lib'
-import {type BitcoinClient, connectBitcoin, type Made, type Output} from '../../devnet/bitcoin/client.ts'
+import {address, networks, Transaction} from 'bitcoinjs-lib'
+import {xOnlyPointFromScalar} from 'tiny-secp256k1'
+import type {BitcoinClient, Made, Output} from '../../devnet/bitcoin/client.ts'
+import {families} from '../../devnet/families.ts'
 import type {Payer} from './payer.ts'
 import type {Payments} from './payments.ts'
 import type {Random} from './random.ts'
@@ -40,6 +43,15 @@ const reorgs = {
 }
 const fates = ['dropped', 'unmined', 'same-height', 'later'] as const
 
+const {bech32, pubKeyHash, scriptHash} = networks.regtest
+const newAddresses = [
+  () => address.toBech32(randomBytes(20), 0, bech32), // P2WPKH
+  () => address.toBech32(randomBytes(32), 0, bech32), // P2WSH
+  () => address.toBech32(xOnlyPointFromScalar(randomBytes(32)), 1, bech32), // P2TR
+  () => address.toBase58Check(randomBytes(20), scriptHash),
+  () => address.toBase58Check(randomBytes(20), pubKeyHash),
+]
+
 export class BitcoinPayer implements Payer {
   readonly chain = 'BTC'
   readonly #service: Service
@@ -65,7 +77,8 @@ export class BitcoinPayer implements Payer {
   }
 
   async #client(): Promise<BitcoinClient> {
-    return await connectBitcoin(this.#service.rpcUrl('BTC'))
+    const {connect} = await families.bitcoin()
+    return await connect(this.#service.controlUrl(this.chain))
   }
 
   #count(what: string): void {
@@ -107,6 +120,10 @@ export class BitcoinPayer implements Payer {
       often('changes of ours', [1000, 3000], client => this.#tamperWithOurs(client)),
       often('reorgs', [2000, 6000], client => this.#reorganise(client)),
     ]
+  }
+
+  newAddress(random: Random): string {
+    return random.pick(newAddresses)()
   }
 
   mayBeReorged(txid: string): boolean {

@@ -2,13 +2,15 @@
 // asked of the chain at the end.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
-import {connect, type LocalChainClient} from '../../devnet/evm/client.ts'
-import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/evm/constants.ts'
+import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
+import type {EvmClient} from '../../devnet/evm/client.ts'
+import {accounts, chainIds, type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/evm/constants.ts'
 import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
+import {families} from '../../devnet/families.ts'
 import type {Payer} from './payer.ts'
 import type {Payments} from './payments.ts'
 import type {Random} from './random.ts'
-import type {EvmCode, Service} from './service.ts'
+import type {Service} from './service.ts'
 import type {Ours, Truth} from './truth.ts'
 import {type Moved, readTruth} from './truth-evm.ts'
 import type {Users} from './users.ts'
@@ -38,7 +40,7 @@ const usdcEach = 10n ** 12n
 const firstPayments = 30
 
 export class EvmPayer implements Payer {
-  readonly chain: EvmCode
+  readonly chain: LocalChainCode
   readonly #service: Service
   readonly #users: Users
   readonly #payments: Payments
@@ -46,7 +48,7 @@ export class EvmPayer implements Payer {
   readonly #sent: Sent[] = []
   readonly counts: Record<string, number> = {}
 
-  constructor(chain: EvmCode, service: Service, users: Users, payments: Payments, random: Random) {
+  constructor(chain: LocalChainCode, service: Service, users: Users, payments: Payments, random: Random) {
     this.chain = chain
     this.#service = service
     this.#users = users
@@ -54,8 +56,9 @@ export class EvmPayer implements Payer {
     this.#random = random.fork(`payer ${chain}`)
   }
 
-  async #client(): Promise<LocalChainClient> {
-    return await connect(this.#service.rpcUrl(this.chain))
+  async #client(): Promise<EvmClient> {
+    const {connect} = await families.evm()
+    return await connect(this.#service.controlUrl(this.chain))
   }
 
   #count(what: string): void {
@@ -68,10 +71,8 @@ export class EvmPayer implements Payer {
     const usdc = (functionName: 'transfer' | 'approve', to: string): Hex =>
       encodeFunctionData({abi: erc20Abi, functionName, args: [to as Hex, usdcEach]})
     for (const payer of payers) {
-      await client.submit({to: USDC_ADDRESS, data: usdc('transfer', accounts[payer]!.address)})
-      await client.rpc('eth_sendRawTransaction', [
-        await this.#sign(client, payer, {to: USDC_ADDRESS, data: usdc('approve', MULTISEND_ADDRESS)}),
-      ])
+      await client.transact({to: USDC_ADDRESS, data: usdc('transfer', accounts[payer]!.address)})
+      await client.submit(await this.#sign(client, payer, {to: USDC_ADDRESS, data: usdc('approve', MULTISEND_ADDRESS)}))
     }
     await client.mine(1)
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
@@ -82,6 +83,10 @@ export class EvmPayer implements Payer {
 
   actors(stopped: AbortSignal): Promise<void>[] {
     return [this.#pay(stopped), this.#reorganise(stopped), this.#hurry(stopped)]
+  }
+
+  newAddress(): string {
+    return privateKeyToAddress(generatePrivateKey())
   }
 
   /** Any payment: its block may have been replaced before anybody looked. */
@@ -116,18 +121,18 @@ export class EvmPayer implements Payer {
     }
   }
 
-  async #payOnce(client: LocalChainClient): Promise<void> {
+  async #payOnce(client: EvmClient): Promise<void> {
     const {moves, ...transaction} = (this.#random.chance(0.3) && this.#payRequest()) || (await this.#payUser())
     const payer = this.#random.pick(payers)
     const nonce = Number(await client.rpc('eth_getTransactionCount', [accounts[payer]!.address, 'pending']))
     const raw = await this.#sign(client, payer, transaction, nonce)
     this.#sent.push({txid: keccak256(raw), raw, nonce, payer, moves, at: Date.now()})
-    await client.rpc('eth_sendRawTransaction', [raw])
+    await client.submit(raw)
     this.#count('sent')
   }
 
   async #sign(
-    client: LocalChainClient,
+    client: EvmClient,
     payer: number,
     {to, value, data}: {to: string; value?: bigint; data?: Hex},
     nonce?: number,
@@ -279,11 +284,11 @@ export class EvmPayer implements Payer {
     }
   }
 
-  async #sendAgain(client: LocalChainClient): Promise<void> {
+  async #sendAgain(client: EvmClient): Promise<void> {
     await sleep(this.#random.between(0, 2500)) // sometimes before the drop is seen, sometimes after
     for (const {raw, txid} of this.#sent.slice(-30)) {
       if (!this.#random.chance(0.7) || (await client.rpc('eth_getTransactionReceipt', [txid]))) continue
-      const accepted = await client.rpc('eth_sendRawTransaction', [raw]).then(
+      const accepted = await client.submit(raw).then(
         () => true,
         () => false, // its nonce is taken by now
       )

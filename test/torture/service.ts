@@ -40,7 +40,6 @@ const settings = {
 
 export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const
 export type ChainCode = (typeof chainCodes)[number]
-export type EvmCode = Exclude<ChainCode, 'BTC'>
 
 export class Service {
   readonly home: string
@@ -48,9 +47,9 @@ export class Service {
   readonly #seed: number
   #child: ChildProcess | undefined
   #worker: ChildProcess | undefined
-  /** Where the processes find their nodes: TORTURE_<process>_<setting>; and what Bitcoin is read from. */
+  /** Where the processes find their nodes: TORTURE_<process>_<setting>; and settings of all of them. */
   readonly #nodes: Record<string, string> = {}
-  #electrumUrl = 'tcp://127.0.0.1:1'
+  readonly #urls = new Map<ChainCode, string>()
 
   constructor(home: string, seed: number) {
     this.home = home
@@ -68,9 +67,9 @@ export class Service {
     this.#nodes[name] = this.#nodes[name] ? `${this.#nodes[name]},${url}` : url
   }
 
-  /** Whether Bitcoin is read from Electrum servers or from a node. To be called before the start. */
-  useSource(source: 'electrum' | 'node'): void {
-    this.#nodes.BITCOIN_SOURCE = source
+  /** Has all of them have a setting. To be called before the start. */
+  use(setting: string, value: string): void {
+    this.#nodes[setting] = value
   }
 
   // --- the supervisor ---
@@ -162,14 +161,8 @@ export class Service {
   }
 
   #chainEnvironment(chain: ChainCode): NodeJS.ProcessEnv {
-    const devnet = readDevnet(this.#devnetDirectory(chain))!
-    if (devnet.chain === 'BTC')
-      return {BTC_NETWORK: devnet.network, BTC_RPC_URL: devnet.rpc_url, BTC_ELECTRUM_URLS: devnet.electrum_url}
-    return {
-      [`${chain}_RPC_URL`]: devnet.rpc_url,
-      [`${chain}_CHAIN_ID`]: String(devnet.chain_id),
-      [`${chain}_USDC_ADDRESS`]: devnet.usdc_address,
-    }
+    const {identity, source} = readDevnet(this.#devnetDirectory(chain))!
+    return {...identity, ...source}
   }
 
   // --- ending ---
@@ -204,7 +197,7 @@ export class Service {
   /** Of the program that a local chain runs on. */
   #nodePid(directory: string): number | undefined {
     const devnet = readDevnet(directory)
-    return devnet && firstNumber(path.join(directory, `${devnet.chain === 'BTC' ? devnet.node : 'anvil'}.pid`))
+    return devnet && firstNumber(path.join(directory, `${devnet.node}.pid`))
   }
 
   #devnetDirectory(chain: string): string {
@@ -226,17 +219,18 @@ export class Service {
     return this.#running().database_url
   }
 
-  rpcUrl(chain: ChainCode): string {
+  /** Of a local chain: where its node is asked, by whoever pays, or stands between. */
+  controlUrl(chain: ChainCode): string {
     const devnet = readDevnet(this.#devnetDirectory(chain))
     if (!devnet) throw new Error(`the local ${chain} chain does not serve now`)
-    return devnet.rpc_url.replace('ws', 'http')
+    return devnet.control_url
   }
 
-  /** Of the local Bitcoin chain: where its Electrum server is, or was last; before, where nobody answers. */
-  electrumUrl(): string {
-    const devnet = readDevnet(this.#devnetDirectory('BTC'))
-    if (devnet?.chain === 'BTC') this.#electrumUrl = devnet.electrum_url
-    return this.#electrumUrl
+  /** Where those who follow a local chain find it, or did last; before, where nobody answers. */
+  url(chain: ChainCode): string {
+    const devnet = readDevnet(this.#devnetDirectory(chain))
+    if (devnet) this.#urls.set(chain, devnet.url)
+    return this.#urls.get(chain) ?? 'tcp://127.0.0.1:1'
   }
 
   #running() {

@@ -1,8 +1,8 @@
 // The truth of a local EVM chain.
-import {encodeFunctionData, erc20Abi, getAddress, type Hex, numberToHex} from 'viem'
+import {getAddress, numberToHex} from 'viem'
 import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
-import type {LocalChainClient} from '../../devnet/evm/client.ts'
+import type {EvmClient} from '../../devnet/evm/client.ts'
 import {USDC_ADDRESS} from '../../devnet/evm/constants.ts'
 import type {Ours, Truth} from './truth.ts'
 
@@ -54,7 +54,7 @@ interface Found {
 }
 
 export async function readTruth(
-  chain: LocalChainClient,
+  chain: EvmClient,
   sent: {txid: string; moves: Moved[]; at: number}[],
   {treasury, addresses}: Ours,
 ): Promise<Truth> {
@@ -69,7 +69,7 @@ export async function readTruth(
   for (const address of [treasury, ...addresses]) {
     for (const coin of ['native', 'USDC'] as const) {
       const token = codeOf(chain, coin)
-      const has = await balance(chain, coin, address)
+      const has = await chain.balance(token, address)
       const came =
         address === treasury
           ? sum(left.filter(it => it.to === treasury && it.from !== treasury && it.token === coin))
@@ -93,7 +93,7 @@ export async function readTruth(
   }
 }
 
-async function readBlocks(chain: LocalChainClient): Promise<Found> {
+async function readBlocks(chain: EvmClient): Promise<Found> {
   const found: Found = {blocks: new Map(), succeeded: new Map(), left: [], fees: new Map()}
   const {height: last} = await chain.head()
   for (let height = 1; height <= last; height++) {
@@ -125,18 +125,12 @@ function transferOf(txid: string, {address, topics, data}: {address: string; top
   return [{txid, from: addressOf(from!), to: addressOf(to!), token: 'USDC', amount: BigInt(data)}]
 }
 
-async function balance(chain: LocalChainClient, coin: Coin, address: string): Promise<bigint> {
-  if (coin === 'native') return BigInt((await chain.rpc('eth_getBalance', [address, 'latest'])) as Hex)
-  const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
-  return BigInt((await chain.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
-}
-
 function sum(amounts: {amount: bigint}[]): bigint {
   return amounts.reduce((total, {amount}) => total + amount, 0n)
 }
 
 /** The name that the service has for it. */
-function codeOf({chain}: LocalChainClient, coin: Coin): string {
+function codeOf({chain}: EvmClient, coin: Coin): string {
   const {assets} = registered(chain)
   if (coin === 'native') return assets[0].token
   return assets.some(({token}) => token === 'USDC') ? 'USDC' : USDC_ADDRESS.toLowerCase()

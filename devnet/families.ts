@@ -1,0 +1,27 @@
+// Every family of chains in devnet/. A family of the registry that is missing here does not compile.
+import path from 'node:path'
+import {type ChainCode, chain, type Family} from '../chains/registry.ts'
+import type {LocalClient} from './client.ts'
+import type {DevnetFamily} from './family.ts'
+import {readDevnet} from './file.ts'
+
+/** Loaded when one is needed: who has to do with one chain needs one. */
+export const families = {
+  evm: async () => (await import('./evm/family.ts')).evm,
+  bitcoin: async () => (await import('./bitcoin/family.ts')).bitcoin,
+} satisfies {[F in Family]: () => Promise<DevnetFamily>}
+
+export async function familyOf(code: ChainCode): Promise<DevnetFamily> {
+  return await families[chain(code).family]()
+}
+
+/** The local chain of a service, which is found by its SLUICE_HOME. Rejects where none runs. */
+export async function findLocalChain(home: string, code: ChainCode): Promise<LocalClient> {
+  const {connect} = await familyOf(code)
+  const devnet = readDevnet(path.join(home, 'devnet', code.toLowerCase()))
+  const client = devnet && (await connect(devnet.control_url).catch(() => undefined))
+  // Another program, or another service's chain, may have got the port of one that was killed.
+  if (client?.chain !== code)
+    throw new Error(`no local ${code} chain runs in ${home}; start the service, or set SLUICE_HOME to its directory`)
+  return client
+}

@@ -1,0 +1,126 @@
+// The JSON-RPC face of a local chain, as far as it is the same for all families: HTTP on a port of 127.0.0.1, what controls the chain (devnet_*), and
+// how failures are answered. What would change a node behind the journal's back is served by none of them.
+import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
+import {z} from 'zod'
+import type {Logger} from '../base/log.ts'
+import {chain as registered} from '../chains/registry.ts'
+import type {Head, Info} from './client.ts'
+import {RpcError} from './engine.ts'
+import {listenLocally} from './listen.ts'
+
+const MAX_MINED = 10_000
+
+export interface Reply {
+  status: number
+  body: Buffer | string
+  type?: string
+}
+
+export interface Request {
+  method: string
+  /** With the query. */
+  path: string
+  body: string
+}
+
+/** Answers each request as `answer` says. Where that rejects, the connection ends. */
+export class HttpServer {
+  readonly server: Server
+  readonly #answer: (request: Request) => Promise<Reply>
+  readonly #limitBytes: number
+
+  constructor(limitBytes: number, answer: (request: Request) => Promise<Reply>) {
+    this.#limitBytes = limitBytes
+    this.#answer = answer
+    this.server = createServer((request, response) => {
+      this.#take(request, response).catch(() => request.destroy()) // the client went away, or the node did
+    })
+  }
+
+  /** Listens on this port, or on a free one where it is taken or undefined. Resolves to the port. */
+  async listen(port: number | undefined): Promise<number> {
+    return await listenLocally(this.server, port)
+  }
+
+  close(): void {
+    this.server.close()
+    this.server.closeAllConnections()
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of request) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > this.#limitBytes) return void response.writeHead(413).end()
+    }
+    const {method = 'GET', url = '/'} = request
+    const {status, body, type} = await this.#answer({method, path: url, body: Buffer.concat(chunks).toString()})
+    response.writeHead(status, {'content-type': type ?? 'application/json'}).end(body)
+  }
+}
+
+export type Method = (params: unknown[]) => unknown
+
+/** What every local chain does on request. Changes happen one at a time. */
+export interface Controlled {
+  /** Rejects while the node can do nothing. */
+  check(): Promise<unknown>
+  /** The head after the changes asked for before. */
+  settledHead(): Promise<Head>
+  /** What the blocks and what waits leave to an address of the native coin, in base units. */
+  holds(address: string): Promise<bigint>
+  /** Pays the native coin from the faucet. */
+  give(address: string, amount: bigint): Promise<unknown>
+  mine(blocks: number, options: unknown): Promise<Head>
+  reorg(depth: number, options: unknown): Promise<Head>
+  forget(txids: string[]): Promise<void>
+}
+
+const Blocks = z.int().min(1)
+const Funding = z.tuple([z.string(), z.int().min(1)])
+
+/** The methods that control a chain. */
+export function controlMethods(info: Info, chain: Controlled): Record<string, Method> {
+  const unit = 10n ** BigInt(registered(info.chain).assets[0].decimals)
+  return {
+    devnet_info: async () => {
+      await chain.check()
+      return info
+    },
+    devnet_head: () => chain.settledHead(),
+    /** Pays an address that has nothing; false where it has something. */
+    devnet_fund: async params => {
+      const [to, coins] = Funding.parse(params)
+      if ((await chain.holds(to)) > 0n) return false
+      await chain.give(to, BigInt(coins) * unit)
+      return true
+    },
+    devnet_mine: ([given, options]) => {
+      const blocks = Blocks.parse(given)
+      if (blocks > MAX_MINED) throw new RangeError(`cannot mine ${blocks} blocks at once, only ${MAX_MINED}`)
+      return chain.mine(blocks, options)
+    },
+    devnet_reorg: ([depth, options]) => chain.reorg(z.int().parse(depth), options),
+    devnet_forget: ([txids]) => chain.forget(z.array(z.string()).parse(txids)),
+  }
+}
+
+export interface Failure {
+  code: number
+  message: string
+  data?: unknown
+}
+
+/** What a server says of a call that failed; `invalid` is its code for parameters that are not right. */
+export function failureOf(
+  error: unknown,
+  {method, log, invalid}: {method: string; log: Logger; invalid: number},
+): Failure {
+  if (error instanceof RpcError) return error
+  if (error instanceof z.ZodError) return {code: invalid, message: z.prettifyError(error)}
+  if (error instanceof RangeError) return {code: invalid, message: error.message}
+  log.error({error: String(error), method}, 'request failed')
+  return {code: -32603, message: error instanceof Error ? error.message : String(error)}
+}
