@@ -14,8 +14,7 @@ const faults = [
   'custody/main.test.ts',
   'custody/journal.test.ts',
   'devnet/cli.test.ts',
-  'devnet/evm/devnet.test.ts',
-  'devnet/bitcoin/devnet.test.ts',
+  'devnet/*/devnet.test.ts',
 ]
 const never = ['node_modules/**', '.sluice/**']
 

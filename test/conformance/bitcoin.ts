@@ -3,13 +3,16 @@
 import {randomBytes} from 'node:crypto'
 import {address, payments as kinds, networks, Psbt, Transaction} from 'bitcoinjs-lib'
 import * as ecc from 'tiny-secp256k1'
+import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
 import {RpcError} from '../../devnet/engine.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import {type BitcoinNode, hasBitcoind, startBitcoin, type TestBitcoin} from '../support/bitcoin.ts'
 import {lie} from '../support/electrum-lies.ts'
 import {faults as electrumFaults, LyingElectrum} from '../support/lying-electrum.ts'
-import {type Behaviour, faults, RpcProxy} from '../support/rpc-proxy.ts'
+import {RpcProxy} from '../support/rpc-proxy.ts'
 import type {ChainUnderTest, Fault, LocalChain, Output, Payment, Place, Source} from './chain.ts'
+import {Purses} from './purses.ts'
+import {type Forms, RpcSource} from './rpc-source.ts'
 
 type Reading = 'electrum' | 'node'
 
@@ -24,13 +27,11 @@ export function bitcoin(reading: Reading, node: BitcoinNode): ChainUnderTest {
   return {
     name: `bitcoin, from ${reading === 'electrum' ? 'an Electrum server' : 'the node'}, on ${node}`,
     code: 'BTC',
-    family: 'bitcoin',
-    token: 'BTC',
     showsUnmined: true,
     missing: node === 'bitcoind' && !hasBitcoind ? 'neither BITCOIND_BIN nor PATH has a bitcoind' : undefined,
     start: async finalDepth => {
       const bitcoin = await startBitcoin({node})
-      const source = await (reading === 'electrum' ? ElectrumSource.start(bitcoin) : NodeSource.start(bitcoin))
+      const source = await (reading === 'electrum' ? ElectrumSource.start(bitcoin) : nodeSource(bitcoin))
       return LocalBitcoin.start(bitcoin, source, finalDepth)
     },
   }
@@ -53,10 +54,9 @@ class LocalBitcoin implements LocalChain {
   readonly #finalDepth: number
   readonly #key = randomBytes(32)
   readonly #purse = kinds.p2wpkh({pubkey: ecc.pointFromScalar(this.#key)!, network})
-  /** Outpoints to spend, and how many were. */
-  #purses: {hash: string; index: number}[] = []
-  #taken = 0
-  readonly #spends = new Map<string, {hash: string; index: number}>()
+  readonly #purses = new Purses()
+  /** The transaction whose outputs they are. */
+  #fund = ''
   /** The blocks of the chain above those that made the purses, as they were when they were looked at last. */
   #blocks: KnownBlock[] = []
   #firstHeight = 0
@@ -69,14 +69,14 @@ class LocalBitcoin implements LocalChain {
 
   static async start(bitcoin: TestBitcoin, source: BitcoinSource, finalDepth: number): Promise<LocalBitcoin> {
     const chain = new LocalBitcoin(bitcoin, source, finalDepth)
-    await chain.#fund()
+    await chain.#fill()
     return chain
   }
 
-  async #fund(): Promise<void> {
+  async #fill(): Promise<void> {
     const outputs = Array.from({length: purses}, () => ({to: this.#purse.address!, amount: purse}))
     const {txid} = await this.#bitcoin.client.pay(outputs)
-    this.#purses = outputs.map((_, index) => ({hash: txid, index}))
+    this.#fund = txid
     const {height} = await this.mine()
     this.#firstHeight = height + 1
   }
@@ -90,21 +90,23 @@ class LocalBitcoin implements LocalChain {
   }
 
   newAddress(): string {
-    return address.toBech32(randomBytes(20), 0, network.bech32)
+    return this.#bitcoin.client.newAddress()
   }
 
   async sign(outputs: Output[], insteadOf?: Payment): Promise<Payment> {
-    const spent = insteadOf ? this.#spends.get(insteadOf.txid)! : this.#purses[this.#taken++]!
+    const index = this.#purses.take(insteadOf)
     const change = purse - fee - outputs.reduce((sum, {amount}) => sum + amount, 0n)
     const psbt = new Psbt({network})
-    psbt.addInput({...spent, sequence: 0xfffffffd, witnessUtxo: {script: this.#purse.output!, value: purse}})
+    const witnessUtxo = {script: this.#purse.output!, value: purse}
+    psbt.addInput({hash: this.#fund, index, sequence: 0xfffffffd, witnessUtxo})
     for (const {to, amount} of outputs) psbt.addOutput({address: to, value: amount})
     psbt.addOutput({script: this.#purse.output!, value: change})
     psbt.signInput(0, {publicKey: this.#purse.pubkey!, sign: hash => ecc.sign(hash, this.#key)})
     const transaction = psbt.finalizeAllInputs().extractTransaction()
-    const txid = transaction.getId()
-    this.#spends.set(txid, spent)
-    return {txid, raw: transaction.toHex(), outputs: outputs.map((output, index) => ({...output, index}))}
+    const paid = outputs.map((output, index) => ({...output, index}))
+    const payment = {txid: transaction.getId(), raw: transaction.toHex(), outputs: paid}
+    this.#purses.spend(index, payment)
+    return payment
   }
 
   async send({raw}: Payment): Promise<void> {
@@ -228,50 +230,14 @@ class ElectrumSource implements BitcoinSource {
   }
 }
 
-class NodeSource implements BitcoinSource {
-  readonly #bitcoin: TestBitcoin
-  readonly #proxy: RpcProxy
-  #fault: Fault | undefined
-
-  private constructor(bitcoin: TestBitcoin, proxy: RpcProxy) {
-    this.#bitcoin = bitcoin
-    this.#proxy = proxy
-  }
-
-  static async start(bitcoin: TestBitcoin): Promise<NodeSource> {
-    const call = (method: string, params: unknown[]) =>
-      method === 'GET' ? get(`${bitcoin.rpcUrl}${params[0]}`) : post(bitcoin.rpcUrl, method, params)
-    return new NodeSource(bitcoin, await RpcProxy.start({call}))
-  }
-
-  get environment(): Record<string, string> {
-    return {BITCOIN_SOURCE: 'node', BTC_RPC_URL: this.#proxy.httpUrl.replace('//', '//user:password@')}
-  }
-
-  async behave(fault?: Fault): Promise<void> {
-    this.#proxy.behave = fault && (await lies[fault](this.#bitcoin))
-    if (this.#fault === 'hangs') this.#proxy.disconnect()
-    this.#fault = fault
-  }
-
-  async forget(below: number): Promise<void> {
-    const {client} = this.#bitcoin
-    const known = Array.from({length: below}, async (_, height) => (await client.block(height)).hash)
-    const forgotten = await Promise.all(known)
-    this.#proxy.behave = ({method, params}, pass) => {
-      const isForgotten = forgotten.some(hash => String(params[0]).includes(hash))
-      if (method === 'getblock' && isForgotten) refuse(-1, 'Block not available (pruned data)')
-      return method === 'GET' && isForgotten ? undefined : pass()
-    }
-  }
-
-  asked(times: number): Promise<void> {
-    return this.#proxy.asked(times)
-  }
-
-  close(): Promise<void> {
-    return this.#proxy.close()
-  }
+async function nodeSource(bitcoin: TestBitcoin): Promise<BitcoinSource> {
+  const call = (method: string, params: unknown[]) =>
+    method === 'GET' ? get(`${bitcoin.rpcUrl}${params[0]}`) : post(bitcoin.rpcUrl, method, params)
+  const proxy = await RpcProxy.start({call})
+  const url = proxy.httpUrl.replace('//', '//user:password@')
+  return Object.assign(new RpcSource(proxy, forms(bitcoin)), {
+    environment: {BITCOIN_SOURCE: 'node', BTC_RPC_URL: url},
+  })
 }
 
 async function get(url: string): Promise<Uint8Array | undefined> {
@@ -291,12 +257,10 @@ async function post(url: string, method: string, params: unknown[]): Promise<unk
   return result
 }
 
-const lies: Record<Fault, (bitcoin: TestBitcoin) => Behaviour | Promise<Behaviour>> = {
-  async lags({client}) {
+const forms = ({client}: TestBitcoin): Forms => ({
+  async lags() {
     const {height: top} = await client.head()
-    const hashes = await Promise.all(
-      Array.from({length: top + 1}, async (_, height) => (await client.block(height)).hash),
-    )
+    const hashes = await hashesUpTo(client, top)
     const mempool = await client.mempool()
     return async ({method, params}, pass) => {
       if (method === 'getblockcount') return top
@@ -305,18 +269,6 @@ const lies: Record<Fault, (bitcoin: TestBitcoin) => Behaviour | Promise<Behaviou
       if (method === 'getrawmempool') return mempool
       if (method !== 'getblockchaininfo') return await pass()
       return {...((await pass()) as object), blocks: top, headers: top, bestblockhash: hashes[top]}
-    }
-  },
-
-  'repeats itself'() {
-    const before = new Map<string, unknown>()
-    let calls = 0
-    return async (call, pass) => {
-      const question = JSON.stringify(call)
-      if (++calls % 2 === 0 && before.has(question)) return before.get(question)
-      const answer = await pass()
-      before.set(question, answer)
-      return answer
     }
   },
 
@@ -329,21 +281,23 @@ const lies: Record<Fault, (bitcoin: TestBitcoin) => Behaviour | Promise<Behaviou
     return await pass()
   },
 
-  fails() {
-    const ways = [() => faults.error(), () => faults.drop(), () => faults.truncate(), () => faults.status(503)]
-    let calls = 0
-    return async (_, pass) => {
-      calls++
-      return calls % 3 === 0 ? await pass() : ways[calls % ways.length]!()
-    }
-  },
-
-  hangs: () => () => faults.hang(),
-
   'is of another network':
     () =>
     async ({method, params}, pass) =>
       method === 'getblockhash' && params[0] === 0 ? '00'.repeat(32) : await pass(),
+
+  async forgets(below) {
+    const forgotten = await hashesUpTo(client, below - 1)
+    return ({method, params}, pass) => {
+      const isForgotten = forgotten.some(hash => String(params[0]).includes(hash))
+      if (method === 'getblock' && isForgotten) refuse(-1, 'Block not available (pruned data)')
+      return method === 'GET' && isForgotten ? undefined : pass()
+    }
+  },
+})
+
+function hashesUpTo(client: BitcoinClient, top: number): Promise<string[]> {
+  return Promise.all(Array.from({length: top + 1}, async (_, height) => (await client.block(height)).hash))
 }
 
 function refuse(code: number, message: string): never {

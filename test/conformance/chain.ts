@@ -1,7 +1,7 @@
 // What the conformance suite asks of a chain. A new chain is done when it passes the suite; to add one:
 //   1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can do wrong (ethereum.ts and
 //      bitcoin.ts are two);
-//   2. name the driver in a file <chain>.test.ts: `conformance(solana)`.
+//   2. name the driver in families.ts.
 // The suite starts the chain's real indexer (indexers/main.ts) against real Postgres, and knows nothing else of the chain. A driver holds
 // the truth: it asks its node, never the indexer's source. In it nothing happens by itself: blocks come when they are asked for.
 import type {ChainCode} from '../../chains/registry.ts'
@@ -11,9 +11,6 @@ export interface ChainUnderTest {
   /** What its tests go by. */
   name: string
   code: ChainCode
-  family: 'evm' | 'bitcoin'
-  /** The native token. */
-  token: string
   /** Where deposits are seen before they are mined. */
   showsUnmined: boolean
   /** Why it cannot be tested on this machine. */

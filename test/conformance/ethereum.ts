@@ -5,8 +5,10 @@ import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'
 import {MNEMONIC} from '../../devnet/evm/constants.ts'
 import {Anvil, abis, localChainId} from '../support/anvil.ts'
-import {type Behaviour, type Call, faults, RpcProxy} from '../support/rpc-proxy.ts'
-import type {ChainUnderTest, Fault, LocalChain, Output, Payment, Place, Source} from './chain.ts'
+import {type Call, RpcProxy} from '../support/rpc-proxy.ts'
+import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.ts'
+import {Purses} from './purses.ts'
+import {type Forms, RpcSource} from './rpc-source.ts'
 
 /** Accounts 0 to 9 are anvil's own. */
 const firstPayer = 10
@@ -18,8 +20,6 @@ const firstInternal = 1_000_001
 export const ethereum: ChainUnderTest = {
   name: 'ethereum',
   code: 'ETH',
-  family: 'evm',
-  token: 'ETH',
   showsUnmined: false,
   start: async finalDepth => {
     const anvil = await Anvil.start({slotsInAnEpoch: finalDepth / 2, rich: firstPayer + payers})
@@ -30,16 +30,15 @@ export const ethereum: ChainUnderTest = {
 class LocalEthereum implements LocalChain {
   readonly #anvil: Anvil
   readonly #proxy: RpcProxy
-  readonly source: Source
-  /** The account of each payment, by its index. */
-  readonly #payerOf = new Map<string, number>()
+  readonly source: RpcSource
+  /** Accounts, each with one transaction. */
+  readonly #purses = new Purses()
   readonly #signed: Payment[] = []
-  #payers = 0
 
   constructor(anvil: Anvil, proxy: RpcProxy) {
     this.#anvil = anvil
     this.#proxy = proxy
-    this.source = new EthereumSource(anvil, proxy)
+    this.source = new RpcSource(proxy, forms(anvil))
   }
 
   get environment(): Record<string, string> {
@@ -56,7 +55,7 @@ class LocalEthereum implements LocalChain {
   }
 
   async sign(outputs: Output[], insteadOf?: Payment): Promise<Payment> {
-    const payer = insteadOf ? this.#payerOf.get(insteadOf.txid)! : this.#payers++
+    const payer = this.#purses.take(insteadOf)
     const {to, value, data, gas} = this.#call(outputs)
     const raw = await privateKeyToAccount(toHex(keys.deriveChild(firstPayer + payer).privateKey!)).signTransaction({
       type: 'eip1559',
@@ -71,7 +70,7 @@ class LocalEthereum implements LocalChain {
     })
     const first = outputs.length > 1 ? firstInternal : 0
     const payment = {txid: keccak256(raw), raw, outputs: outputs.map((output, i) => ({...output, index: first + i}))}
-    this.#payerOf.set(payment.txid, payer)
+    this.#purses.spend(payer, payment)
     this.#signed.push(payment)
     return payment
   }
@@ -98,9 +97,9 @@ class LocalEthereum implements LocalChain {
   }
 
   async reorg(depth: number, again: Record<number, Payment[]> = {}) {
-    const payersAgain = new Set(Object.values(again).flatMap(list => list.map(({txid}) => this.#payerOf.get(txid))))
+    const spentAgain = new Set(Object.values(again).flatMap(list => list.map(payment => this.#purses.of(payment))))
     for (const payment of this.#signed) {
-      const excluded = payersAgain.has(this.#payerOf.get(payment.txid)) && (await this.#place(payment)) === 'unmined'
+      const excluded = spentAgain.has(this.#purses.of(payment)) && (await this.#place(payment)) === 'unmined'
       if (excluded) await this.forget(payment)
     }
     const kept = Object.entries(again).map(([place, list]) => [Number(place), list.map(({raw}) => raw)] as const)
@@ -133,36 +132,8 @@ class LocalEthereum implements LocalChain {
   }
 
   async stop(): Promise<void> {
-    await this.#proxy.close()
+    await this.source.close()
     await this.#anvil.stop()
-  }
-}
-
-class EthereumSource implements Source {
-  readonly #anvil: Anvil
-  readonly #proxy: RpcProxy
-  #fault: Fault | undefined
-
-  constructor(anvil: Anvil, proxy: RpcProxy) {
-    this.#anvil = anvil
-    this.#proxy = proxy
-  }
-
-  async behave(fault?: Fault): Promise<void> {
-    const behave = fault && (await behaviours[fault](this.#anvil))
-    this.#proxy.tellsHeads = fault !== 'lags'
-    this.#proxy.behave = behave
-    if (this.#fault === 'hangs') this.#proxy.disconnect()
-    this.#fault = fault
-  }
-
-  async forget(below: number): Promise<void> {
-    this.#proxy.behave = ({method, params}, pass) =>
-      method === 'eth_getBlockReceipts' && Number(params[0]) < below ? null : pass()
-  }
-
-  asked(times: number): Promise<void> {
-    return this.#proxy.asked(times)
   }
 }
 
@@ -171,8 +142,8 @@ interface Block {
   transactions: unknown[]
 }
 
-const behaviours: Record<Fault, (anvil: Anvil) => Behaviour | Promise<Behaviour>> = {
-  lags: async anvil => {
+const forms = (anvil: Anvil): Forms => ({
+  lags: async () => {
     const then = (tag: string) => anvil.call<Block>('eth_getBlockByNumber', [tag, false])
     const [latest, finalized] = [await then('latest'), await then('finalized')]
     return ({method, params}, pass) => {
@@ -183,29 +154,16 @@ const behaviours: Record<Fault, (anvil: Anvil) => Behaviour | Promise<Behaviour>
       return Number(params[0]) > Number(latest.number) ? null : pass()
     }
   },
-  'repeats itself': () => {
-    const before = new Map<string, unknown>()
-    let calls = 0
-    return async (call, pass) => {
-      const question = JSON.stringify(call)
-      if (++calls % 2 === 0 && before.has(question)) return before.get(question)
-      const answer = await pass()
-      before.set(question, answer)
-      return answer
-    }
-  },
   'answers emptily': () => async (call, pass) => {
     if (['eth_getBlockReceipts', 'debug_traceBlockByHash'].includes(call.method)) return []
     const answer = (await pass()) as Block | null
     return isFullBlock(call) && answer ? {...answer, transactions: []} : answer
   },
-  fails: () => {
-    let calls = 0
-    const ways = [() => faults.error(), () => faults.drop(), () => faults.truncate(), () => faults.status(503)]
-    return (_, pass) => (++calls % 3 === 0 ? pass() : ways[calls % ways.length]!())
-  },
-  hangs: () => () => faults.hang(),
   'is of another network': () => (call, pass) => (call.method === 'eth_chainId' ? '0x1' : pass()),
-}
+  forgets:
+    below =>
+    ({method, params}, pass) =>
+      method === 'eth_getBlockReceipts' && Number(params[0]) < below ? null : pass(),
+})
 
 const isFullBlock = ({method, params}: Call) => method === 'eth_getBlockByNumber' && params[1] === true

@@ -3,6 +3,7 @@ import {spawn} from 'node:child_process'
 import {once} from 'node:events'
 import pg from 'pg'
 import {expect as expects, type TestContext, test} from 'vitest'
+import {chain as registered} from '../../chains/registry.ts'
 import {factsOf, readSettings} from '../../chains/settings.ts'
 import {CommandLine, program} from '../support/command-line.ts'
 import {until} from '../support/until.ts'
@@ -61,7 +62,7 @@ export function reindexing(chain: ChainUnderTest): void {
     await world.db.rows(
       `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
        values ($1 || ':' || $2 || ':0', $1, $2, 0, $3, $4, now(), $5, 9, 'someone', $6)`,
-      [chain.code, txid, height, hash, chain.token, to],
+      [chain.code, txid, height, hash, registered(chain.code).assets[0].token, to],
     )
     expect(await read()).toMatchObject({...nothing, removed: 1, incidents: 1})
     const made = await world.db.rows(

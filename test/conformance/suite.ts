@@ -12,8 +12,8 @@ const haltTimeoutMs = 120_000
 
 export function conformance(chain: ChainUnderTest): void {
   if (chain.missing) console.log(`${chain.name} is left out: ${chain.missing}`)
-  describe.skipIf(chain.missing)(chain.name, {timeout: 600_000}, () => {
-    describe('a deposit', () => life(chain))
+  describe.skipIf(chain.missing)(chain.name, {timeout: 600_000, concurrent: true}, () => {
+    describe('a deposit', {concurrent: false}, () => life(chain))
     describe('the indexer', {concurrent: true}, () => {
       adversities(chain)
       reindexing(chain)

@@ -2,6 +2,7 @@
 // signed. Promises: `settled` resolves only when the database says exactly what the chain says, and has told of each change of a deposit
 // exactly once since it resolved the last time.
 import type {TestContext} from 'vitest'
+import {chain as registered} from '../../chains/registry.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Indexer} from '../support/indexer.ts'
@@ -98,7 +99,8 @@ export class World {
 
   /** Makes an address ours. */
   async watch(address: string): Promise<void> {
-    const {code, family} = this.under
+    const {code} = this.under
+    const {family} = registered(code)
     this.addresses.push(address)
     await watchAddress(this.db, this.merchantId, {address, family, watched: [code], chains: [code]})
   }

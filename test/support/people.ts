@@ -1,6 +1,7 @@
 // Merchants, users and addresses for tests, made as the owner of the database.
 import {randomBytes} from 'node:crypto'
 import {getAddress} from 'viem'
+import type {Family} from '../../chains/registry.ts'
 import type {TestDatabase} from './database.ts'
 
 export interface TestUser {
@@ -37,7 +38,7 @@ export async function makeUser(
 
 interface Watched {
   address: string
-  family: 'evm' | 'bitcoin'
+  family: Family
   /** Where it is watched, and where it was asked for. */
   watched: string[]
   chains: string[]

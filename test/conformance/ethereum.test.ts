@@ -1,4 +1,0 @@
-import {ethereum} from './ethereum.ts'
-import {conformance} from './suite.ts'
-
-conformance(ethereum)

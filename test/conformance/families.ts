@@ -1,0 +1,16 @@
+// The chains of the conformance suite: of each family those that it is shown to be right on, in each way to read them. A family of the registry
+// that is missing here does not compile.
+import type {Family} from '../../chains/registry.ts'
+import {bitcoin} from './bitcoin.ts'
+import type {ChainUnderTest} from './chain.ts'
+import {ethereum} from './ethereum.ts'
+
+export const families: {[F in Family]: ChainUnderTest[]} = {
+  evm: [ethereum],
+  bitcoin: [
+    bitcoin('electrum', 'bcoin'),
+    bitcoin('electrum', 'bitcoind'),
+    bitcoin('node', 'bcoin'),
+    bitcoin('node', 'bitcoind'),
+  ],
+}

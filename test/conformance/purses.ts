@@ -1,0 +1,20 @@
+// What payments spend: each a purse of its own, so that each can be mined without the others; two that spend the same one exclude each other.
+import type {Payment} from './chain.ts'
+
+export class Purses {
+  readonly #spentBy = new Map<string, number>()
+  #taken = 0
+
+  /** A new one, or the one of the payment that is to be excluded. */
+  take(insteadOf?: Payment): number {
+    return insteadOf ? this.of(insteadOf) : this.#taken++
+  }
+
+  spend(purse: number, {txid}: Payment): void {
+    this.#spentBy.set(txid, purse)
+  }
+
+  of({txid}: Payment): number {
+    return this.#spentBy.get(txid)!
+  }
+}
