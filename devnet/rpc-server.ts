@@ -107,6 +107,45 @@ export function controlMethods(info: Info, chain: Controlled): Record<string, Me
   }
 }
 
+const Call = z.object({
+  id: z.union([z.string(), z.number(), z.null()]).default(null),
+  method: z.string(),
+  params: z.array(z.unknown()).default([]),
+})
+
+interface Answering {
+  /** The result of a call; rejects with what `failed` makes an error of. */
+  serve(method: string, params: unknown[]): unknown
+  failed(error: unknown, method: string): Failure
+}
+
+/** The answer to what came as JSON-RPC 2.0: a call, or a batch of them. */
+export async function answer(text: string, answering: Answering): Promise<unknown> {
+  let calls: unknown
+  try {
+    calls = JSON.parse(text)
+  } catch {
+    return failure(null, {code: -32700, message: 'invalid JSON'})
+  }
+  if (!Array.isArray(calls)) return await answerOne(calls, answering)
+  return await Promise.all(calls.map(call => answerOne(call, answering)))
+}
+
+async function answerOne(input: unknown, {serve, failed}: Answering): Promise<object> {
+  const call = Call.safeParse(input)
+  if (!call.success) return failure(null, {code: -32600, message: z.prettifyError(call.error)})
+  const {id, method, params} = call.data
+  try {
+    return {jsonrpc: '2.0', id, result: (await serve(method, params)) ?? null}
+  } catch (error) {
+    return failure(id, failed(error, method))
+  }
+}
+
+function failure(id: string | number | null, {code, message, data}: Failure): object {
+  return {jsonrpc: '2.0', id, error: {code, message, data}}
+}
+
 export interface Failure {
   code: number
   message: string

@@ -45,9 +45,9 @@ export class JournalFile {
       this.setMeta('chain', chain)
       this.#database.exec(`
         create table if not exists block (
-          height integer primary key, hash text not null unique, timestamp integer not null, ${block.join(', ')}
+          height integer primary key, hash text not null unique, timestamp integer not null${listed(block)}
         ) strict;
-        create table if not exists included (txid text primary key, height integer not null, ${included.join(', ')}) strict;
+        create table if not exists included (txid text primary key, height integer not null${listed(included)}) strict;
         create index if not exists included_height on included (height);
         create table if not exists pool (seq integer primary key, txid text not null unique, raw text not null) strict;
         ${more}
@@ -170,6 +170,10 @@ export class JournalFile {
     }
     return statement
   }
+}
+
+function listed(columns: string[]): string {
+  return columns.map(column => `, ${column}`).join('')
 }
 
 export function columnOf(key: number | string): 'height' | 'hash' {

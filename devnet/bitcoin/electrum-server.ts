@@ -7,7 +7,7 @@ import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import {EngineGone, RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
-import {type Failure, failureOf} from '../rpc-server.ts'
+import {answer, type Failure, failureOf} from '../rpc-server.ts'
 import type {BitcoinChain, Change} from './chain.ts'
 import type {Entry} from './ledger.ts'
 
@@ -17,12 +17,6 @@ const MAX_LINE_BYTES = 10_000_000
 
 const Height = z.int().min(0)
 const Hash = z.string().regex(/^[0-9a-f]{64}$/i)
-const Request = z.object({
-  id: z.union([z.string(), z.number(), z.null()]).default(null),
-  method: z.string(),
-  params: z.array(z.unknown()).default([]),
-})
-
 /** One client, and what it wants to be told. */
 interface Connection {
   /** Status that it knows, by scripthash. */
@@ -87,28 +81,14 @@ export class ElectrumServer {
   }
 
   async #answer(line: string, connection: Connection): Promise<unknown> {
-    let requests: unknown
-    try {
-      requests = JSON.parse(line)
-    } catch {
-      return {jsonrpc: '2.0', id: null, error: {code: -32700, message: 'invalid JSON'}}
-    }
-    if (!Array.isArray(requests)) return await this.#one(requests, connection)
-    return await Promise.all(requests.map(request => this.#one(request, connection)))
-  }
-
-  async #one(input: unknown, connection: Connection): Promise<object> {
-    const request = Request.safeParse(input)
-    if (!request.success) return {jsonrpc: '2.0', id: null, error: {code: -32600, message: 'invalid request'}}
-    const {id, method, params} = request.data
-    try {
-      const serve = this.#methods[method]
-      if (!serve) throw new RpcError({code: -32601, message: `unknown method "${method}"`})
-      return {jsonrpc: '2.0', id, result: await serve(params, connection)}
-    } catch (error) {
-      const {code, message} = this.#failure(error, method)
-      return {jsonrpc: '2.0', id, error: {code, message}}
-    }
+    return await answer(line, {
+      serve: (method, params) => {
+        const serve = this.#methods[method]
+        if (!serve) throw new RpcError({code: -32601, message: `unknown method "${method}"`})
+        return serve(params, connection)
+      },
+      failed: (error, method) => this.#failure(error, method),
+    })
   }
 
   #failure(error: unknown, method: string): Failure {

@@ -7,7 +7,7 @@ import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import type {Info} from '../client.ts'
 import {RpcError} from '../engine.ts'
-import {controlMethods, type Failure, failureOf, HttpServer, type Method, type Reply} from '../rpc-server.ts'
+import {answer, controlMethods, failureOf, HttpServer, type Method, type Reply} from '../rpc-server.ts'
 import type {LocalChain} from './chain.ts'
 import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
 import type {Block, FullBlock} from './journal.ts'
@@ -51,12 +51,6 @@ const Transaction = z.object({
   value: z.string().transform(BigInt).optional(),
   gas: z.string().transform(BigInt).optional(),
 })
-const Request = z.object({
-  id: z.union([z.string(), z.number(), z.null()]).default(null),
-  method: z.string(),
-  params: z.array(z.unknown()).default([]),
-})
-
 /** What becomes of the transactions of blocks that are replaced. */
 const Reorg = z.strictObject(
   {keepTransactions: z.boolean().default(false)},
@@ -107,28 +101,14 @@ export class EvmRpcServer extends HttpServer {
     })
   }
 
-  /** The answer to a request, or to a batch, as JSON. */
+  /** As JSON. */
   async #answer(text: string, connection?: Connection): Promise<string> {
-    let requests: unknown
-    try {
-      requests = JSON.parse(text)
-    } catch {
-      return JSON.stringify(failure(null, {code: -32700, message: 'the request is not JSON'}))
-    }
-    if (!Array.isArray(requests)) return JSON.stringify(await this.#one(requests, connection))
-    return JSON.stringify(await Promise.all(requests.map(request => this.#one(request, connection))))
-  }
-
-  async #one(input: unknown, connection?: Connection): Promise<object> {
-    const request = Request.safeParse(input)
-    if (!request.success) return failure(null, {code: -32600, message: z.prettifyError(request.error)})
-    const {id, method, params} = request.data
-    try {
-      const result = connection ? this.#subscription(method, params, connection) : undefined
-      return {jsonrpc: '2.0', id, result: result ?? (await this.#call(method, params)) ?? null}
-    } catch (error) {
-      return failure(id, failureOf(error, {method, log: this.#log, invalid: -32602}))
-    }
+    const answered = await answer(text, {
+      serve: async (method, params) =>
+        (connection && this.#subscription(method, params, connection)) ?? (await this.#call(method, params)),
+      failed: (error, method) => failureOf(error, {method, log: this.#log, invalid: -32602}),
+    })
+    return JSON.stringify(answered)
   }
 
   /** The result of a method that belongs to a connection; undefined for the others. */
@@ -244,10 +224,6 @@ export class EvmRpcServer extends HttpServer {
 }
 
 type Connection = {socket: WebSocket; subscriptions: Map<string, () => void>}
-
-function failure(id: string | number | null, {code, message, data}: Failure) {
-  return {jsonrpc: '2.0', id, error: {code, message, data}}
-}
 
 function view(full: FullBlock | undefined, withTransactions: boolean): Block | object | undefined {
   if (!full || withTransactions) return full?.block

@@ -1,7 +1,7 @@
 // The merchants' users, made by the API while everything is being killed: a user asked for twice is one user.
 import {isDeepStrictEqual} from 'node:util'
 import {z} from 'zod'
-import {chain as registered} from '../../chains/registry.ts'
+import {type Family, chain as registered} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
 import type {Random} from './random.ts'
 import {type ChainCode, chainCodes} from './service.ts'
@@ -15,8 +15,6 @@ export interface User {
   /** By family: chains of one family share their addresses. */
   addresses: ReadonlyMap<Family, string>
 }
-
-type Family = ReturnType<typeof registered>['family']
 
 const Answer = z.object({
   id: z.string(),
