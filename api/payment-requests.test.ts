@@ -12,7 +12,7 @@ import {readQrSvg} from '../test/support/qr.ts'
 const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
 const usdcContract = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
-const chainSettings = {ETH_CHAIN_ID: '31337', POLYGON_CHAIN_ID: '31338', ETH_USDC_ADDRESS: usdcContract}
+const chainSettings = {ETH_CHAIN_ID: '31337', POLYGON_CHAIN_ID: '31338', ETH_USDC_CONTRACT: usdcContract}
 
 let db: TestDatabase
 let api: Api

@@ -116,7 +116,7 @@ async function indexer(
       DATABASE_URL: roleUrl(ownerUrl, 'sluice_indexer'),
       ETH_RPC_URL: url,
       ETH_CHAIN_ID: '1337',
-      ETH_USDC_ADDRESS: usdc,
+      ETH_USDC_CONTRACT: usdc,
       ETH_START_HEIGHT: '1',
     },
   })

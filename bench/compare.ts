@@ -38,7 +38,7 @@ async function onEvm(bench: Bench, count: number): Promise<Result> {
     await provision(bench.pool, 'ETH', count, `'0x' || lpad(to_hex(n), 40, '0')`)
     const {height} = await anvil.block()
     await bench.pool.query(`select chain.anchor('ETH', 'bench', $1, '0x', now())`, [height])
-    const settings = readSettings({ETH_RPC_URL: anvil.wsUrl, ETH_USDC_ADDRESS: anvil.usdc}).chains.get('ETH')!
+    const settings = readSettings({ETH_RPC_URL: anvil.wsUrl, ETH_USDC_CONTRACT: anvil.usdc}).chains.get('ETH')!
     const value = await rate(count, () => compare(bench, settings))
     const floor = await rate(count, async () => {
       for (const contract of [undefined, anvil.usdc])

@@ -158,7 +158,7 @@ async function runWorker({service}: World, stopped: AbortSignal): Promise<void> 
         DATABASE_URL: roleUrl(service.databaseUrl, 'sluice_jobs'),
         ETH_RPC_URL: rpcUrl,
         ETH_CHAIN_ID: String(chainIds.ETH),
-        ETH_USDC_ADDRESS: USDC_ADDRESS,
+        ETH_USDC_CONTRACT: USDC_ADDRESS,
       },
       execArgv: [],
     })

@@ -47,8 +47,8 @@ export function commonSettings<C extends Chain>(chain: C, given: Given): CommonS
     chain,
     startHeight: given.START_HEIGHT,
     stallTimeoutMs: given.STALL_TIMEOUT_MS,
-    payoutLimit: given.PAYOUT_LIMIT,
-    dailyLimit: given.DAILY_LIMIT,
+    payoutLimit: withUsual(chain.assets, given.PAYOUT_LIMIT, asset => asset.usualPayoutLimit),
+    dailyLimit: withUsual(chain.assets, given.DAILY_LIMIT, asset => asset.usualDailyLimit),
     collectAbove: given.COLLECT_ABOVE,
     minPayout: new Map(chain.assets.map(asset => [asset.token, minPayoutOf(asset, given.MIN_PAYOUT)])),
     feeBudget: given.FEE_BUDGET,
@@ -62,10 +62,20 @@ function minPayoutOf({token, minPayout = 1n, usualMinPayout}: Asset, given: Map<
   return wanted < minPayout ? minPayout : wanted
 }
 
+/** What is given, and of each asset that it does not name the usual amount. */
+export function withUsual<A extends Asset>(
+  assets: readonly A[],
+  given: Map<string, bigint>,
+  usual: (asset: A) => bigint | undefined,
+): Map<string, bigint> {
+  const amounts = assets.map(asset => [asset.token, given.get(asset.token) ?? usual(asset)] as const)
+  return new Map(amounts.filter((pair): pair is readonly [string, bigint] => pair[1] !== undefined))
+}
+
 /** Amounts in whole coins, such as ETH:5,USDC:10000, as base units by token. */
 export function amounts(chain: Chain) {
   const known = chain.assets.map(({token}) => token)
-  const example = known.map(token => `${token}:${token === 'USDC' ? '10000' : '0.5'}`).join(',')
+  const example = known.map((token, index) => `${token}:${index ? '10000' : '0.5'}`).join(',')
   return z.string().transform((text, context) => {
     const found = readAmounts(chain, text)
     if (found) return found
@@ -77,26 +87,33 @@ export function amounts(chain: Chain) {
 }
 
 /** Undefined where a part is no amount, or of no token of the chain, or has more decimals than the token, or a token comes twice. */
-export function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefined {
+function readAmounts(chain: Chain, text: string): Map<string, bigint> | undefined {
   const found = new Map<string, bigint>()
   for (const part of text.split(',')) {
-    const [, token = '', coins = '', fraction = ''] = /^([A-Z]+):(\d{1,30})(?:\.(\d+))?$/.exec(part) ?? []
-    const decimals = chain.assets.find(asset => asset.token === token)?.decimals
-    if (decimals === undefined || fraction.length > decimals || found.has(token)) return undefined
-    found.set(token, BigInt(coins + fraction.padEnd(decimals, '0')))
+    const [, token = '', amount = ''] = /^([^:]+):(.*)$/s.exec(part) ?? []
+    const asset = chain.assets.find(asset => asset.token === token)
+    const units = asset && unitsOf(amount, asset.decimals)
+    if (units === undefined || found.has(token)) return undefined
+    found.set(token, units)
   }
   return found
+}
+
+/** An amount of whole coins, such as 0.5, in base units; undefined where it is none, or has more decimals. */
+export function unitsOf(amount: string, decimals: number): bigint | undefined {
+  const [, coins, fraction = ''] = /^(\d{1,30})(?:\.(\d+))?$/.exec(amount) ?? []
+  if (coins === undefined || fraction.length > decimals) return undefined
+  return BigInt(coins + fraction.padEnd(decimals, '0'))
 }
 
 /** An amount of the native coin, in whole coins, such as 0.5, as base units. */
 export function coins(chain: Chain, usual: string) {
   const {token, decimals} = chain.assets[0]
-  const read = (text: string) => readAmounts(chain, `${token}:${text}`)?.get(token)
   return z
     .string()
     .default(usual)
     .transform((text, context) => {
-      const found = read(text)
+      const found = unitsOf(text, decimals)
       if (found !== undefined) return found
       context.addIssue(
         `must be an amount of ${token} in whole coins, with at most ${decimals} decimals, such as ${usual}`,

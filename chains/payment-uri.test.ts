@@ -35,7 +35,7 @@ test('a token is asked for by a transfer of its contract, written as EIP-55 has 
   expect(paymentUri(ethereum, {token: 'USDC', address: person, amount: 1_250_000n})).toBe(
     `ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=${person}&uint256=1250000`,
   )
-  const other = readSettings({ETH_USDC_ADDRESS: '0xd1220a0cf47c7b9be7a2e6ba89f429762e7b9adb'}).chains.get('ETH')!
+  const other = readSettings({ETH_USDC_CONTRACT: '0xd1220a0cf47c7b9be7a2e6ba89f429762e7b9adb'}).chains.get('ETH')!
   expect(paymentUri(other, {token: 'USDC', address: person, amount: 1n})).toBe(
     `ethereum:0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb@11155111/transfer?address=${person}&uint256=1`,
   )

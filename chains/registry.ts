@@ -11,17 +11,45 @@ export interface Asset {
   name: string
   displayName: string
   decimals: number
-  /** ERC-20 contract on the public network; absent for the native coin. */
-  contract?: string
   /** The smallest net amount of a payout that the chain carries, in base units; 1 where it is absent. */
   minPayout?: bigint
   /** What the setting *_MIN_PAYOUT is unless it is set, in base units: as a rule more than the network fee of a payout. */
   usualMinPayout: bigint
+  /** As much for *_PAYOUT_LIMIT and *_DAILY_LIMIT. */
+  usualPayoutLimit?: bigint
+  usualDailyLimit?: bigint
+}
+
+/** A token that an ERC-20 contract keeps. It is paid by the contract's transfer(address,uint256). */
+export interface Erc20 extends Asset {
+  /** On the public test network; in settings, on the network that is followed. Absent where nobody says where it is. */
+  contract?: string
+  sweep: Sweep
+  /** What the setting *_SWEEP_MIN is unless it is set, in base units. */
+  usualSweepMin: bigint
+}
+
+/**
+ * How a token leaves an address that has no coins for fees. eip3009: the address signs an authorisation (EIP-712), with which the treasury takes
+ * it (receiveWithAuthorization). Another way is another member here, and what custody signs, and what the contract is asked at start, for it.
+ */
+export interface Sweep {
+  by: 'eip3009'
+  /** What the contract's signatures are bound to, beside its address and the chain. */
+  domain: Domain
+  /** By chain id, where the contract of another network has another one. */
+  domainOn?: Record<number, Domain>
+}
+
+export interface Domain {
+  name: string
+  version: string
 }
 
 interface CommonChain {
   code: ChainCode
   displayName: string
+  /** The native coin, and tokens. In settings, those of the operator are among them. */
   assets: [native: Asset, ...tokens: Asset[]]
   /** A head that does not move for this long is a stalled node. */
   stallTimeoutMs: number
@@ -34,6 +62,7 @@ interface CommonChain {
 export interface EvmChain extends CommonChain {
   /** Chains of one family share their addresses: a key controls the same address on each of them. */
   family: 'evm'
+  assets: [native: Asset, ...tokens: Erc20[]]
   /** EIP-155 chain id of the public test network. */
   chainId: number
   /** The most that sweeping a token may cost, in whole coins, where the operator sets nothing else. */
@@ -85,7 +114,13 @@ export const chains: Chain[] = [
         displayName: 'USD Coin',
         decimals: 6,
         contract: '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
+        sweep: {
+          by: 'eip3009',
+          domain: {name: 'USDC', version: '2'},
+          domainOn: {1: {name: 'USD Coin', version: '2'}},
+        },
         usualMinPayout: 1_000_000n, // 65,000 gas at 5 gwei, with ether at 3,000 dollars
+        usualSweepMin: 1_000_000n,
       },
     ],
     rollbackHorizonBlocks: 75,

@@ -42,7 +42,7 @@ test('an error names every wrong variable, what it was, and what it may be, but 
     DATABASE_URL: 'mysql://user:secret@host/db',
     ETH_FINALITY: 'soon',
     POLYGON_RPC_URL: 'secret.example',
-    ETH_USDC_ADDRESS: '0x12',
+    ETH_USDC_CONTRACT: '0x12',
   }
   const problems = problemsOf(wrong).join('\n')
   expect(problems).toMatchInlineSnapshot(`
@@ -50,8 +50,8 @@ test('an error names every wrong variable, what it was, and what it may be, but 
     DATABASE_URL: must be a URL that starts with postgres:// or postgresql://, such as postgres://owner:password@host:5432/sluice
     PORT (it is "80800"): must be a whole number, from 0 to 65535, such as 8080
     RATE_LIMIT_PER_MINUTE (it is "0"): must be a whole number, from 1 to 10000000, such as 600
+    ETH_USDC_CONTRACT (it is "0x12"): must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238
     ETH_FINALITY (it is "soon"): must be tag, or a number of blocks from 1 to 999999, such as 64
-    ETH_USDC_ADDRESS (it is "0x12"): must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238
     POLYGON_RPC_URL: must be a URL that starts with http:// or https:// or ws:// or wss://, such as https://node.example"
   `)
   expect(problems).not.toContain('secret')
@@ -143,6 +143,9 @@ test('whatever a setting holds, it is taken, or refused by an error that names i
       'null',
       '__proto__',
       'toString',
+      '[]',
+      '[{}]',
+      '[null, 5, {"code": "EURC", "decimals": -1, "sweep": {"by": "air"}, "more": 1}]',
     ],
     ...['ETH:abc', 'ETH:5,', ':', ',', 'USDC:', 'tag', '0', 'http://', 'https://%zz', 'postgres://%', 'tcp://x:99999'],
     ...['tls://[::1:1', '0x', 'by-arrangement ', '\ud800', 'LICENSE', 'x'.repeat(5000)],

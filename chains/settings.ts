@@ -126,6 +126,7 @@ export function readSettings(environment: Environment = process.env): Settings {
   const all = general.read(environment, problems)
   const mainnet = Boolean(environment.SLUICE_MAINNET)
   const ofChains = chains.flatMap(chain => familyOf(chain).variables(chain, mainnet).read(environment, problems) ?? [])
+  problems.push(...sharedNames(ofChains))
   if (!all || problems.length) throw refusal(problems)
   return {
     home: all.SLUICE_HOME,
@@ -149,6 +150,19 @@ export function readSettings(environment: Environment = process.env): Settings {
     replaceAfterMs: all.REPLACE_AFTER_MS,
     chains: new Map(ofChains.map(settings => [settings.chain.code, settings])),
   }
+}
+
+/** Payment requests name an asset, and no chain. */
+function sharedNames(ofChains: ChainSettings[]): string[] {
+  const seen = new Set<string>()
+  return ofChains.flatMap(({chain: {code, assets}}) =>
+    assets
+      .filter(({name}) => seen.size === seen.add(name).size)
+      .map(
+        ({name, token}) =>
+          `  ${code}_TOKENS: the name of ${token} must be one that no other asset has, such as ${code}-${token}; ${name} is taken`,
+      ),
+  )
 }
 
 function refusal(problems: string[]): PermanentError {

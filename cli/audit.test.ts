@@ -23,7 +23,7 @@ beforeAll(async () => {
   db = await testDatabase()
   anvil = await Anvil.start()
   commandLine = new CommandLine(db, {
-    ETH: {rpc_url: anvil.wsUrl, local: true, settings: {ETH_RPC_URL: anvil.wsUrl, ETH_USDC_ADDRESS: anvil.usdc}},
+    ETH: {rpc_url: anvil.wsUrl, local: true, settings: {ETH_RPC_URL: anvil.wsUrl, ETH_USDC_CONTRACT: anvil.usdc}},
   })
   eth = await ChainWriter.open(db, 'ETH')
   treasury = await makeTreasury(db)

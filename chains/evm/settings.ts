@@ -1,8 +1,9 @@
 // The settings of an EVM chain, and the variables that they are read from.
 import {z} from 'zod'
-import {choice, plainText, url, type Variables, variables, whole} from '../../base/variables.ts'
-import {amounts, type CommonSettings, coins, commonSettings, commonVariables, readAmounts} from '../chain-settings.ts'
-import {caip2, type EvmChain, isMainNetwork} from '../registry.ts'
+import {choice, url, type Variables, variables, whole} from '../../base/variables.ts'
+import {amounts, type CommonSettings, coins, commonSettings, commonVariables, withUsual} from '../chain-settings.ts'
+import {caip2, type Erc20, type EvmChain, isMainNetwork, chain as registered} from '../registry.ts'
+import {collisions, contractAddress, ownTokens} from './tokens.ts'
 
 export interface EvmSettings extends CommonSettings<EvmChain> {
   /** Absent where no node is named; the chain then runs on a local one, or not at all. */
@@ -12,10 +13,10 @@ export interface EvmSettings extends CommonSettings<EvmChain> {
   finality: 'tag' | number
   /** How value moved by contracts is seen: not at all, by debug_traceBlockByHash, or by trace_block. */
   traces: 'off' | 'debug' | 'trace'
-  /** Token code by contract address, in lower case. */
+  /** Token code by contract address, in lower case, of each token that has one on this network. */
   tokens: Map<string, string>
-  /** The EIP-712 domain by which USDC signs authorisations (EIP-3009). */
-  usdcDomain: {name: string; version: string}
+  /** The operator's own tokens, which are among the chain's assets, as they were given. */
+  ownTokens: string
   /** No transaction of ours offers more per unit of gas, in wei. */
   maxFeePerGas: bigint
   /** Addresses that hold less are not worth sweeping. (For the native coin the network fee decides.) */
@@ -30,43 +31,90 @@ export function evmSettings(settings: CommonSettings | undefined): EvmSettings {
   return settings as EvmSettings
 }
 
-export function evmVariables(chain: EvmChain, mainnet: boolean): Variables<EvmSettings> {
-  const hasUsdc = chain.assets.some(({token}) => token === 'USDC')
-  return variables({
-    schema: schema(chain, mainnet),
-    make: given => settings(chain, given),
-    prefix: `${chain.code}_`,
-    inFiles: ['RPC_URL'],
-    unused: [
-      ...(hasUsdc ? [] : ['USDC_ADDRESS', 'USDC_DOMAIN_NAME', 'USDC_DOMAIN_VERSION']),
-      ...(chain.assets.length > 1 ? [] : ['TOKEN_SWEEP_FEE']),
-    ],
-  })
+/** A token of the chain, and its contract. Throws where it is none of the chain, or has no contract on this network. */
+export function erc20({chain, chainId}: EvmSettings, code: string): Erc20 & {contract: string} {
+  const [, ...tokens] = chain.assets
+  const token = tokens.find(token => token.token === code)
+  if (token?.contract) return {...token, contract: token.contract}
+  throw new Error(`${chain.code} has no contract for ${code} on chain ${chainId}`)
 }
 
-function schema(chain: EvmChain, mainnet: boolean) {
-  return z.object({
-    RPC_URL: url('https://node.example', 'http', 'https', 'ws', 'wss').optional(),
+/** Its variables are read in two steps: amounts in the second may be of tokens in the first. */
+export function evmVariables(registered: EvmChain, mainnet: boolean): Variables<EvmSettings> {
+  const network = networkVariables(registered, mainnet)
+  const restOf = (of: Network) => variables({schema: schema(of.chain), make: given => settings(of, given), ...named})
+  const named = {prefix: `${registered.code}_`, inFiles: ['RPC_URL']}
+  const without: Network = {chain: registered, chainId: registered.chainId, ownTokens: ''}
+  return {
+    names: [...network.names, ...restOf(without).names],
+    read(environment, problems) {
+      const found = network.read(environment, problems)
+      const rest = restOf(found ?? without).read(environment, problems)
+      return found && rest
+    },
+  }
+}
+
+/** The network that is followed, and the chain with the tokens that it has there. */
+interface Network {
+  chain: EvmChain
+  chainId: number
+  ownTokens: string
+}
+
+function networkVariables(chain: EvmChain, mainnet: boolean): Variables<Network> {
+  const definition = z.object({
     CHAIN_ID: whole(1, Number.MAX_SAFE_INTEGER, chain.chainId)
       .refine(
         id => mainnet || !isMainNetwork(caip2('eip155', id)),
         `must be the id of a test network, such as ${chain.chainId}; on this one coins are worth money (docs/operations.md tells of SLUICE_MAINNET)`,
       )
       .default(chain.chainId),
+    ...contractVariables(chain),
+    TOKENS: ownTokens.default({tokens: [], text: ''}),
+  })
+  type Given = z.infer<typeof definition> & {[name in `${string}_CONTRACT`]?: string | undefined}
+  const known = ({CHAIN_ID, ...given}: Given): EvmChain => {
+    const [native, ...tokens] = chain.assets
+    const here = tokens.map(token => onNetwork(token, chain, CHAIN_ID, given[`${token.token}_CONTRACT`]))
+    return {...chain, assets: [native, ...here]}
+  }
+  return variables({
+    schema: definition.superRefine((given, {addIssue}) => {
+      for (const message of collisions(given.TOKENS.tokens, known(given)))
+        addIssue({code: 'custom', path: ['TOKENS'], message})
+    }),
+    make(given) {
+      const {CHAIN_ID: chainId, TOKENS} = given
+      const [native, ...tokens] = known(given).assets
+      return {chain: {...chain, assets: [native, ...tokens, ...TOKENS.tokens]}, chainId, ownTokens: TOKENS.text}
+    },
+    prefix: `${chain.code}_`,
+    inFiles: ['TOKENS'],
+  })
+}
+
+/** USDC_CONTRACT, and as much for each other token of the registry. */
+function contractVariables({assets: [, ...tokens]}: EvmChain): Record<`${string}_CONTRACT`, typeof optionalContract> {
+  return Object.fromEntries(tokens.map(({token}) => [`${token}_CONTRACT`, optionalContract]))
+}
+const optionalContract = contractAddress.optional()
+
+/** A token of the registry as it is on the network that is followed. */
+function onNetwork(token: Erc20, chain: EvmChain, chainId: number, named: string | undefined): Erc20 {
+  const contract = named ?? (chainId === chain.chainId ? token.contract : undefined)
+  const {by, domain, domainOn} = token.sweep
+  return {...token, contract, sweep: {by, domain: domainOn?.[chainId] ?? domain}}
+}
+
+function schema(chain: EvmChain) {
+  return z.object({
+    RPC_URL: url('https://node.example', 'http', 'https', 'ws', 'wss').optional(),
     FINALITY: finality.default('tag'),
     TRACES: choice(['off', 'debug', 'trace']).default('off'),
-    USDC_ADDRESS: z
-      .string()
-      .regex(
-        /^0x[0-9a-fA-F]{40}$/,
-        'must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
-      )
-      .optional(),
-    USDC_DOMAIN_NAME: plainText('a name', 100, 'USDC').default('USDC'),
-    USDC_DOMAIN_VERSION: plainText('a version', 100, '2').default('2'),
     MAX_FEE_GWEI: whole(1, 1_000_000_000, 500).default(500),
     ...commonVariables(chain),
-    SWEEP_MIN: amounts(chain).default(() => readAmounts(chain, 'USDC:1') ?? new Map()),
+    SWEEP_MIN: amounts(chain).default(() => new Map()),
     TOKEN_SWEEP_FEE: coins(chain, chain.tokenSweepFee),
   })
 }
@@ -79,33 +127,40 @@ const finality = z
   )
   .transform(text => (text === 'tag' ? 'tag' : Number(text)))
 
-function settings(chain: EvmChain, given: z.infer<ReturnType<typeof schema>>): EvmSettings {
-  const contracts = chain.assets.flatMap(asset => {
-    const contract = (asset.token === 'USDC' && given.USDC_ADDRESS) || asset.contract
-    return contract ? ([[contract.toLowerCase(), asset.token]] as const) : []
-  })
+function settings({chain, chainId, ownTokens}: Network, given: z.infer<ReturnType<typeof schema>>): EvmSettings {
+  const [, ...tokens] = chain.assets
+  const contracts = tokens.flatMap(({contract, token}) =>
+    contract ? ([[contract.toLowerCase(), token]] as const) : [],
+  )
   return {
     ...commonSettings(chain, given),
     rpcUrl: given.RPC_URL,
-    chainId: given.CHAIN_ID,
+    chainId,
     finality: given.FINALITY,
     traces: given.TRACES,
     tokens: new Map(contracts),
-    usdcDomain: {name: given.USDC_DOMAIN_NAME, version: given.USDC_DOMAIN_VERSION},
+    ownTokens,
     maxFeePerGas: BigInt(given.MAX_FEE_GWEI) * 10n ** 9n,
-    sweepMin: given.SWEEP_MIN,
+    sweepMin: withUsual(tokens, given.SWEEP_MIN, token => token.usualSweepMin),
     tokenSweepFee: given.TOKEN_SWEEP_FEE,
   }
 }
 
 /** The variables with which another process reads the chain as it is read here. */
-export function evmReading({chain, rpcUrl, chainId, finality, traces, tokens}: EvmSettings): Record<string, string> {
-  const [usdc] = [...tokens].find(([, token]) => token === 'USDC') ?? []
+export function evmReading(settings: EvmSettings): Record<string, string> {
+  const {chain, rpcUrl, chainId, finality, traces, ownTokens} = settings
+  const known = registered(chain.code).assets.map(({token}) => token)
+  const contracts = chain.assets.flatMap(asset =>
+    'contract' in asset && known.includes(asset.token)
+      ? [[`${chain.code}_${asset.token}_CONTRACT`, asset.contract ?? '']]
+      : [],
+  )
   return {
     [`${chain.code}_RPC_URL`]: rpcUrl ?? '',
     [`${chain.code}_CHAIN_ID`]: String(chainId),
     [`${chain.code}_FINALITY`]: String(finality),
     [`${chain.code}_TRACES`]: traces,
-    ...(usdc && {[`${chain.code}_USDC_ADDRESS`]: usdc}),
+    ...Object.fromEntries(contracts),
+    [`${chain.code}_TOKENS`]: ownTokens,
   }
 }

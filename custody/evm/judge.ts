@@ -68,7 +68,7 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
 async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDecision> {
   const {chain, token, nonce} = intent
   checkJournal(context, chain)
-  const isNative = checkAsset(context, intent).contract === undefined
+  const isNative = checkAsset(context, intent) === evmSettings(context.chains.get(chain)).chain.assets[0]
   const fees = checkFees(context, chain, intent, isNative ? transferGas : gasCap)
   const source = await findOwn(context, intent.address)
   if (source.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses are swept')

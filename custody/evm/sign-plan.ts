@@ -1,5 +1,5 @@
 // The transaction of a plan, signed. Promises: it does exactly what the plan says; no I/O but the key store's.
-import type {EvmSettings} from '../../chains/evm/settings.ts'
+import {type EvmSettings, erc20} from '../../chains/evm/settings.ts'
 import type {Signed} from '../family.ts'
 import type {KeyPath, KeyStore} from '../keys.ts'
 import {readSignature} from '../secp256k1.ts'
@@ -36,8 +36,9 @@ async function transactionOf(settings: EvmSettings, keys: KeyStore, plan: EvmPla
   return await signTransaction({...common, to: token.contract, value: 0n, data}, signerOf(paths.sender))
 }
 
-/** The contract of the token that a plan moves; undefined for the native coin. */
-function tokenOf({tokens, chainId, usdcDomain}: EvmSettings, {token}: EvmPlan): Token | undefined {
-  const contract = [...tokens].find(([, known]) => known === token)?.[0]
-  return contract === undefined ? undefined : {contract, chainId, ...usdcDomain}
+/** The contract of the token that a plan moves; undefined for the native coin. Throws where the token has none. */
+function tokenOf(settings: EvmSettings, {token}: EvmPlan): Token | undefined {
+  if (token === settings.chain.assets[0].token) return
+  const {contract, sweep} = erc20(settings, token)
+  return {contract, chainId: settings.chainId, ...sweep.domain}
 }

@@ -37,7 +37,7 @@ async function serve(code: LocalChainCode, journal: Journal, options: ServeOptio
       node,
       url,
       control_url: `http://127.0.0.1:${port}`,
-      identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_ADDRESS`]: USDC_ADDRESS},
+      identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_CONTRACT`]: USDC_ADDRESS},
       source: {[`${code}_RPC_URL`]: url, [`${code}_FINALITY`]: 'tag', [`${code}_TRACES`]: 'debug'},
     },
     mine: () => chain.mine(1),

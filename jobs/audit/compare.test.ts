@@ -87,7 +87,7 @@ describe('on an EVM chain', () => {
   })
 
   const settingsOf = (more: Record<string, string>) =>
-    readSettings({ETH_RPC_URL: anvil.wsUrl, ETH_USDC_ADDRESS: anvil.usdc, ...more}).chains.get('ETH')!
+    readSettings({ETH_RPC_URL: anvil.wsUrl, ETH_USDC_CONTRACT: anvil.usdc, ...more}).chains.get('ETH')!
   const setBalance = (address: string, amount: bigint) => anvil.call('anvil_setBalance', [address, numberToHex(amount)])
 
   async function sendUsdc(to: string, amount: bigint): Promise<void> {
@@ -190,7 +190,7 @@ describe('on an EVM chain', () => {
     const {address} = await makeUser(db, merchant)
     await setBalance(address, 3n)
     await missBlock()
-    const other = settingsOf({ETH_USDC_ADDRESS: '0x00000000000000000000000000000000000000aa'})
+    const other = settingsOf({ETH_USDC_CONTRACT: '0x00000000000000000000000000000000000000aa'})
     await passOf(other)
     expect((await foundOn('ETH')).map(({address, token}) => [address, token])).toEqual([[address, 'ETH']])
     expect(await db.rows('select unread, since from app.comparison')).toEqual([
@@ -207,7 +207,7 @@ describe('on an EVM chain', () => {
     await passOf(settings)
     const found = await foundOn('ETH')
     expect(found).toMatchObject([{address, token: 'USDC', missing: '4'}])
-    await passOf(settingsOf({ETH_USDC_ADDRESS: '0x00000000000000000000000000000000000000aa'}))
+    await passOf(settingsOf({ETH_USDC_CONTRACT: '0x00000000000000000000000000000000000000aa'}))
     expect(await foundOn('ETH')).toEqual(found)
     await db.rows('delete from app.address where address = $1', [address])
   })

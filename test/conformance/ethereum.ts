@@ -45,7 +45,7 @@ class LocalEthereum implements LocalChain {
     return {
       ETH_RPC_URL: this.#proxy.wsUrl,
       ETH_CHAIN_ID: `${localChainId}`,
-      ETH_USDC_ADDRESS: this.#anvil.usdc,
+      ETH_USDC_CONTRACT: this.#anvil.usdc,
       ETH_TRACES: 'debug',
     }
   }

@@ -12,7 +12,7 @@ import pg from 'pg'
 import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTransaction} from 'viem'
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {custodyDoor} from '../../base/home.ts'
-import {chain as registered} from '../../chains/registry.ts'
+import {type EvmChain, chain as registered} from '../../chains/registry.ts'
 import {Inclusion} from '../../indexers/entities.ts'
 import {type ReadBlock, writeBlocks} from '../../indexers/match.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
@@ -28,7 +28,7 @@ const fees = {max_fee_per_gas: `${2n * GWEI}`, max_priority_fee_per_gas: `${GWEI
 /** What a worker may claim that a transaction offers. */
 const cheapest = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 1}
 const networkFee = `${2n * GWEI * 100_000n}`
-const usdcContract = registered('ETH').assets[1]!.contract!.toLowerCase()
+const usdcContract = (registered('ETH') as EvmChain).assets[1]!.contract!.toLowerCase()
 
 let db: TestDatabase
 let home: string

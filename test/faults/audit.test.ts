@@ -42,7 +42,7 @@ async function startWorker(environment: Record<string, string> = {}): Promise<vo
       ...process.env,
       DATABASE_URL: db.url('sluice_jobs'),
       ETH_RPC_URL: anvil.wsUrl,
-      ETH_USDC_ADDRESS: anvil.usdc,
+      ETH_USDC_CONTRACT: anvil.usdc,
       LOG_LEVEL: 'silent',
       ...environment,
     },

@@ -17,7 +17,7 @@ beforeAll(async () => {
   // The same chain twice: as ETH by debug_traceBlockByHash over a websocket, as POLYGON, where USDC is not supported, by trace_block
   // over HTTP.
   indexers = [
-    Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_ADDRESS: anvil.usdc, TRACES: 'debug'}}),
+    Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc, TRACES: 'debug'}}),
     Indexer.start({db, rpcUrl: anvil.httpUrl, chain: 'POLYGON', settings: {TRACES: 'trace'}}),
   ]
 })

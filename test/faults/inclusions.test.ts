@@ -37,7 +37,7 @@ beforeAll(async () => {
   )
   await db.rows(`select custody.watch_treasury('evm'), app.set_payout_address($1, 'ETH', $2)`, [merchantId, recipient])
   for (const {address} of [treasury, holder]) await anvil.call('anvil_setBalance', [address, '0x0'])
-  indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_ADDRESS: anvil.usdc}})
+  indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc}})
 })
 afterAll(async () => {
   await indexer?.stop()

@@ -8,7 +8,7 @@ test('blocks, transfers and reorganisations of a chain are counted as they are w
   const world = await World.create(context)
   const port = await portsInARow(1)
   const {db, node, anvil, user} = world
-  const settings = {USDC_ADDRESS: anvil.usdc}
+  const settings = {USDC_CONTRACT: anvil.usdc}
   const indexer = Indexer.start({db, rpcUrl: node.wsUrl, settings, environment: {METRICS_PORT: `${port}`}})
   context.onTestFinished(() => indexer.stop())
   const read = async (name: string) => {

@@ -37,7 +37,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     const {indexer, db, node} = world
     indexer.start()
     const before = await world.deposit()
-    const second = Indexer.start({db, rpcUrl: node.wsUrl, settings: {USDC_ADDRESS: world.anvil.usdc}})
+    const second = Indexer.start({db, rpcUrl: node.wsUrl, settings: {USDC_CONTRACT: world.anvil.usdc}})
     onTestFinished(() => second.stop())
     await until(async () => second.said('another indexer of this chain is active'), {
       timeoutMs: 60_000,

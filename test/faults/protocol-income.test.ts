@@ -69,7 +69,7 @@ test.for([
     const {anvil, indexer, user, other, db} = world
     const withdrawals = new Withdrawals(world)
     const commandLine = new CommandLine(db, {
-      ETH: {rpc_url: anvil.httpUrl, local: true, settings: {ETH_RPC_URL: anvil.httpUrl, ETH_USDC_ADDRESS: anvil.usdc}},
+      ETH: {rpc_url: anvil.httpUrl, local: true, settings: {ETH_RPC_URL: anvil.httpUrl, ETH_USDC_CONTRACT: anvil.usdc}},
     })
     test.onTestFinished(() => commandLine.close())
     const isFollowed = traces === 'debug'

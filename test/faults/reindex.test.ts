@@ -72,7 +72,7 @@ describe('ETH', () => {
     await isTheSameAfterwards(world, 'ETH', {
       ETH_RPC_URL: world.anvil.wsUrl,
       ETH_CHAIN_ID: String(localChainId),
-      ETH_USDC_ADDRESS: world.anvil.usdc,
+      ETH_USDC_CONTRACT: world.anvil.usdc,
       ETH_TRACES: 'debug',
     })
     expect(world.indexer.ends).toEqual([])
@@ -113,7 +113,7 @@ test('a chain that is read without call traces is put right from blocks and rece
   const environment = {
     ETH_RPC_URL: world.node.httpUrl,
     ETH_CHAIN_ID: String(localChainId),
-    ETH_USDC_ADDRESS: world.anvil.usdc,
+    ETH_USDC_CONTRACT: world.anvil.usdc,
   }
   expect(await readAgain(world.db, 'ETH', {...environment, ETH_TRACES: 'off'})).toMatchObject({
     added: 0,

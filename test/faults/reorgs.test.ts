@@ -17,7 +17,7 @@ beforeAll(async () => {
   const merchantId = await makeMerchant(db)
   user = await makeUser(db, merchantId)
   other = await makeUser(db, merchantId)
-  indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_ADDRESS: anvil.usdc}})
+  indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc}})
 })
 afterAll(async () => {
   await indexer?.stop()

@@ -19,7 +19,7 @@ beforeAll(async () => {
     ETH: {
       rpc_url: world.anvil.wsUrl,
       local: true,
-      settings: {ETH_RPC_URL: world.anvil.wsUrl, ETH_USDC_ADDRESS: world.anvil.usdc},
+      settings: {ETH_RPC_URL: world.anvil.wsUrl, ETH_USDC_CONTRACT: world.anvil.usdc},
     },
   })
 }, 120_000)

@@ -205,7 +205,7 @@ export class World {
     const merchantId = await makeMerchant(db)
     const users: [TestUser, TestUser] = [await makeUser(db, merchantId), await makeUser(db, merchantId)]
     const rpcUrl = transport === 'ws' ? node.wsUrl : node.httpUrl
-    const indexer = new Indexer({db, rpcUrl, settings: {USDC_ADDRESS: anvil.usdc, ...settings}})
+    const indexer = new Indexer({db, rpcUrl, settings: {USDC_CONTRACT: anvil.usdc, ...settings}})
     test.onTestFinished(async () => {
       await indexer.stop()
       await node.close()

@@ -50,12 +50,12 @@ export class PayoutWorld extends PayoutProcesses {
     const home = newHome()
     const all = {
       ETH_CHAIN_ID: String(localChainId),
-      ETH_USDC_ADDRESS: anvil.usdc,
+      ETH_USDC_CONTRACT: anvil.usdc,
       ADDRESS_POOL_SIZE: '100',
       ...settings,
     }
     const [node, custody] = await Promise.all([RpcProxy.start(anvil), startCustody(db, home, all)])
-    const indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_ADDRESS: anvil.usdc}})
+    const indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc}})
     const [row] = await db.rows<{address: string}>(
       `select address from custody.address where purpose = 'treasury' and family = 'evm'`,
     )

@@ -1,0 +1,130 @@
+// An operator's own tokens: the setting <CHAIN>_TOKENS, a list in JSON, whose entries say what those of the registry say. Promises: what is
+// taken has every field, amounts that its decimals can express, and a code, a name and a contract that nothing else of the chain has; what is
+// not is a problem that names the entry and its field.
+import {z} from 'zod'
+import {unitsOf} from '../chain-settings.ts'
+import {chains, type Erc20, type EvmChain} from '../registry.ts'
+
+const example =
+  '[{"code": "EURC", "name": "ETH-EURC", "display_name": "Euro Coin", "contract": "0x08210F9170F89Ab7658F0B5E3fF39b0E03C594D4", "decimals": 6, "min_payout": "1", "sweep_min": "1", "sweep": {"by": "eip3009", "domain": {"name": "EURC", "version": "2"}}}]'
+
+export const contractAddress = matching(
+  /^0x[0-9a-fA-F]{40}$/,
+  'must be a contract address: 0x and 40 hex digits, such as 0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
+)
+
+const amount = z.string({error: 'must be an amount in whole coins, in quotes, such as "0.5"'})
+const decimals = 'must be a whole number from 0 to 36, such as 6'
+const sweep = 'must say how deposits are swept, such as {"by": "eip3009", "domain": {"name": "EURC", "version": "2"}}'
+const inDomain = (example: string) =>
+  matching(/^\P{Cc}{1,100}$/u, `must be as in the EIP-712 domain of the contract, such as "${example}"`)
+
+const Entry = z.strictObject(
+  {
+    code: matching(/^[A-Z][A-Z0-9]{0,11}$/, 'must be 1 to 12 capital letters and digits, such as "EURC"'),
+    name: matching(
+      /^[A-Z][A-Z0-9]*(-[A-Z0-9]+)*$/,
+      'must be its name in payment requests, of capital letters, digits and -, such as "ETH-EURC"',
+    ),
+    display_name: matching(/^\P{Cc}{1,100}$/u, 'must be its name for people, such as "Euro Coin"'),
+    contract: contractAddress,
+    decimals: z.int({error: decimals}).min(0, decimals).max(36, decimals),
+    min_payout: amount,
+    sweep_min: amount,
+    payout_limit: amount.optional(),
+    daily_limit: amount.optional(),
+    sweep: z.strictObject(
+      {
+        by: z.literal('eip3009', {error: 'must be one of eip3009'}),
+        domain: z.strictObject({name: inDomain('EURC'), version: inDomain('2')}, {error: sweep}),
+      },
+      {error: sweep},
+    ),
+  },
+  {
+    error: ({code}) =>
+      code === 'unrecognized_keys' ? `must have those fields alone that it may have, such as ${example}` : listed,
+  },
+)
+type Entry = z.infer<typeof Entry>
+const listed = `must be a list of tokens in JSON, such as ${example}`
+
+const Entries = z.array(Entry, {error: listed}).superRefine((entries, {addIssue}) => {
+  for (const [index, entry] of entries.entries())
+    for (const field of amounts)
+      if (entry[field] !== undefined && unitsOf(entry[field], entry.decimals) === undefined)
+        addIssue({
+          code: 'custom',
+          path: [index, field],
+          message: `must be an amount in whole coins, with at most ${entry.decimals} decimals, such as "1"`,
+        })
+})
+const amounts = ['min_payout', 'sweep_min', 'payout_limit', 'daily_limit'] as const
+
+export interface OwnTokens {
+  tokens: Erc20[]
+  /** The list, as another process can be told it. */
+  text: string
+}
+
+/** The list in this setting of a chain. */
+export const ownTokens = z.string().transform((text, {addIssue}): OwnTokens => {
+  const {data, error} = Entries.safeParse(parsed(text))
+  if (data) return {tokens: data.map(tokenOf), text: JSON.stringify(data)}
+  for (const {path, message} of error.issues) addIssue(`${where(path)}${message}`)
+  return z.NEVER
+})
+
+/** What no other asset may share with one of these; a line for each that does, behind the field that it is about. */
+export function collisions(tokens: Erc20[], {assets: [native, ...known]}: EvmChain): string[] {
+  const found: string[] = []
+  for (const [index, token] of tokens.entries()) {
+    const before = [...known, ...tokens.slice(0, index)]
+    const others = [...chains.flatMap(chain => chain.assets), ...before]
+    const contract = token.contract!.toLowerCase()
+    const is = (field: string, value: string, what: string) =>
+      found.push(`${where([index, field])}must be ${what}; ${value} is taken (each token is there once)`)
+    if ([native, ...before].some(other => other.token === token.token))
+      is('code', token.token, 'a code that no other asset of the chain has, such as EURC')
+    if (others.some(other => other.name === token.name))
+      is('name', token.name, 'a name that no other asset has, such as ETH-EURC')
+    if (before.some(other => other.contract?.toLowerCase() === contract))
+      is('contract', token.contract!, `a contract that no other token of the chain has, such as ${exampleContract}`)
+  }
+  return found
+}
+const exampleContract = '0x08210F9170F89Ab7658F0B5E3fF39b0E03C594D4'
+
+function tokenOf(entry: Entry): Erc20 {
+  const units = (amount: string) => unitsOf(amount, entry.decimals)!
+  return {
+    token: entry.code,
+    name: entry.name,
+    displayName: entry.display_name,
+    decimals: entry.decimals,
+    contract: entry.contract,
+    sweep: entry.sweep,
+    usualMinPayout: units(entry.min_payout),
+    usualSweepMin: units(entry.sweep_min),
+    ...(entry.payout_limit !== undefined && {usualPayoutLimit: units(entry.payout_limit)}),
+    ...(entry.daily_limit !== undefined && {usualDailyLimit: units(entry.daily_limit)}),
+  }
+}
+
+function matching(pattern: RegExp, must: string) {
+  return z.string({error: must}).regex(pattern, must)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** [0].sweep.domain.name, and a space; nothing for the list itself. */
+function where(path: PropertyKey[]): string {
+  const words = path.map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+  return words.length ? `${words.join('')} ` : ''
+}
