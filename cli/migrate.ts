@@ -12,7 +12,7 @@ export function addMigrateCommand(program: Command): void {
     'sluice migrate',
   ).action(async ({json = false}: {json?: boolean}) => {
     const {migrate} = await import('../db/migrate.ts') // takes longer to load than most commands to run
-    const {setMinPayouts} = await import('../db/min-payout.ts')
+    const {setMinPayouts} = await import('../db/assets.ts')
     const settings = readSettings()
     const {applied} = await migrate(databaseUrlOf(settings))
     await setMinPayouts(databaseUrlOf(settings), settings.chains.values())
