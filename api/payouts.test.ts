@@ -2,7 +2,7 @@
 // functions (test/support/payouts.ts).
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readSettings} from '../chains/settings.ts'
-import {setMinPayouts} from '../db/assets.ts'
+import {writeAssets} from '../db/assets.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -266,7 +266,7 @@ test('a payout that is worth less than the network takes for it is 422, unless t
     const reply = await client.post('/v1/payouts', body)
     return [...refusal(reply), reply.body.message]
   }
-  const set = (more: Record<string, string>) => setMinPayouts(db.ownerUrl, readSettings(more).chains.values())
+  const set = (more: Record<string, string>) => writeAssets(db.ownerUrl, readSettings(more).chains.values())
   try {
     await set({})
     expect(await post(eth)).toEqual([422, 'payout_failed', 'the balance is below the smallest payout (0.001 ETH)'])

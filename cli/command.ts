@@ -132,12 +132,10 @@ export function chainCode(text: string): ChainCode {
 }
 
 /** The chain's token with this code. Throws where it has none. */
-export function requireAsset(chain: ChainCode, token: string): Asset {
-  const assets = findChain(chain)?.assets ?? []
+export function requireAsset({chain: {code, assets}}: ChainSettings, token: string): Asset {
   const asset = assets.find(each => each.token === token.toUpperCase())
   if (asset) return asset
-  const known = assets.map(each => each.token).join(', ')
-  throw new PermanentError(known ? `${chain} has no ${token}; it has ${known}` : `Sluice does not run ${chain}`)
+  throw new PermanentError(`${code} has no ${token}; it has ${assets.map(each => each.token).join(', ')}`)
 }
 
 /** An amount of whole coins, such as 1.5, in base units. Throws where it is none, or has more decimals than the asset. */

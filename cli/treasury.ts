@@ -102,11 +102,11 @@ export function addTreasuryCommands(program: Command): void {
     .action(
       action<{chain: ChainCode; token: string; amount: string; to: string}>(
         async ({db, service}, {chain, ...options}) => {
-          const asset = requireAsset(chain, options.token)
+          const settings = settingsOf(service, chain)
+          const asset = requireAsset(settings, options.token)
           const amount = baseUnits(asset, options.amount)
           const to = await foreignAddress(db, chain, options.to)
           await requireWhitelisted(db, chain, to)
-          const settings = settingsOf(service, chain)
           const limit = settings.payoutLimit.get(asset.token)
           if (limit !== undefined && amount > limit)
             throw new PermanentError(

@@ -1,14 +1,20 @@
-// The smallest payouts: settings of the operator that the database judges by (app.request_payout), so that every API process, and whoever else
-// asks for payouts, judges alike. Promises: they are those of the settings once this resolves; what was accepted before stays.
+// What the settings say of assets, in the database (app.asset), which credits what is there and judges payouts by it: so every process, and
+// whoever else asks, judges alike. Promises: once this resolves, the assets are those of the settings, the operator's own tokens among them, with
+// their smallest payouts; what was accepted before stays; decimals change, and an asset goes, only while no amount of it was ever stored.
 import pg from 'pg'
+import {PermanentError} from '../base/errors.ts'
 import type {ChainSettings} from '../chains/families.ts'
+import type {Asset} from '../chains/registry.ts'
 
 /** Writes them into the database of this owner's URL. */
-export async function setMinPayouts(ownerUrl: string, chains: Iterable<ChainSettings>): Promise<void> {
+export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSettings>): Promise<void> {
+  const chains = [...settings]
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-settings'})
   await client.connect()
   try {
+    await removeOthers(client, chains)
     for (const {chain, minPayout} of chains) {
+      await upsertAssets(client, chain.code, chain.assets)
       await client.query(
         `update app.asset a set min_payout = given.amount
          from unnest($2::text[], $3::numeric[]) as given (token, amount)
@@ -19,4 +25,41 @@ export async function setMinPayouts(ownerUrl: string, chains: Iterable<ChainSett
   } finally {
     await client.end()
   }
+}
+
+const isUsed = `(exists (select from app.deposit d where (d.chain, d.token) = (a.chain, a.token))
+  or exists (select from app.payment_request r where (r.chain, r.token) = (a.chain, a.token)))`
+
+/** Throws PermanentError where amounts of one are stored with other decimals. */
+export async function upsertAssets(client: pg.Client, chain: string, assets: readonly Asset[]): Promise<void> {
+  for (const {token, name, displayName, decimals, minPayout = 1n} of assets) {
+    const {rowCount} = await client.query(
+      `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout) values ($1, $2, $3, $4, $5, $6)
+       on conflict (chain, token) do update
+       set name = excluded.name, display_name = excluded.display_name, decimals = excluded.decimals,
+         min_payout = greatest(a.min_payout, excluded.min_payout)
+       where a.decimals = excluded.decimals or not ${isUsed}`,
+      [chain, token, name, displayName, decimals, String(minPayout)],
+    )
+    if (rowCount) continue
+    throw new PermanentError(
+      `${chain} ${token} is to have ${decimals} decimals, and the amounts stored here have others; put back what they were, in ${chain}_TOKENS or chains/registry.ts`,
+    )
+  }
+}
+
+async function removeOthers(client: pg.Client, settings: ChainSettings[]): Promise<void> {
+  const known = settings.flatMap(({chain}) => chain.assets.map(({token}) => ({chain: chain.code, token})))
+  const others = `not exists (
+    select from json_to_recordset($1) as known (chain text, token text) where (known.chain, known.token) = (a.chain, a.token))`
+  await client.query(`delete from app.asset a where ${others} and not ${isUsed}`, [JSON.stringify(known)])
+  const {rows} = await client.query<{chain: string; token: string}>(
+    `select chain, token from app.asset a where ${others}`,
+    [JSON.stringify(known)],
+  )
+  if (!rows.length) return
+  const names = rows.map(({chain, token}) => `${chain} ${token}`).join(', ')
+  throw new PermanentError(
+    `amounts of ${names} are stored here, and the settings know no such token any more; put its entry back (${rows[0]!.chain}_TOKENS)`,
+  )
 }

@@ -15,6 +15,7 @@ import pg from 'pg'
 import {PermanentError, RetryableError} from '../base/errors.ts'
 import {familyOf} from '../chains/families.ts'
 import {chains} from '../chains/registry.ts'
+import {upsertAssets} from './assets.ts'
 import {connectionLimit} from './connections.ts'
 import {applyDefinitions, dropWhatIsGone, makeRegister, readDefinitions} from './definitions.ts'
 
@@ -325,19 +326,7 @@ async function syncRegistry(client: pg.Client): Promise<void> {
         foldsAddresses,
       ],
     )
-    for (const asset of chain.assets) {
-      const {rowCount} = await client.query(
-        `insert into app.asset as a (chain, token, name, display_name, decimals, min_payout) values ($1, $2, $3, $4, $5, $6)
-         on conflict (chain, token) do update
-         set name = excluded.name, display_name = excluded.display_name, min_payout = greatest(a.min_payout, excluded.min_payout)
-         where a.decimals = excluded.decimals`,
-        [chain.code, asset.token, asset.name, asset.displayName, asset.decimals, String(asset.minPayout ?? 1n)],
-      )
-      if (rowCount) continue
-      throw new PermanentError(
-        `chains/registry.ts gives ${chain.code} ${asset.token} ${asset.decimals} decimals, and the amounts stored here have others`,
-      )
-    }
+    await upsertAssets(client, chain.code, chain.assets)
   }
 }
 

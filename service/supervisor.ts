@@ -16,7 +16,7 @@ import {commandLine, hasVariable, signal} from '../base/process.ts'
 import {type ChainSettings, familyOf, hasNode} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {factsOf, metricsPorts, readSettings, type Settings} from '../chains/settings.ts'
-import {setMinPayouts} from '../db/assets.ts'
+import {writeAssets} from '../db/assets.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
 import {Child} from './child.ts'
@@ -110,7 +110,7 @@ export class Supervisor {
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
     await migrate(this.#ownerUrl)
-    await setMinPayouts(this.#ownerUrl, this.#settings.chains.values())
+    await writeAssets(this.#ownerUrl, this.#settings.chains.values())
     await this.#startLocalChains()
     this.#step('the processes')
     await this.#findUsers()

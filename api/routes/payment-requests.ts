@@ -2,7 +2,7 @@
 // second group: the result is under `data`, beside the status as `code`.
 import {z} from 'zod'
 import {formsOf} from '../../chains/families.ts'
-import {type ChainCode, chains} from '../../chains/registry.ts'
+import type {ChainCode} from '../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
@@ -166,16 +166,18 @@ const Payment = z
   })
   .meta({id: 'Payment'})
 
-const assets = new Map(chains.flatMap(({code, assets}) => assets.map(({name, token}) => [name, {chain: code, token}])))
-const filters = {
-  external_id: externalId.optional(),
-  currency: z.enum([...assets.keys()]).optional(),
-  status: z.enum(statuses).optional(),
-}
-
 export function paymentRequests(app: App, context: Context): void {
   const {db, paymentExpiryMs} = context
   const tags = ['Payment requests']
+  const ofChains = [...context.chains.values()].map(({chain}) => chain)
+  const assets = new Map(
+    ofChains.flatMap(({code, assets}) => assets.map(({name, token}) => [name, {chain: code, token}])),
+  )
+  const filters = {
+    external_id: externalId.optional(),
+    currency: z.enum([...assets.keys()]).optional(),
+    status: z.enum(statuses).optional(),
+  }
 
   app.get(
     '/v1/crypto',

@@ -1,0 +1,61 @@
+// What the settings say of assets, in the database.
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {readSettings} from '../chains/settings.ts'
+import {ChainWriter} from '../test/support/chain-writer.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeMerchant, makeUser} from '../test/support/people.ts'
+import {writeAssets} from './assets.ts'
+
+const euro = {
+  code: 'EURC',
+  name: 'ETH-EURC',
+  display_name: 'Euro Coin',
+  contract: '0x08210F9170F89Ab7658F0B5E3fF39b0E03C594D4',
+  decimals: 6,
+  min_payout: '2',
+  sweep_min: '1',
+  sweep: {by: 'eip3009', domain: {name: 'EURC', version: '2'}},
+}
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await testDatabase()
+})
+afterAll(() => db.drop())
+
+const write = (...tokens: object[]) =>
+  writeAssets(db.ownerUrl, readSettings({ETH_TOKENS: JSON.stringify(tokens)}).chains.values())
+const stored = () =>
+  db.rows(`select token, name, display_name, decimals, min_payout from app.asset where chain = 'ETH' order by token`)
+const [ether, usdc] = [expect.objectContaining({token: 'ETH'}), expect.objectContaining({token: 'USDC'})]
+const row = {token: 'EURC', name: 'ETH-EURC', display_name: 'Euro Coin', decimals: 6, min_payout: '2000000'}
+
+test("an operator's token is an asset; while nobody was paid in it, its decimals change with the settings, and it goes with them", async () => {
+  await write({...euro, decimals: 18, display_name: 'Euro'})
+  expect(await stored()).toEqual([
+    ether,
+    {...row, decimals: 18, display_name: 'Euro', min_payout: `${2n * 10n ** 18n}`},
+    usdc,
+  ])
+  await write(euro)
+  expect(await stored()).toEqual([ether, row, usdc])
+  await write()
+  expect(await stored()).toEqual([ether, usdc])
+})
+
+test('one that was paid keeps its decimals, and its entry has to stay', async () => {
+  await write(euro)
+  const {address} = await makeUser(db, await makeMerchant(db, ['ETH']))
+  const eth = await ChainWriter.open(db, 'ETH')
+  await eth.write({add: [[{txid: '0x1', token: 'EURC', amount: 5n, recipient: address}]]})
+  await eth.close()
+  expect(await db.rows('select credited from app.deposit')).toEqual([{credited: true}])
+  await expect(write({...euro, decimals: 18})).rejects.toThrow(
+    'ETH EURC is to have 18 decimals, and the amounts stored here have others; put back what they were, in ETH_TOKENS',
+  )
+  await expect(write()).rejects.toThrow(
+    'amounts of ETH EURC are stored here, and the settings know no such token any more; put its entry back (ETH_TOKENS)',
+  )
+  await write({...euro, display_name: 'Euro'})
+  expect(await stored()).toEqual([ether, {...row, display_name: 'Euro'}, usdc])
+})
