@@ -48,6 +48,8 @@ export interface ChainView extends FinalitySource {
   /** Why it cannot give a block with everything that is read of it, in its words; undefined if it can. Rejects where it just fails. */
   lacks(height: number): Promise<string | undefined>
   blockTimes: BlockTimes
+  /** Why the chain must not be followed with these settings, where contracts are asked for that; undefined if nothing speaks against it. */
+  refusal?(): Promise<string | undefined>
 }
 
 /** What the times in blocks are worth. */

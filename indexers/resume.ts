@@ -1,5 +1,5 @@
 // What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
-// for a node of another network, nor for one of a main network unless that is allowed; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
+// for a node of another network, nor for one of a main network unless that is allowed, nor with a token that its contract does not bear out; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
 // a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
 // decides; while blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -104,6 +104,8 @@ async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptio
   if (answered !== network) {
     throw new Waiting('wrong_network', `the node is on ${answered}, expected ${network}; check ${networkSettings}`)
   }
+  const refusal = await source.refusal?.()
+  if (refusal !== undefined) throw new Waiting('token_refused', refusal)
   const at = await cursor.read()
   if (!at) return startFollowing(source, cursor, options)
   if (at.network !== network) {

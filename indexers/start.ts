@@ -14,6 +14,7 @@ export type WaitingReason =
   | 'node_unavailable'
   | 'node_behind'
   | 'wrong_network'
+  | 'token_refused'
   | 'fork'
   | 'custody_not_started'
   | 'start_unknown'

@@ -1,5 +1,6 @@
 // What an EVM node tells of its chain beside the stream of blocks. Final is the node's finalized block, or, where the operator says so because
 // the node does not serve that tag, the block with N confirmations.
+import {refusedToken} from '../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../chains/evm/settings.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {ChainView} from '../family.ts'
@@ -11,8 +12,10 @@ import type {Node} from './node.ts'
  */
 const blockTimes = {medianOf: 1, marginMs: 600_000}
 
-export function viewOf(node: Node, {finality, traces}: EvmSettings): ChainView {
+export function viewOf(node: Node, settings: EvmSettings): ChainView {
+  const {finality, traces} = settings
   return {
+    refusal: () => refusedToken(settings),
     network: async () => caip2('eip155', await node.chainId()),
     blockAt: height => node.block(height),
     hashesAt: heights => node.hashes(heights),

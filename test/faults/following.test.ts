@@ -12,6 +12,9 @@ import {faults, RpcProxy} from '../support/rpc-proxy.ts'
 import {ended, sluice, start} from '../support/service.ts'
 import {until} from '../support/until.ts'
 
+/** The first four bytes of the hash of decimals(). */
+const decimalsOf = '0x313ce567'
+
 interface ChainStatus {
   chain: string
   head: number | null
@@ -36,6 +39,7 @@ test('a node that is away, or of another network, at the first start is told of,
     METRICS_ON_API_PORT: '1',
     ETH_RPC_URL: node.httpUrl.replace('//', '//user:secret@'),
     ETH_CHAIN_ID: `${localChainId}`,
+    ETH_TOKENS: anvil.ownTokens,
   }
   await promisify(execFile)(process.execPath, [program, 'custody', 'init'], {
     env: {...process.env, ...environment, SLUICE_HOME: home},
@@ -97,6 +101,14 @@ test('a node that is away, or of another network, at the first start is told of,
     .filter(line => line.includes('wrong_network'))
   expect(logged).toHaveLength(1)
   expect(running.output()).not.toContain('secret')
+
+  // Nor is one followed whose token is another than its entry says; the message says what is.
+  node.behave = ({params}, pass) =>
+    JSON.stringify(params).includes(decimalsOf) ? `0x${'8'.padStart(64, '0')}` : pass()
+  await waits('token_refused')
+  expect((await statusOf('ETH')).waiting!.message).toMatch(
+    /ETH EURC cannot be followed: .* was asked for decimals\(\), and it answered 8, not the entry's 6; put its entry right/,
+  )
 
   node.behave = undefined
   await until(async () => (await api('deposits')).deposits[0]?.status === 'final', {

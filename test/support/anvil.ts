@@ -7,7 +7,7 @@ import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {type Abi, encodeDeployData, encodeFunctionData, getContractAddress, type Hex, numberToHex} from 'viem'
-import {accounts, deployer} from '../../devnet/evm/constants.ts'
+import {accounts, deployer, ownTokens, tokenArguments} from '../../devnet/evm/constants.ts'
 import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
 
 export const localChainId = 31_337
@@ -39,6 +39,9 @@ export class Anvil {
   readonly switch = getContractAddress({from: deployer.address, nonce: 2n}).toLowerCase()
   /** As USDC, at another address. */
   readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 3n}).toLowerCase()
+  /** A second token, and the setting ETH_TOKENS by which it is known. */
+  readonly euro = getContractAddress({from: deployer.address, nonce: 4n}).toLowerCase()
+  readonly ownTokens = JSON.stringify([{...ownTokens.ETH, contract: this.euro}])
 
   private constructor(child: ChildProcess, address: string) {
     this.#child = child
@@ -83,9 +86,15 @@ export class Anvil {
       bytecode: contracts.TestUsdc.bytecode as Hex,
       args: [accounts[1]!.address, 10n ** 18n],
     })
-    for (const data of [usdc, contracts.Multisend.bytecode as Hex, switchCode, usdc]) await this.send({by: 9, data})
+    const euro = encodeDeployData({
+      abi: contracts.TestToken.abi as Abi,
+      bytecode: contracts.TestToken.bytecode as Hex,
+      args: [...tokenArguments(ownTokens.ETH), accounts[1]!.address, 10n ** 18n],
+    })
+    for (const data of [usdc, contracts.Multisend.bytecode as Hex, switchCode, usdc, euro])
+      await this.send({by: 9, data})
     const approve = {abi: abis.usdc, functionName: 'approve', args: [this.multisend, 10n ** 18n]}
-    await this.send({to: this.usdc, data: encodeFunctionData(approve)})
+    for (const to of [this.usdc, this.euro]) await this.send({to, data: encodeFunctionData(approve)})
     await this.mine()
   }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 pragma solidity 0.8.37;
 
-// USDC as the local chains have it: the ERC-20 face of Circle's token, with EIP-2612 permits and EIP-3009 authorisations.
-// There is no owner, no blocklist and no pause. Whoever deploys it names who holds the whole supply.
-contract TestUsdc {
-    string public constant name = "USDC";
-    string public constant symbol = "USDC";
-    string public constant version = "2";
-    uint8 public constant decimals = 6;
+// A token as the local chains have it: the ERC-20 face of Circle's, with EIP-2612 permits and EIP-3009 authorisations.
+// There is no owner, no blocklist and no pause. Whoever deploys it names what it is, and who holds the whole supply.
+contract TestToken {
+    string public name;
+    string public symbol;
+    string public version;
+    uint8 public immutable decimals;
 
     bytes32 public constant PERMIT_TYPEHASH =
         keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");
@@ -34,12 +34,23 @@ contract TestUsdc {
     event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce);
     event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce);
 
-    constructor(address holder, uint256 supply) {
+    constructor(
+        string memory name_,
+        string memory symbol_,
+        string memory version_,
+        uint8 decimals_,
+        address holder,
+        uint256 supply
+    ) {
+        name = name_;
+        symbol = symbol_;
+        version = version_;
+        decimals = decimals_;
         DOMAIN_SEPARATOR = keccak256(
             abi.encode(
                 keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
-                keccak256(bytes(name)),
-                keccak256(bytes(version)),
+                keccak256(bytes(name_)),
+                keccak256(bytes(version_)),
                 block.chainid,
                 address(this)
             )
@@ -149,4 +160,8 @@ contract TestUsdc {
         address recovered = ecrecover(keccak256(abi.encodePacked("\x19\x01", DOMAIN_SEPARATOR, structHash)), v, r, s);
         require(recovered != address(0) && recovered == signer, "FiatTokenV2: invalid signature");
     }
+}
+
+contract TestUsdc is TestToken {
+    constructor(address holder, uint256 supply) TestToken("USDC", "USDC", "2", 6, holder, supply) {}
 }

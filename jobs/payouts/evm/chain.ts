@@ -2,6 +2,7 @@
 // there, by transactions that take the next nonce of their sender.
 
 import {step} from '../../../base/step.ts'
+import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import {
   type Context,
@@ -23,7 +24,8 @@ import {answers, intentOf, type Offered, raised} from './signing.ts'
 import {beginSweeps, beginSweepsOf, begunFor, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
-  const chain: Evm = {settings, native: settings.chain.assets[0].token, node: new EvmNode(settings.rpcUrl!)}
+  const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
+  const chain: Evm = {settings, native: settings.chain.assets[0].token, node}
   return {
     sweep: (to, payout) => sweep(to, payout, chain),
     beginPayment: (to, payout) => beginPayment(to, payout, chain),

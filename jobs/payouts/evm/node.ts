@@ -35,12 +35,16 @@ export type Estimate = {gas: bigint} | {failure: string}
 
 export class EvmNode {
   readonly #questions: Questions
+  readonly #beforeAll: () => Promise<void>
 
-  constructor(url: string) {
+  /** `beforeAll` resolves once anything may be sent: nothing is without a look at the market. */
+  constructor(url: string, beforeAll: () => Promise<void>) {
     this.#questions = new Questions(url, timeoutMs)
+    this.#beforeAll = beforeAll
   }
 
   async feeMarket(): Promise<FeeMarket> {
+    await this.#beforeAll()
     const [block, tip] = await this.#questions.ask([
       {method: 'eth_getBlockByNumber', params: ['latest', false]},
       {method: 'eth_maxPriorityFeePerGas', params: []},

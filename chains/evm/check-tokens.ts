@@ -1,0 +1,121 @@
+// Whether tokens can be moved as their entries say, asked of their contracts, before anything is. Promises: a token is refused only for what its
+// contract answered, and the message names the token, the question and what to do; a node that cannot be asked is no answer; nothing is asked
+// that depends on more than the contract's code, so that a token whose issuer has paused it is not refused.
+import {domainSeparator} from 'viem'
+import {getAddress} from 'viem/utils'
+import {RetryableError} from '../../base/errors.ts'
+import type {Erc20} from '../registry.ts'
+import {type Answer, Questions} from './client.ts'
+import {type EvmSettings, erc20} from './settings.ts'
+
+const timeoutMs = 10_000
+
+type Token = Erc20 & {contract: string}
+
+interface TokenQuestion {
+  name: string
+  method: string
+  params: unknown[]
+  /** Why the token is refused, by the answer in hex, undefined where the contract refused; undefined if it is not. */
+  judge(answer: string | undefined): string | undefined
+}
+
+/** Why one of a chain's tokens is refused; undefined if none is. Throws RetryableError where the node cannot be asked. */
+export async function refusedToken(settings: EvmSettings): Promise<string | undefined> {
+  const tokens = [...settings.tokens.values()].map(code => erc20(settings, code))
+  if (!tokens.length) return
+  const node = new Questions(settings.rpcUrl!, timeoutMs)
+  try {
+    for (const token of tokens) {
+      const why = await ask(node, token, settings)
+      if (why !== undefined) return why
+    }
+  } finally {
+    node.close()
+  }
+}
+
+const againMs = 10_000
+
+/** Resolves once no token is refused, which is asked again until it is so; rejects with RetryableError before. */
+export function tokenGuard(settings: EvmSettings): () => Promise<void> {
+  let isRight = false
+  let last: {at: number; answer: Promise<string | undefined>} | undefined
+  return async () => {
+    if (isRight) return
+    if (!last || performance.now() - last.at > againMs) last = {at: performance.now(), answer: refusedToken(settings)}
+    const why = await last.answer.catch(error => {
+      last = undefined
+      throw error
+    })
+    if (why !== undefined) throw new RetryableError(why)
+    isRight = true
+  }
+}
+
+async function ask(node: Questions, token: Token, settings: EvmSettings): Promise<string | undefined> {
+  const questions = questionsOf(token, settings)
+  const answers = await node.ask(questions.map(({method, params}) => ({method, params})))
+  for (const [index, {name, judge}] of questions.entries()) {
+    const why = judge(hexOf(answers[index]!, name))
+    if (why === undefined) continue
+    const {code} = settings.chain
+    return `${code} ${token.token} cannot be followed: its contract ${getAddress(token.contract)} was asked for ${name}, and ${why}; put its entry right (${code}_${token.token}_CONTRACT for a token of Sluice's own, ${code}_TOKENS for yours), or take it out`
+  }
+}
+
+function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings): TokenQuestion[] {
+  const call = (selector: string) => ({method: 'eth_call', params: [{to: contract, data: selector}, 'latest']})
+  const {name, version} = sweep.domain
+  const separator = domainSeparator({domain: {name, version, chainId, verifyingContract: getAddress(contract)}})
+  const domain = `of the entry's domain (name "${name}", version "${version}", chain ${chainId})`
+  return [
+    {
+      name: 'its code',
+      method: 'eth_getCode',
+      params: [contract, 'latest'],
+      judge: code => (code === undefined || code === '0x' ? 'there is none at this address' : undefined),
+    },
+    {
+      name: 'decimals()',
+      ...call('0x313ce567'),
+      judge: answer =>
+        isWord(answer) && BigInt(answer) === BigInt(decimals)
+          ? undefined
+          : `${said(answer)}, not the entry's ${decimals}`,
+    },
+    {
+      name: 'DOMAIN_SEPARATOR()',
+      ...call('0x3644e515'),
+      judge: answer => (answer === separator ? undefined : `${said(answer)}, not the ${separator} ${domain}`),
+    },
+    {
+      name: 'authorizationState(address,bytes32)',
+      ...call(`0xe94a0102${'1'.padStart(64, '0')}${'0'.repeat(64)}`),
+      judge: answer =>
+        isWord(answer) && BigInt(answer) <= 1n
+          ? undefined
+          : `${said(answer)}, so it has no authorisations (EIP-3009), the one way in which deposits are swept`,
+    },
+  ]
+}
+
+/** Undefined where the contract itself refused. Throws RetryableError where it was not asked, or the answer is none. */
+function hexOf(answer: Answer, name: string): string | undefined {
+  if ('message' in answer) {
+    if (answer.code === 3 || /revert|invalid opcode|VM execution|out of gas/i.test(answer.message)) return undefined
+    throw new RetryableError(`the node refused to ask a token for ${name}: ${answer.message}`)
+  }
+  const {result} = answer
+  if (typeof result === 'string' && /^0x([0-9a-f]{2})*$/i.test(result)) return result.toLowerCase()
+  throw new RetryableError(`the node answered with something else when a token was asked for ${name}`)
+}
+
+const isWord = (answer: string | undefined): answer is string => answer?.length === 66
+
+const said = (answer: string | undefined) => {
+  if (answer === undefined) return 'it refused'
+  return answer === '0x'
+    ? 'it answered nothing'
+    : `it answered ${isWord(answer) && answer.startsWith('0x00000000') ? BigInt(answer) : answer.slice(0, 66)}`
+}
