@@ -213,7 +213,7 @@ test('a transaction that is forgotten is not mined, not even after anvil was kil
 
 test('the chain has its id, its contracts in block 1, and its final block 8 below the head', async () => {
   const {client, devnet} = await start()
-  const identity = {ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_ADDRESS: USDC_ADDRESS}
+  const identity = {ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_CONTRACT: USDC_ADDRESS}
   expect(devnet).toMatchObject({chain: 'ETH', node: 'anvil', identity})
   expect(await client.rpc('eth_chainId')).toBe(numberToHex(chainIds.ETH))
   expect((await block(client, 'finalized')).number).toBe(0)
