@@ -400,7 +400,7 @@ class Reindex {
       if (before.isForgotten)
         throw new PermanentError(
           `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before.token}: the settings do not say so any more;` +
-            ` set ${chain}_${before.token}_ADDRESS as the service has it`,
+            ` set ${chain}_${before.token}_CONTRACT as the service has it`,
         )
       return row
     })
