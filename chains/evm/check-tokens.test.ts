@@ -1,8 +1,7 @@
 // What contracts of a real chain are asked before their tokens are followed.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
-import {ownTokens} from '../../devnet/evm/constants.ts'
-import {Anvil, localChainId} from '../../test/support/anvil.ts'
+import {Anvil, euro, localChainId} from '../../test/support/anvil.ts'
 import {faults, RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {readSettings} from '../settings.ts'
 import {refusedToken, tokenGuard} from './check-tokens.ts'
@@ -19,7 +18,7 @@ const settingsOf = (more: Record<string, string>, change: object = {}) =>
     readSettings({
       ETH_RPC_URL: anvil.httpUrl,
       ETH_CHAIN_ID: `${localChainId}`,
-      ETH_TOKENS: JSON.stringify([{...ownTokens.ETH, contract: anvil.euro, ...change}]),
+      ETH_TOKENS: JSON.stringify([{...euro, contract: anvil.euro, ...change}]),
       ...more,
     }).chains.get('ETH'),
   )

@@ -7,11 +7,22 @@ import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {type Abi, encodeDeployData, encodeFunctionData, getContractAddress, type Hex, numberToHex} from 'viem'
-import {accounts, deployer, ownTokens, tokenArguments} from '../../devnet/evm/constants.ts'
+import {accounts, deployer} from '../../devnet/evm/constants.ts'
 import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
 
 export const localChainId = 31_337
 export const abis = {usdc: contracts.TestUsdc.abi as Abi, multisend: contracts.Multisend.abi as Abi}
+
+/** The entry of a second token, of another domain than USDC's, but for its contract. */
+export const euro = {
+  code: 'EURC',
+  name: 'ETH-EURC',
+  display_name: 'Euro Coin',
+  decimals: 6,
+  min_payout: '1',
+  sweep_min: '1',
+  sweep: {by: 'eip3009', domain: {name: 'Euro Coin', version: '1'}},
+}
 
 export interface Sent {
   /** Index of the account that pays; 1 where nothing is said. */
@@ -41,7 +52,7 @@ export class Anvil {
   readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 3n}).toLowerCase()
   /** A second token, and the setting ETH_TOKENS by which it is known. */
   readonly euro = getContractAddress({from: deployer.address, nonce: 4n}).toLowerCase()
-  readonly ownTokens = JSON.stringify([{...ownTokens.ETH, contract: this.euro}])
+  readonly ownTokens = JSON.stringify([{...euro, contract: this.euro}])
 
   private constructor(child: ChildProcess, address: string) {
     this.#child = child
@@ -86,12 +97,13 @@ export class Anvil {
       bytecode: contracts.TestUsdc.bytecode as Hex,
       args: [accounts[1]!.address, 10n ** 18n],
     })
-    const euro = encodeDeployData({
+    const {domain} = euro.sweep
+    const euroCode = encodeDeployData({
       abi: contracts.TestToken.abi as Abi,
       bytecode: contracts.TestToken.bytecode as Hex,
-      args: [...tokenArguments(ownTokens.ETH), accounts[1]!.address, 10n ** 18n],
+      args: [domain.name, euro.code, domain.version, euro.decimals, accounts[1]!.address, 10n ** 18n],
     })
-    for (const data of [usdc, contracts.Multisend.bytecode as Hex, switchCode, usdc, euro])
+    for (const data of [usdc, contracts.Multisend.bytecode as Hex, switchCode, usdc, euroCode])
       await this.send({by: 9, data})
     const approve = {abi: abis.usdc, functionName: 'approve', args: [this.multisend, 10n ** 18n]}
     for (const to of [this.usdc, this.euro]) await this.send({to, data: encodeFunctionData(approve)})
