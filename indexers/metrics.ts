@@ -65,9 +65,9 @@ export function noteInserts(manager: EntityManager, chain: string): () => void {
 export function reorgCounter(chain: string): (at: Cursor | undefined) => void {
   let last: string | null | undefined
   return at => {
-    if (!at) return
-    if (last !== undefined && at.lastReorgAt !== last) reorgDepth.observe({chain}, at.lastReorgDepth ?? 0)
-    last = at.lastReorgAt
+    const now = at?.lastReorgAt ?? null // a chain that is not followed yet has had none
+    if (last !== undefined && now !== last) reorgDepth.observe({chain}, at?.lastReorgDepth ?? 0)
+    last = now
   }
 }
 
