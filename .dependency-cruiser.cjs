@@ -91,6 +91,7 @@ module.exports = {
   options: {
     doNotFollow: {path: 'node_modules'},
     exclude: {path: '^\\.sluice/'},
+    preserveSymlinks: true, // node_modules may be one
     tsPreCompilationDeps: true,
     tsConfig: {fileName: 'tsconfig.json'},
     enhancedResolveOptions: {
