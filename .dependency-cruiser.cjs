@@ -90,7 +90,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: {path: 'node_modules'},
-    exclude: {path: '^\\.sluice/'},
+    exclude: {path: '^(\\.sluice|test/made-up-family)/'},
     preserveSymlinks: true, // node_modules may be one
     tsPreCompilationDeps: true,
     tsConfig: {fileName: 'tsconfig.json'},

@@ -1,0 +1,32 @@
+// The one place where a node of the made-up family is asked. Every question is answered in time, or rejects with RetryableError.
+import {z} from 'zod'
+import {RetryableError} from '../../base/errors.ts'
+import type {NodeHead} from '../family.ts'
+import type {MadeUpSettings} from './settings.ts'
+
+export const Head = z.object({height: z.int(), hash: z.string()})
+
+interface Question<T> {
+  method: string
+  params?: unknown[]
+  answer: z.ZodType<T>
+}
+
+export async function ask<T>({rpcUrl}: MadeUpSettings, question: Question<T>, timeoutMs = 3000): Promise<T> {
+  const {method, params = [], answer} = question
+  try {
+    const response = await fetch(rpcUrl!, {
+      method: 'POST',
+      headers: {'content-type': 'application/json'},
+      body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    return z.object({result: answer}).parse(await response.json()).result
+  } catch (cause) {
+    throw new RetryableError(`the node does not answer ${method}`, {cause})
+  }
+}
+
+export function openHead(settings: MadeUpSettings, timeoutMs: number): NodeHead {
+  return {height: async () => (await ask(settings, {method: 'head', answer: Head}, timeoutMs)).height, close() {}}
+}

@@ -1,0 +1,83 @@
+// A chain of the made-up family as its node shows it. Promises: a block has the hash of its text, and the height that was asked for.
+import {z} from 'zod'
+import {RetryableError} from '../../base/errors.ts'
+import {genesis, hashOf, parseBlock, parseTransaction} from '../../chains/madeup/block.ts'
+import {ask, Head} from '../../chains/madeup/client.ts'
+import type {MadeUpSettings} from '../../chains/madeup/settings.ts'
+import {caip2} from '../../chains/registry.ts'
+import type {BlockRef} from '../cursor.ts'
+import type {ChainSource} from '../follow.ts'
+import type {ReadBlock} from '../match.ts'
+
+/** What there is at some heights; null where there is nothing. */
+const Each = z.array(z.string().nullable())
+
+export const network = caip2('madeup', hashOf(genesis))
+
+export class MadeUpSource implements ChainSource {
+  readonly #settings: MadeUpSettings
+  readonly confirmations: number
+  readonly blockTimes = {medianOf: 1, marginMs: 1000}
+
+  constructor(settings: MadeUpSettings) {
+    this.#settings = settings
+    this.confirmations = settings.confirmations
+  }
+
+  async network(): Promise<string> {
+    return caip2('madeup', (await this.hashAt(0)) ?? 'nothing')
+  }
+
+  head(): Promise<BlockRef> {
+    return ask(this.#settings, {method: 'head', answer: Head})
+  }
+
+  async finalBlock(): Promise<BlockRef | undefined> {
+    const height = Math.max((await this.head()).height - this.confirmations + 1, 0)
+    const hash = await this.hashAt(height)
+    return hash === undefined ? undefined : {height, hash}
+  }
+
+  async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
+    const hashes = await ask(this.#settings, {method: 'hashes', params: heights, answer: Each})
+    return heights.map((_, i) => hashes[i] ?? undefined)
+  }
+
+  async hashAt(height: number): Promise<string | undefined> {
+    return (await this.hashesAt([height]))[0]
+  }
+
+  async blockAt(height: number): Promise<ReadBlock | undefined> {
+    return (await this.blocksAbove(height - 1, 1))[0]
+  }
+
+  async block(height: number): Promise<ReadBlock> {
+    const block = await this.blockAt(height)
+    if (block) return block
+    throw new RetryableError(`the node has no block ${height}`)
+  }
+
+  async lacks(height: number): Promise<string | undefined> {
+    return (await this.blockAt(height)) ? undefined : 'it has no such block'
+  }
+
+  async blocksAbove(below: number, limit: number): Promise<ReadBlock[]> {
+    const params = Array.from({length: limit}, (_, i) => below + 1 + i)
+    const texts = await ask(this.#settings, {method: 'blocks', params, answer: Each})
+    const end = texts.indexOf(null)
+    const blocks = texts.slice(0, end < 0 ? limit : end).map(text => this.#read(text!))
+    if (blocks.some(({height}, i) => height !== params[i])) throw new RetryableError('the node mixed blocks up')
+    return blocks
+  }
+
+  #read(text: string): ReadBlock {
+    const {height, hash, parentHash, time, transactions} = parseBlock(text)
+    const {token} = this.#settings.chain.assets[0]
+    const candidates = transactions.map(parseTransaction).flatMap(({txid, from: sender, outputs}) =>
+      outputs.map(({to: recipientKey, amount}, outputIndex) => {
+        return {txid, outputIndex, token, amount: BigInt(amount), sender, recipientKey}
+      }),
+    )
+    return {height, hash, parentHash, time: new Date(time), candidates, sent: [], spends: []}
+  }
+}

@@ -1,0 +1,19 @@
+// The made-up family in the audit: its node says of no address what it holds.
+import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
+import type {AuditFamily} from '../look.ts'
+
+export const madeup: AuditFamily<MadeUpSettings> = {
+  claim: 'no more than that it was not looked at',
+  ask: (db, {chain}) => ({
+    batch: 1000,
+    async look(addresses) {
+      const {rows} = await db.query<{height: number}>(
+        'select final_height as height from chain.cursor where chain = $1',
+        [chain.code],
+      )
+      return {height: rows[0]!.height, differences: [], unread: addresses.map(address => `${address}: nobody tells`)}
+    },
+    heightAt: async () => undefined,
+    close() {},
+  }),
+}

@@ -1,0 +1,40 @@
+// The made-up family, as payouts need it: nothing leaves its chains, because custody signs nothing for them. What is begun waits.
+import type pg from 'pg'
+import {z} from 'zod'
+import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
+import {type PayoutChain, retryMs} from '../context.ts'
+import {answers} from '../custody.ts'
+import type {Withdrawal} from '../family.ts'
+
+export function open({chain}: MadeUpSettings): PayoutChain<never> {
+  return {
+    sweep: async () => ({
+      reason: 'unpayable',
+      detail: `nothing leaves ${chain.displayName}`,
+      ms: retryMs.refused,
+    }),
+    plan: async () => [],
+    intentOf: planned => planned,
+    answers: answers(z.never(), z.never()),
+    raise: async () => undefined,
+    broadcast: async raws => raws.map(() => 'no node takes transactions'),
+    async collect() {},
+    close() {},
+  }
+}
+
+export const asksBeforeWithdrawal = false
+
+export async function beginWithdrawal(
+  db: pg.Client,
+  {chain}: MadeUpSettings,
+  {token, amount, to}: Withdrawal,
+): Promise<string> {
+  const {rows} = await db.query<{id: string}>('select app.begin_withdrawal($1, $2, $3, $4, 0) as id', [
+    chain.code,
+    token,
+    amount.toString(),
+    to,
+  ])
+  return rows[0]!.id
+}
