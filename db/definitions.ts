@@ -61,15 +61,20 @@ function readDefinition(folder: URL, file: string): Definition {
   return {file, sql, checksum: createHash('sha256').update(sql).digest('hex'), makes, needs: new Set(bare.match(names))}
 }
 
+/** Which file makes a function, a view or a trigger of this name. */
+function makersOf(definitions: Definition[]): Map<string, Definition> {
+  return new Map(definitions.flatMap(definition => definition.makes.map(({name}) => [name, definition])))
+}
+
 function sortByNeed(definitions: Definition[]): Definition[] {
-  const makerOf = new Map(definitions.flatMap(definition => definition.makes.map(({name}) => [name, definition])))
+  const makers = makersOf(definitions)
   const sorted = new Set<Definition>()
   const visit = (definition: Definition, path: Definition[]) => {
     if (sorted.has(definition)) return
     if (path.includes(definition))
       throw new Error(`these files need each other: ${path.map(({file}) => `db/${file}`).join(', ')}`)
     for (const name of definition.needs) {
-      const maker = makerOf.get(name)
+      const maker = makers.get(name)
       if (maker && maker !== definition) visit(maker, [...path, definition])
     }
     sorted.add(definition)
@@ -85,23 +90,22 @@ export async function makeRegister(client: pg.Client): Promise<void> {
 }
 
 /**
- * Applies what changed, as a part of the caller's transaction. Resolves to the files that were applied. Throws PermanentError where somebody
- * else's view is in the way, or a function has other arguments than before.
+ * Applies what changed, by the checksums of what was applied before, as a part of the caller's transaction. Resolves to the files that were
+ * applied. Throws PermanentError where somebody else's view is in the way, or a function has other arguments than before.
  */
-export async function applyDefinitions(client: pg.Client, definitions: Definition[]): Promise<string[]> {
-  const {rows} = await client.query<{name: string; checksum: string}>(
-    'select name, checksum from public.sluice_migration',
-  )
-  const checksums = new Map(rows.map(({name, checksum}) => [name, checksum]))
+export async function applyDefinitions(
+  client: pg.Client,
+  definitions: Definition[],
+  checksums: Map<string, string>,
+): Promise<string[]> {
+  const makers = makersOf(definitions)
   const due = new Set(definitions.filter(({file, checksum}) => checksums.get(file) !== checksum))
   await dropTriggers(client, definitions)
   await client.query('set local check_function_bodies = off') // what a body names may be made by a later file
   const applied: string[] = []
   for (const definition of definitions) {
     if (!due.has(definition)) continue
-    const makeAgain = (view: string) =>
-      due.add(definitions.find(({makes}) => makes.some(({name}) => name === view)) ?? definition)
-    await apply(client, definition, {known: namesOf(definitions), makeAgain})
+    await apply(client, definition, {makers, due})
     applied.push(definition.file)
   }
   await client.query('set local check_function_bodies = on')
@@ -110,24 +114,21 @@ export async function applyDefinitions(client: pg.Client, definitions: Definitio
   return applied
 }
 
-const namesOf = (definitions: Definition[]) => new Set(definitions.flatMap(({makes}) => makes.map(({name}) => name)))
-
-interface Views {
-  /** All that files define. */
-  known: Set<string>
-  /** Has a view applied that was dropped because it read another one. */
-  makeAgain(view: string): void
+interface Files {
+  makers: Map<string, Definition>
+  /** What is to be applied; a view that is dropped because it read another one is added. */
+  due: Set<Definition>
 }
 
-async function apply(client: pg.Client, definition: Definition, views: Views): Promise<void> {
+async function apply(client: pg.Client, definition: Definition, files: Files): Promise<void> {
   const {file, sql, checksum, makes} = definition
   try {
-    for (const made of makes) await prepare(client, made, views)
+    for (const made of makes) await prepare(client, made, files)
     await client.query('savepoint before_file')
     await client.query(sql).catch(async error => {
       if (error.code !== invalidTableDefinition) throw error
       await client.query('rollback to savepoint before_file')
-      for (const {kind, name} of makes) if (kind === 'view') await dropView(client, name, views)
+      for (const {kind, name} of makes) if (kind === 'view') await dropView(client, name, files)
       await client.query(sql)
     })
     for (const {kind, name} of makes) if (kind === 'function') await refuseOverload(client, name)
@@ -170,9 +171,9 @@ function describe(error: pg.DatabaseError, file: string): Error {
 }
 
 /** Takes away what "create or replace" would leave: rights, and what cannot be replaced. */
-async function prepare(client: pg.Client, {kind, name, table, isConstraint}: Made, views: Views): Promise<void> {
+async function prepare(client: pg.Client, {kind, name, table, isConstraint}: Made, files: Files): Promise<void> {
   if (isConstraint) await client.query(`drop trigger if exists ${name} on ${table}`)
-  if (kind === 'materialized view') await dropView(client, name, views)
+  if (kind === 'materialized view') await dropView(client, name, files)
   if (kind === 'trigger') return
   const {rows} = await client.query<{revoke: string}>(rights, [kind === 'function' ? 'function' : 'table', name])
   for (const {revoke} of rows) await client.query(revoke)
@@ -193,15 +194,16 @@ const rights = `
   ) given where grantee <> owner`
 
 /** Drops a view, if it is there, with those of ours that read it; they are made again after it. */
-async function dropView(client: pg.Client, view: string, {known, makeAgain}: Views): Promise<void> {
+async function dropView(client: pg.Client, view: string, {makers, due}: Files): Promise<void> {
   const {rows} = await client.query<{name: string; kind: string; ours: boolean}>(readers, [view])
   for (const {name, kind, ours} of rows) {
-    if (!known.has(name) && !ours)
+    const maker = makers.get(name)
+    if (!maker && !ours)
       throw new PermanentError(
         `${view} has to be made again, and ${name}, which Sluice did not make, reads it: drop ${name} first, and make it again afterwards`,
       )
     await client.query(`drop ${kind} ${name}`)
-    if (name !== view && known.has(name)) makeAgain(name)
+    if (maker && name !== view) due.add(maker)
   }
 }
 

@@ -91,7 +91,7 @@ export async function migrate(
     const checksums = await appliedBefore(client)
     await withPatience(client, wait, () => dropWhatIsGone(client, definitions))
     const applied = await applyMigrations(client, readMigrations(folder), checksums, wait)
-    applied.push(...(await withPatience(client, wait, () => applyDefinitions(client, definitions))))
+    applied.push(...(await withPatience(client, wait, () => applyDefinitions(client, definitions, checksums))))
     await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)
     await migrateJobs(client, ownerUrl)
