@@ -61,9 +61,10 @@ function readDefinition(folder: URL, file: string): Definition {
   return {file, sql, checksum: createHash('sha256').update(sql).digest('hex'), makes, needs: new Set(bare.match(names))}
 }
 
-/** Which file makes a function, a view or a trigger of this name. */
+/** Which file makes a function or a view of this name. Names of triggers have no schema: somebody else's view may have one, too. */
 function makersOf(definitions: Definition[]): Map<string, Definition> {
-  return new Map(definitions.flatMap(definition => definition.makes.map(({name}) => [name, definition])))
+  const named = (definition: Definition) => definition.makes.filter(({kind}) => kind !== 'trigger')
+  return new Map(definitions.flatMap(definition => named(definition).map(({name}) => [name, definition])))
 }
 
 function sortByNeed(definitions: Definition[]): Definition[] {
