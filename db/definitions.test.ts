@@ -1,17 +1,14 @@
 // Functions, triggers and views as files that are applied again when they change: what comes into force, what goes, and what is refused.
 import {randomBytes} from 'node:crypto'
-import {cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
-import {tmpdir} from 'node:os'
-import path from 'node:path'
-import {pathToFileURL} from 'node:url'
+import {mkdirSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {PermanentError} from '../base/errors.ts'
 import {createDatabase, dropDatabase, templateName, urlOf} from '../test/support/database.ts'
+import {copySchema} from '../test/support/schema-folder.ts'
 import {migrate, roleUrl} from './migrate.ts'
 import {schemaSnapshot} from './snapshot.ts'
 
-const own = new URL('./', import.meta.url)
 let name: string
 let url: string
 let client: pg.Client
@@ -24,9 +21,7 @@ beforeEach(async () => {
   url = urlOf(inject('serverUrl'), name)
   client = new pg.Client({connectionString: url})
   await client.connect()
-  folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-schema-'))}/`)
-  for (const kind of ['tables', 'functions', 'views'])
-    cpSync(new URL(kind, own), new URL(kind, folder), {recursive: true})
+  folder = copySchema()
   mkdirSync(new URL('functions/test/', folder))
 })
 
@@ -286,7 +281,6 @@ test('a materialised view that is made again is told as not populated until it i
   const file = 'views/analytics/daily_volume.sql'
   const state = `select refreshed_at is not null as populated from analytics.freshness where view_name = 'daily_volume'`
   expect(await rows(state)).toEqual([{populated: true}])
-  cpSync(new URL(file, own), new URL(file, folder))
   writeFileSync(new URL(file, folder), '-- Changed.\n', {flag: 'a'})
   expect(await apply()).toEqual([file])
   expect(await rows(state)).toEqual([{populated: false}])

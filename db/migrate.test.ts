@@ -1,20 +1,17 @@
 // Migrating a real database: what runs, what is refused, and that whatever happens half-way leaves nothing behind.
 import {randomBytes} from 'node:crypto'
-import {cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
-import {tmpdir} from 'node:os'
-import path from 'node:path'
-import {pathToFileURL} from 'node:url'
+import {readFileSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, inject, test} from 'vitest'
 import {PermanentError, RetryableError} from '../base/errors.ts'
 import {familyOf} from '../chains/families.ts'
 import {chains} from '../chains/registry.ts'
 import {createDatabase, templateName, urlOf} from '../test/support/database.ts'
+import {copySchema} from '../test/support/schema-folder.ts'
 import {until} from '../test/support/until.ts'
 import {migrate, roleUrl} from './migrate.ts'
 import {schemaSnapshot} from './snapshot.ts'
 
-const own = new URL('./', import.meta.url)
 let name: string
 let url: string
 let client: pg.Client
@@ -26,9 +23,7 @@ beforeEach(async () => {
   await createDatabase(inject('serverUrl'), name)
   url = urlOf(inject('serverUrl'), name)
   client = await connect(url)
-  folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-schema-'))}/`)
-  for (const kind of ['tables', 'functions', 'views'])
-    cpSync(new URL(kind, own), new URL(kind, folder), {recursive: true})
+  folder = copySchema()
 })
 
 afterEach(async () => {

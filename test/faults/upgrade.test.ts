@@ -1,9 +1,6 @@
 // An upgrade while the service works: a database that was restored from a dump of the baseline is taken to this version and from there to a
 // made-up next one, under an API that is asked, a worker that sends webhooks, an analyst who reads and an indexer that writes blocks.
-import {cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
-import {tmpdir} from 'node:os'
-import path from 'node:path'
-import {pathToFileURL} from 'node:url'
+import {mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
 import {expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
@@ -16,19 +13,16 @@ import {assertBooks} from '../support/books.ts'
 import {ChainWriter, hashOf} from '../support/chain-writer.ts'
 import {emptyDatabase} from '../support/database.ts'
 import {makeMerchant} from '../support/people.ts'
+import {copySchema} from '../support/schema-folder.ts'
 import {until} from '../support/until.ts'
 import {startReceiver} from '../support/webhooks.ts'
-
-const own = new URL('../../db/', import.meta.url)
 
 /**
  * The next version, as a folder with the layout of db/: one change of every kind that the version before must not notice. Its processes would
  * call app.set_destination in place of app.set_payout_address, which is still there for those of this version.
  */
 function makeNextVersion(): URL {
-  const folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-next-'))}/`)
-  for (const kind of ['tables', 'functions', 'views'])
-    cpSync(new URL(kind, own), new URL(kind, folder), {recursive: true})
+  const folder = copySchema()
   const edit = (file: string, change: (sql: string) => string) => {
     const sql = readFileSync(new URL(file, folder), 'utf8')
     const changed = change(sql)
