@@ -127,7 +127,8 @@ function linked(file: string, name: string): boolean {
   }
 }
 
-function readIfThere(file: string): string | undefined {
+/** What a file holds; undefined if there is none. */
+export function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {

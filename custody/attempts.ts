@@ -22,18 +22,8 @@ export interface Attempt<D extends Details = Details> {
 }
 
 /** A row of entryColumns that signs something. */
-export interface AttemptRow<D extends Details = Details> extends Entry {
-  kind: Kind
-  token: string
-  amount: string
-  destination: string
-  source: string
-  sender: string
-  nonce: number
-  details: D
-  txid: string
-  raw: string
-}
+export type AttemptRow<D extends Details = Details> = Omit<Entry, keyof Attempt> &
+  Omit<Attempt<D>, 'amount' | 'subjectId'> & {amount: string}
 
 /** Rows that have everything that was signed for this subject, if there is one, on whatever chain. */
 export function attemptsOf<D extends Details>(

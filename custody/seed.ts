@@ -24,7 +24,7 @@ import {generateMnemonic} from '@scure/bip39'
 import {wordlist} from '@scure/bip39/wordlists/english.js'
 import {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
-import {refuseOldHome} from '../base/home.ts'
+import {readIfThere, refuseOldHome} from '../base/home.ts'
 import {shownFile} from '../base/variables.ts'
 import {hasNode} from '../chains/families.ts'
 import type {Settings} from '../chains/settings.ts'
@@ -212,14 +212,5 @@ function parseJson(text: string): unknown {
     return JSON.parse(text)
   } catch {
     return undefined
-  }
-}
-
-function readIfThere(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
   }
 }
