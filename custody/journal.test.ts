@@ -17,7 +17,15 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {killCustody, spawnCustody} from '../test/support/custody.ts'
-import {CustodyWorld, fees, higherFees, junk, type Merchant, newAddress} from '../test/support/custody-world.ts'
+import {
+  CustodyWorld,
+  fees,
+  higherFees,
+  junk,
+  type Merchant,
+  newAddress,
+  sweepIntent,
+} from '../test/support/custody-world.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {families} from './families.ts'
@@ -402,16 +410,7 @@ test('killed at every step under parallel signers, it gives out nothing that is 
   const labels = ['before journal', 'after database', 'after file', 'before answer']
   for (const [nonce, label] of labels.entries()) {
     await killCustody(world.custody)
-    const intents = merchants.map(({address}) => ({
-      intent: 'sweep',
-      spend_id: randomUUID(),
-      chain: 'ETH',
-      token: 'ETH',
-      address,
-      amount: '500000000000000',
-      nonce,
-      ...fees,
-    }))
+    const intents = merchants.map(({address}) => sweepIntent(address, {nonce}))
     for (const intent of intents) await world.forgeSpend(intent)
     const more = {NODE_OPTIONS: `--import=${crash}`, SLUICE_CRASH_MARK: path.join(world.home, label)}
     await world.start({...more, SLUICE_CRASH_AT: `custody: ${label}`})

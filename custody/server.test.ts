@@ -1,7 +1,7 @@
 // The door of custody: who may ask, and in which form.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {CustodyWorld, fees, newAddress} from '../test/support/custody-world.ts'
+import {CustodyWorld, fees, newAddress, sweepIntent} from '../test/support/custody-world.ts'
 
 let world: CustodyWorld
 
@@ -10,23 +10,12 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const sweep = (address: string) => ({
-  intent: 'sweep',
-  spend_id: randomUUID(),
-  chain: 'ETH',
-  token: 'ETH',
-  address,
-  amount: '500000000000000',
-  nonce: 0,
-  ...fees,
-})
-
 test('is closed to whoever has not the token, whatever is asked', async () => {
   const {address} = await world.merchant()
   const before = await world.journal()
   for (const token of ['', 'wrong', 'x'.repeat(43)])
     for (const path of ['/sign', '/check', '/nothing'])
-      expect(await world.custody.ask(path, {intents: [sweep(address)]}, token)).toMatchObject({
+      expect(await world.custody.ask(path, {intents: [sweepIntent(address)]}, token)).toMatchObject({
         status: 401,
         body: {error: 'unauthorized'},
       })
@@ -36,7 +25,7 @@ test('is closed to whoever has not the token, whatever is asked', async () => {
 test('takes known intents alone, a request whole or not at all', async () => {
   const {address} = await world.merchant()
   const before = await world.journal()
-  const good = sweep(address)
+  const good = sweepIntent(address)
   const bad = [
     {...good, destination: newAddress()},
     {...good, intent: 'transfer'},

@@ -12,7 +12,15 @@ import {
   type TransactionSerialized,
 } from 'viem'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {CustodyWorld, fees, higherFees, type Merchant, newAddress, tokenGas} from '../../test/support/custody-world.ts'
+import {
+  CustodyWorld,
+  fees,
+  higherFees,
+  type Merchant,
+  newAddress,
+  sweepIntent,
+  tokenGas,
+} from '../../test/support/custody-world.ts'
 import {authorisationNonce} from './sign.ts'
 
 const usdc = '0x1c7d4b196cb0c7b01d743fbc6116a902379c7238'
@@ -37,17 +45,6 @@ async function nextNonce(): Promise<number> {
 }
 
 const pay = (payout_id: string, more: object = {}) => ({intent: 'pay', payout_id, nonce: nonce++, ...fees, ...more})
-const sweep = (address: string, more: object = {}) => ({
-  intent: 'sweep',
-  spend_id: randomUUID(),
-  chain: 'ETH',
-  token: 'ETH',
-  address,
-  amount: '500000000000000',
-  nonce: 0,
-  ...fees,
-  ...more,
-})
 const cancel = (more: object = {}) => ({
   intent: 'cancel',
   chain: 'ETH',
@@ -280,7 +277,7 @@ describe('a payout', () => {
     const intent = pay(one)
     await signed(intent)
     await refused({...intent, ...higherFees, payout_id: other}, 'nonce_taken')
-    const swept = sweep(merchant.address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})
+    const swept = sweepIntent(merchant.address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})
     await signed(swept)
     await refused({...pay(other, higherFees), nonce: swept.nonce}, 'nonce_taken')
     await nextNonce()
@@ -302,7 +299,7 @@ describe('a payout', () => {
 describe('a sweep', () => {
   test('of native coins goes from the address to the treasury, and a replacement may move less, never more', async () => {
     const {address, id} = await world.merchant()
-    const intent = sweep(address)
+    const intent = sweepIntent(address)
     const first = await signed(intent)
     expect(await read(first.raw)).toMatchObject({
       by: address,
@@ -322,13 +319,13 @@ describe('a sweep', () => {
     expect((await read((await signed({...intent, ...higherFees, amount: '400000000000000'})).raw)).value).toBe(
       400_000_000_000_000n,
     )
-    await refused(sweep(address, {amount: '0', nonce: 1}), 'settlement_changed')
-    await refused(sweep(address, {nonce: 1, gas_limit: 21_001}), 'fee_above_cap')
+    await refused(sweepIntent(address, {amount: '0', nonce: 1}), 'settlement_changed')
+    await refused(sweepIntent(address, {nonce: 1, gas_limit: 21_001}), 'fee_above_cap')
   })
 
   test('of a token is relayed by the treasury, with one authorisation for all attempts', async () => {
     const {address} = await world.merchant()
-    const intent = sweep(address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})
+    const intent = sweepIntent(address, {token: 'USDC', amount: '5000000', nonce: nonce++, ...tokenGas})
     const first = await signed(intent)
     const second = await signed({...intent, ...higherFees, ...tokenGas})
     const {by, to, value, data} = await read(first.raw)
@@ -349,9 +346,9 @@ describe('a sweep', () => {
   })
 
   test('of an address that is not ours, of the treasury, or of an unknown token is refused', async () => {
-    await refused(sweep(newAddress()), 'not_ours')
-    await refused(sweep(world.treasury), 'not_ours')
-    await refused(sweep(world.treasury, {token: 'DAI'}), 'unknown_settlement')
+    await refused(sweepIntent(newAddress()), 'not_ours')
+    await refused(sweepIntent(world.treasury), 'not_ours')
+    await refused(sweepIntent(world.treasury, {token: 'DAI'}), 'unknown_settlement')
   })
 })
 

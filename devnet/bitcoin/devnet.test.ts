@@ -16,6 +16,7 @@ import {commandLine} from '../../base/process.ts'
 import {hasBitcoind} from '../../test/support/bitcoin.ts'
 import {kill} from '../../test/support/processes.ts'
 import {until} from '../../test/support/until.ts'
+import {Random} from '../../test/torture/random.ts'
 import {killLeftover} from '../engine.ts'
 import {families} from '../families.ts'
 import {type Started, startDevnet} from '../start.ts'
@@ -245,13 +246,13 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
     async () => {
       const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
       console.log(`SEED=${seed}`)
-      const random = randomness(seed)
+      const random = new Random(seed)
       const seen = new Map<number, string>()
       const paid: string[] = []
       let devnet = await start(node, 50)
       const {client} = devnet
       for (let kill = 0; kill < 8; kill++) {
-        const more = (await client.head()).height + Math.floor(random() * 8) + 1
+        const more = (await client.head()).height + Math.floor(random.next() * 8) + 1
         const watcher = await electrum(devnet.devnet.url)
         await until(
           async () => {
@@ -264,7 +265,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
           },
           {timeoutMs: 30_000, what: `block ${more}`, intervalMs: 5},
         )
-        const victim = random()
+        const victim = random.next()
         const dying = client.pay([{to: bob, amount: 1000n}]).catch(() => {}) // what happens to it, nobody is told
         if (victim < 0.7) process.kill(await nodePid(node), 'SIGKILL')
         if (victim > 0.4) {
@@ -292,8 +293,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
     async () => {
       const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
       console.log(`SEED=${seed}`)
-      const random = randomness(seed)
-      const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!
+      const random = new Random(seed)
       let devnet = await start(node)
       const {client} = devnet
       const wrong: string[] = []
@@ -322,18 +322,20 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       const doings: (() => Promise<unknown>)[] = [
         () => client.pay([{to: alice, amount: 10_000n}]),
         () => client.pay([{to: alice, amount: 20_000n}]),
-        async () => client.replace(pick(await client.mempool()), random() < 0.5 ? {outputs: []} : {}),
-        async () => client.forget([pick(await client.mempool())]),
+        async () => client.replace(random.pick(await client.mempool()), random.next() < 0.5 ? {outputs: []} : {}),
+        async () => client.forget([random.pick(await client.mempool())]),
         () => client.mine(),
         () => client.mine(1, {only: []}),
-        () => client.reorg(1 + Math.floor(random() * 3), {transactions: pick(fates)}),
-        () => client.invalidate(1, {transactions: pick(['dropped', 'unmined'])}),
+        () => client.reorg(1 + Math.floor(random.next() * 3), {transactions: random.pick(fates)}),
+        () => client.invalidate(1, {transactions: random.pick(['dropped', 'unmined'])}),
       ]
       for (let round = 0; round < 40; round++) {
-        const doing = pick(doings)().catch(() => {}) // nothing waits, or it was killed meanwhile
-        await sleep(random() * 20)
-        if (random() < 0.25) kill(await nodePid(node), 'SIGKILL')
-        if (random() < 0.08) {
+        const doing = random
+          .pick(doings)()
+          .catch(() => {}) // nothing waits, or it was killed meanwhile
+        await sleep(random.next() * 20)
+        if (random.next() < 0.25) kill(await nodePid(node), 'SIGKILL')
+        if (random.next() < 0.08) {
           await killProcess(devnet.process)
           devnet = await start(node)
         }
@@ -574,14 +576,3 @@ test.skipIf(!hasBitcoind)(
   },
   60_000,
 )
-
-/** A small seeded generator (mulberry32), uniform in [0, 1). */
-function randomness(seed: number): () => number {
-  let a = seed
-  return () => {
-    a = (a + 0x6d2b79f5) | 0
-    let t = Math.imul(a ^ (a >>> 15), 1 | a)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}

@@ -10,6 +10,7 @@ import {afterEach, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {commandLine} from '../../base/process.ts'
 import {until} from '../../test/support/until.ts'
+import {Random} from '../../test/torture/random.ts'
 import {type Started, startDevnet} from '../start.ts'
 import type {EvmClient} from './client.ts'
 import {chainIds, faucet, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
@@ -160,13 +161,13 @@ test('the same chain comes back, from block 1 on, after each kind of death, and 
 test('no block that anybody saw ever changes while anvil and the process are killed at random moments', async () => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
   console.log(`SEED=${seed}`)
-  const random = randomness(seed)
+  const random = new Random(seed)
   const seen = new Map<number, string>()
   let finalSoFar = 0
   let devnet = await start({blockIntervalMs: 20})
   for (let kill = 0; kill < 8; kill++) {
     const before = (await devnet.client.head()).height
-    const more = before + Math.floor(random() * 12) + 1
+    const more = before + Math.floor(random.next() * 12) + 1
     await until(
       async () => {
         const {height, hash} = await devnet.client.head()
@@ -176,7 +177,7 @@ test('no block that anybody saw ever changes while anvil and the process are kil
       },
       {timeoutMs: 10_000, what: `block ${more}`, intervalMs: 5},
     )
-    const victim = random()
+    const victim = random.next()
     if (victim < 0.7) process.kill(await anvilPid(), 'SIGKILL')
     if (victim > 0.4) {
       await killProcess(devnet.process)
@@ -430,14 +431,3 @@ test('what a client must not do, or gets wrong, is answered with an error, and c
   expect(await garbage.json()).toMatchObject({error: {code: -32700}})
   expect((await client.head()).hash).toBe(hash)
 })
-
-/** A small seeded generator (mulberry32), uniform in [0, 1). */
-function randomness(seed: number): () => number {
-  let a = seed
-  return () => {
-    a = (a + 0x6d2b79f5) | 0
-    let t = Math.imul(a ^ (a >>> 15), 1 | a)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}

@@ -1,5 +1,5 @@
 // A database with merchants whose addresses custody made, a chain that the test writes, and a real custody to ask. For tests of what it signs.
-import {randomBytes} from 'node:crypto'
+import {randomBytes, randomUUID} from 'node:crypto'
 import {mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -240,6 +240,18 @@ export class CustodyWorld {
 }
 
 export const fees = {max_fee_per_gas: '2000000000', max_priority_fee_per_gas: '1000000000', gas_limit: 21_000}
+/** A sweep of ether from this address, as it is asked for. */
+export const sweepIntent = (address: string, more: object = {}) => ({
+  intent: 'sweep',
+  spend_id: randomUUID(),
+  chain: 'ETH',
+  token: 'ETH',
+  address,
+  amount: '500000000000000',
+  nonce: 0,
+  ...fees,
+  ...more,
+})
 /** The least with which `fees` can be replaced. */
 export const higherFees = {...fees, max_fee_per_gas: '2250000000', max_priority_fee_per_gas: '1125000000'}
 export const tokenGas = {gas_limit: 120_000}
