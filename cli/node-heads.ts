@@ -9,20 +9,20 @@ import {type Sluice, settingsOf} from './command.ts'
 const timeoutMs = 2000
 
 export class NodeHeads {
-  private readonly service: Sluice['service']
+  readonly #service: Sluice['service']
   /** By chain; a connection is kept for the next time. */
-  private readonly sources = new Map<string, Promise<NodeHead>>()
+  readonly #sources = new Map<string, Promise<NodeHead>>()
 
   constructor(service: Sluice['service']) {
-    this.service = service
+    this.#service = service
   }
 
   async ask(): Promise<Map<string, number | null>> {
     const clock = new AbortController()
     const late = sleep(timeoutMs, null, {signal: clock.signal}).catch(() => null)
     const heads = await Promise.all(
-      Object.keys(this.service.chains).map(async chain => {
-        const head = this.head(chain).catch(() => null)
+      Object.keys(this.#service.chains).map(async chain => {
+        const head = this.#head(chain).catch(() => null)
         return [chain, await Promise.race([head, late])] as const
       }),
     )
@@ -31,16 +31,16 @@ export class NodeHeads {
   }
 
   close(): void {
-    for (const source of this.sources.values())
+    for (const source of this.#sources.values())
       source.then(
         each => each.close(),
         () => {},
       )
   }
 
-  private async head(chain: string): Promise<number> {
-    const source = this.sources.get(chain) ?? openHead(settingsOf(this.service, chain as ChainCode), timeoutMs)
-    this.sources.set(chain, source)
+  async #head(chain: string): Promise<number> {
+    const source = this.#sources.get(chain) ?? openHead(settingsOf(this.#service, chain as ChainCode), timeoutMs)
+    this.#sources.set(chain, source)
     return await (await source).height()
   }
 }

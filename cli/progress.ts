@@ -20,53 +20,53 @@ export interface ProgressOptions {
 }
 
 export class Progress {
-  private readonly options: ProgressOptions
-  private readonly to: NonNullable<ProgressOptions['to']>
-  private readonly now: () => number
-  private readonly startedAt: number
-  private total: number
-  private drawnAt = Number.NEGATIVE_INFINITY
-  private done = 0
+  readonly #options: ProgressOptions
+  readonly #to: NonNullable<ProgressOptions['to']>
+  readonly #now: () => number
+  readonly #startedAt: number
+  #total: number
+  #drawnAt = Number.NEGATIVE_INFINITY
+  #done = 0
 
   constructor(options: ProgressOptions) {
-    this.options = options
-    this.total = options.total
-    this.to = options.to ?? process.stderr
-    this.now = options.now ?? performance.now.bind(performance)
-    this.startedAt = this.now()
+    this.#options = options
+    this.#total = options.total
+    this.#to = options.to ?? process.stderr
+    this.#now = options.now ?? performance.now.bind(performance)
+    this.#startedAt = this.#now()
   }
 
   /** So much is done, of the total. */
   at(done: number): void {
-    this.done = done
-    const everyMs = this.to.isTTY ? redrawMs : lineMs
-    if (this.now() - this.drawnAt >= everyMs) this.draw()
+    this.#done = done
+    const everyMs = this.#to.isTTY ? redrawMs : lineMs
+    if (this.#now() - this.#drawnAt >= everyMs) this.#draw()
   }
 
   /** Draws the last state, with the total where that was an estimate; what is printed next begins on a line of its own. */
-  end(total = this.total): void {
-    this.total = total
-    this.draw()
-    if (this.to.isTTY) this.to.write('\n')
+  end(total = this.#total): void {
+    this.#total = total
+    this.#draw()
+    if (this.#to.isTTY) this.#to.write('\n')
   }
 
-  private draw(): void {
-    this.drawnAt = this.now()
-    this.to.write(this.to.isTTY ? `\r\x1b[2K${this.line()}` : `${this.line()}\n`)
+  #draw(): void {
+    this.#drawnAt = this.#now()
+    this.#to.write(this.#to.isTTY ? `\r\x1b[2K${this.#line()}` : `${this.#line()}\n`)
   }
 
-  private line(): string {
-    const {total} = this
-    const {what, unit, doneBefore = 0} = this.options
-    const seconds = (this.now() - this.startedAt) / 1000
-    const share = total > 0 ? Math.min(this.done / total, 1) : 1
+  #line(): string {
+    const total = this.#total
+    const {what, unit, doneBefore = 0} = this.#options
+    const seconds = (this.#now() - this.#startedAt) / 1000
+    const share = total > 0 ? Math.min(this.#done / total, 1) : 1
     const filled = Math.round(share * width)
     const bar = '█'.repeat(filled) + '░'.repeat(width - filled)
-    const rate = seconds > 0 ? (this.done - doneBefore) / seconds : 0
+    const rate = seconds > 0 ? (this.#done - doneBefore) / seconds : 0
     const left =
-      share === 1 ? `took ${duration(seconds)}` : rate > 0 ? `${duration((total - this.done) / rate)} left` : ''
+      share === 1 ? `took ${duration(seconds)}` : rate > 0 ? `${duration((total - this.#done) / rate)} left` : ''
     const parts = [`${what}  ${bar} ${String(Math.floor(share * 100)).padStart(3)} %`]
-    parts.push(`${this.done} of ${total} ${unit}`, `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`, left)
+    parts.push(`${this.#done} of ${total} ${unit}`, `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`, left)
     return parts.filter(Boolean).join('  ')
   }
 }

@@ -35,19 +35,19 @@ interface Row {
 class Model {
   readonly deposits = new Map<string, Row>()
   /** What a rewind took away and was not read again yet, by its transaction: the block that it was in, and the height at which it is given up. */
-  private readonly awaited = new Map<string, {height: number; until: number}>()
+  readonly #awaited = new Map<string, {height: number; until: number}>()
 
   /** The blocks above a height are to be read again. */
   rewind(to: number, head: number): void {
     for (const {txid, status, height} of this.deposits.values()) {
-      const isGone = status === 'pending' && height > to && !this.awaited.has(txid)
-      if (isGone) this.awaited.set(txid, {height, until: head})
+      const isGone = status === 'pending' && height > to && !this.#awaited.has(txid)
+      if (isGone) this.#awaited.set(txid, {height, until: head})
     }
   }
 
   /** Nothing is awaited any longer. */
   giveUp(): void {
-    this.awaited.clear()
+    this.#awaited.clear()
   }
 
   /** The chain is these blocks now, and everything up to this height is final. */
@@ -56,15 +56,15 @@ class Model {
     for (const {height, hash, transfers} of blocks) {
       for (const {txid, amount, recipient} of transfers) {
         live.set(`${txid} ${recipient}`, {txid, address: recipient, amount: amount.toString(), height, hash})
-        this.awaited.delete(txid)
+        this.#awaited.delete(txid)
       }
     }
-    for (const [txid, {height, until}] of this.awaited)
-      if (until <= blocks.at(-1)!.height || height <= finalHeight) this.awaited.delete(txid)
+    for (const [txid, {height, until}] of this.#awaited)
+      if (until <= blocks.at(-1)!.height || height <= finalHeight) this.#awaited.delete(txid)
     for (const key of new Set([...live.keys(), ...this.deposits.keys()])) {
       const here = live.get(key)
       const row = this.deposits.get(key) ?? {...here!, status: 'reorged', events: []}
-      if (row.status === 'final' || this.awaited.has(row.txid)) continue
+      if (row.status === 'final' || this.#awaited.has(row.txid)) continue
       if (here && row.status === 'reorged') row.events.push('deposit.pending')
       else if (here && here.amount !== row.amount) row.events.push('deposit.reorged', 'deposit.pending')
       else if (!here && row.status === 'pending') row.events.push('deposit.reorged')

@@ -21,17 +21,17 @@ export interface BlockRef {
 }
 
 export class ChainCursor {
-  private readonly db: pg.Pool
+  readonly #db: pg.Pool
   readonly chain: string
 
   constructor(db: pg.Pool, chain: string) {
-    this.db = db
+    this.#db = db
     this.chain = chain
   }
 
   /** Undefined until the chain was anchored. */
   async read(): Promise<Cursor | undefined> {
-    const {rows} = await this.db.query<Cursor>(
+    const {rows} = await this.#db.query<Cursor>(
       `select network, head_height as "headHeight", head_hash as "headHash", final_height as "finalHeight",
          final_hash as "finalHash", halted_at is not null as halted, rewind_to as "rewindTo",
          last_reorg_at::text as "lastReorgAt", last_reorg_depth as "lastReorgDepth"
@@ -42,23 +42,23 @@ export class ChainCursor {
   }
 
   async anchor(network: string, height: number, hash: string, time: Date): Promise<void> {
-    await this.db.query('select chain.anchor($1, $2, $3, $4, $5)', [this.chain, network, height, hash, time])
+    await this.#db.query('select chain.anchor($1, $2, $3, $4, $5)', [this.chain, network, height, hash, time])
   }
 
   /** Notes that an indexer of the chain was started. */
   async configure(): Promise<void> {
-    await this.db.query('select chain.configure($1)', [this.chain])
+    await this.#db.query('select chain.configure($1)', [this.chain])
   }
 
   /** Notes why the chain cannot be followed now; without a reason, that nothing keeps it from that. */
   async tellWaiting(reason: string | undefined, message: string, firstHeight?: number): Promise<void> {
     const told = reason === undefined ? [null, null, null] : [reason, message, firstHeight]
-    await this.db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, ...told])
+    await this.#db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, ...told])
   }
 
   /** When an address of ours can have been paid for the first time; -Infinity: nobody knows; undefined: there is none. */
   async firstAddressAt(): Promise<number | undefined> {
-    const {rows} = await this.db.query<{at: number | null}>(
+    const {rows} = await this.#db.query<{at: number | null}>(
       `select (1000 * extract(epoch from chain.first_address_at($1)))::float8 as at`,
       [this.chain],
     )
@@ -67,7 +67,7 @@ export class ChainCursor {
 
   /** The first block to read, where an operator has accepted that what was paid below is missed. */
   async acceptedStart(): Promise<number | undefined> {
-    const {rows} = await this.db.query<{height: number}>(
+    const {rows} = await this.#db.query<{height: number}>(
       'select follow_from as height from app.accepted_gap where chain = $1',
       [this.chain],
     )
@@ -76,12 +76,12 @@ export class ChainCursor {
 
   /** Throws if the chain was read with another tracer before: it numbers internal calls in its own way. */
   async pinTracer(tracer: string): Promise<void> {
-    await this.db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])
+    await this.#db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])
   }
 
   /** The tracer that the chain is read with; null where that was never one. */
   async tracer(): Promise<string | null> {
-    const {rows} = await this.db.query<{tracer: string | null}>('select tracer from chain.cursor where chain = $1', [
+    const {rows} = await this.#db.query<{tracer: string | null}>('select tracer from chain.cursor where chain = $1', [
       this.chain,
     ])
     return rows[0]?.tracer ?? null
@@ -89,7 +89,7 @@ export class ChainCursor {
 
   /** True if the block with this hash is on our chain and final now. */
   async finalize(height: number, hash: string): Promise<boolean> {
-    const {rows} = await this.db.query<{done: boolean}>('select chain.finalize($1, $2, $3) as done', [
+    const {rows} = await this.#db.query<{done: boolean}>('select chain.finalize($1, $2, $3) as done', [
       this.chain,
       height,
       hash,
@@ -98,21 +98,21 @@ export class ChainCursor {
   }
 
   async rewind(to: BlockRef): Promise<void> {
-    await this.db.query('select chain.rewind($1, $2, $3)', [this.chain, to.height, to.hash])
+    await this.#db.query('select chain.rewind($1, $2, $3)', [this.chain, to.height, to.hash])
   }
 
   async halt(details: object): Promise<void> {
-    await this.db.query('select chain.halt($1, $2)', [this.chain, details])
+    await this.#db.query('select chain.halt($1, $2)', [this.chain, details])
   }
 
   /** What the chain's servers answer cannot be true. While nothing else can be written because of that, status and an alarm tell of it. */
   async noteContradiction({txid, message}: {txid?: string; message: string}): Promise<void> {
-    await this.db.query('select chain.note_contradiction($1, $2, $3)', [this.chain, txid ?? null, message])
+    await this.#db.query('select chain.note_contradiction($1, $2, $3)', [this.chain, txid ?? null, message])
   }
 
   /** Our blocks at or above a height, the newest first. */
   async blocksFrom(height: number): Promise<BlockRef[]> {
-    const {rows} = await this.db.query<BlockRef>(
+    const {rows} = await this.#db.query<BlockRef>(
       'select height, hash from chain.block where chain = $1 and height >= $2 order by height desc',
       [this.chain, height],
     )
@@ -121,7 +121,7 @@ export class ChainCursor {
 
   /** The hash of one of our blocks. */
   async hashAt(height: number): Promise<string | undefined> {
-    const {rows} = await this.db.query<BlockRef>('select hash from chain.block where chain = $1 and height = $2', [
+    const {rows} = await this.#db.query<BlockRef>('select hash from chain.block where chain = $1 and height = $2', [
       this.chain,
       height,
     ])
@@ -130,7 +130,7 @@ export class ChainCursor {
 
   /** The newest of our blocks at or below a height. */
   async newestBlock(height: number): Promise<BlockRef | undefined> {
-    const {rows} = await this.db.query<BlockRef>(
+    const {rows} = await this.#db.query<BlockRef>(
       'select height, hash from chain.block where chain = $1 and height <= $2 order by height desc limit 1',
       [this.chain, height],
     )
@@ -139,7 +139,7 @@ export class ChainCursor {
 
   /** The height from which the store itself can undo blocks. */
   async rollbackHeight(): Promise<number> {
-    const {rows} = await this.db.query<{height: number}>(`select height from squid_${this.chain.toLowerCase()}.status`)
+    const {rows} = await this.#db.query<{height: number}>(`select height from squid_${this.chain.toLowerCase()}.status`)
     return rows[0]!.height
   }
 }

@@ -34,51 +34,47 @@ class Expected {
   readonly deposits = new Map<string, Deposit>()
   inclusions = new Map<string, string>()
   /** What a rewind took away and was not read again yet: the block that it was in, and the height at which it is given up. */
-  private readonly awaited = new Map<string, {height: number; until: number}>()
-  private readonly world: FakeChain
-  private readonly ours: ReadonlySet<string>
+  readonly #awaited = new Map<string, {height: number; until: number}>()
+  readonly #world: FakeChain
+  readonly #ours: ReadonlySet<string>
 
   constructor(world: FakeChain, ours: ReadonlySet<string>) {
-    this.world = world
-    this.ours = ours
+    this.#world = world
+    this.#ours = ours
   }
 
   /** The blocks above a height are to be read again. */
   rewind(to: number, head: number): void {
     for (const [key, {status, height}] of this.deposits)
-      if (status === 'pending' && height > to && !this.awaited.has(output(key)))
-        this.awaited.set(output(key), {height, until: head})
+      if (status === 'pending' && height > to && !this.#awaited.has(output(key)))
+        this.#awaited.set(output(key), {height, until: head})
   }
 
   moveTo(headHash: string, finalHeight: number): void {
     const here = new Map<string, Pick<Deposit, 'amount' | 'height' | 'hash'>>()
     this.inclusions = new Map()
-    for (let block = this.world.byHash.get(headHash); block; block = this.world.byHash.get(block.parentHash)) {
+    for (let block = this.#world.byHash.get(headHash); block; block = this.#world.byHash.get(block.parentHash)) {
       const {height, hash, inside} = block
       for (const {txid, ours, outputs} of inside) {
         if (ours) this.inclusions.set(txid, hash)
         for (const {outputIndex, token, amount, recipientKey} of outputs)
-          if (this.ours.has(recipientKey))
+          if (this.#ours.has(recipientKey))
             here.set(`${txid}:${outputIndex}:${recipientKey}:${token}`, {amount: `${amount}`, height, hash})
       }
     }
-    for (const key of here.keys()) this.awaited.delete(output(key))
-    for (const [at, {height, until}] of this.awaited)
-      if (until <= this.world.byHash.get(headHash)!.height || height <= finalHeight) this.awaited.delete(at)
-    for (const key of new Set([...here.keys(), ...this.deposits.keys()])) this.settle(key, here.get(key), finalHeight)
+    for (const key of here.keys()) this.#awaited.delete(output(key))
+    for (const [at, {height, until}] of this.#awaited)
+      if (until <= this.#world.byHash.get(headHash)!.height || height <= finalHeight) this.#awaited.delete(at)
+    for (const key of new Set([...here.keys(), ...this.deposits.keys()])) this.#settle(key, here.get(key), finalHeight)
   }
 
-  private settle(
-    key: string,
-    found: Pick<Deposit, 'amount' | 'height' | 'hash'> | undefined,
-    finalHeight: number,
-  ): void {
+  #settle(key: string, found: Pick<Deposit, 'amount' | 'height' | 'hash'> | undefined, finalHeight: number): void {
     const known = this.deposits.get(key) ?? {status: 'reorged', amount: '', height: 0, hash: '', events: []}
     if (known.status === 'final') {
       expect(found, `final deposit ${key} is on the chain`).toBeDefined()
       return
     }
-    if (this.awaited.has(output(key))) return
+    if (this.#awaited.has(output(key))) return
     if (found && known.status === 'reorged') known.events.push('deposit.pending')
     else if (found && known.amount !== found.amount) known.events.push('deposit.reorged', 'deposit.pending')
     else if (!found && known.status === 'pending') known.events.push('deposit.reorged')

@@ -86,112 +86,112 @@ export async function follow(options: FollowOptions, signal: AbortSignal): Promi
 }
 
 export class Follower {
-  private readonly options: FollowOptions
-  private kept: BlockRef[] = []
+  readonly #options: FollowOptions
+  #kept: BlockRef[] = []
   /** From this height on, blocks are to be written again; it outlives errors. */
-  private revised = Number.POSITIVE_INFINITY
+  #revised = Number.POSITIVE_INFINITY
 
   constructor(options: FollowOptions) {
-    this.options = options
+    this.#options = options
   }
 
   /** Undefined until the store was read. */
   get tip(): BlockRef | undefined {
-    return this.kept.at(-1)
+    return this.#kept.at(-1)
   }
 
   async forget(): Promise<void> {
-    this.kept = []
-    await this.options.database.disconnect().catch(() => {})
+    this.#kept = []
+    await this.#options.database.disconnect().catch(() => {})
   }
 
   /** One look at the source and at most one transaction. True if there may be more to do at once. */
   async round(): Promise<boolean> {
-    const {source, cursor} = this.options
-    if (!this.kept.length) await this.connect()
+    const {source, cursor} = this.#options
+    if (!this.#kept.length) await this.#connect()
     const head = await source.head()
-    this.revised = Math.min(this.revised, source.takeRevised?.() ?? Number.POSITIVE_INFINITY)
+    this.#revised = Math.min(this.#revised, source.takeRevised?.() ?? Number.POSITIVE_INFINITY)
     const at = await cursor.read()
     assert(at, 'a chain is anchored before it is followed')
-    if (this.revised <= this.kept[0]!.height) return this.writeLate(this.revised)
+    if (this.#revised <= this.#kept[0]!.height) return this.#writeLate(this.#revised)
 
-    const {base, blocks} = await this.next(head)
-    const next = [...this.kept.slice(0, base + 1), ...blocks.map(ref)]
+    const {base, blocks} = await this.#next(head)
+    const next = [...this.#kept.slice(0, base + 1), ...blocks.map(ref)]
     if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false // invariant 3
-    this.assertFollows(next, at)
-    const settled = (await this.believed(head, next.at(-1)!)) - (this.options.horizon ?? 100)
-    await this.write(base, next, Math.max(at.finalHeight, settled), blocks)
-    this.revised = Number.POSITIVE_INFINITY
+    this.#assertFollows(next, at)
+    const settled = (await this.#believed(head, next.at(-1)!)) - (this.#options.horizon ?? 100)
+    await this.#write(base, next, Math.max(at.finalHeight, settled), blocks)
+    this.#revised = Number.POSITIVE_INFINITY
     return true
   }
 
   /** How high the chain is: as its head says, if there is a block; else as high as what is written. */
-  private async believed(head: BlockRef, top: BlockRef): Promise<number> {
+  async #believed(head: BlockRef, top: BlockRef): Promise<number> {
     if (head.height <= top.height) return top.height
-    return (await this.options.source.hashAt(head.height)) === head.hash ? head.height : top.height
+    return (await this.#options.source.hashAt(head.height)) === head.hash ? head.height : top.height
   }
 
-  private async connect(): Promise<void> {
-    const {database, source, network} = this.options
+  async #connect(): Promise<void> {
+    const {database, source, network} = this.#options
     const answered = await source.network()
     if (answered !== network) throw new CannotFollow(`the node is on ${answered}, expected ${network}`)
     await database.disconnect()
     const {height, hash, top} = await database.connect()
-    this.kept = [{height, hash}, ...top.map(ref)]
+    this.#kept = [{height, hash}, ...top.map(ref)]
   }
 
   /** What the source has above the newest of our blocks that it has, too, and which is not to be written again: its index in `kept`. */
-  private async next(head: BlockRef): Promise<{base: number; blocks: ReadBlock[]}> {
-    const {source, batch = 100} = this.options
-    const base = this.kept.length - 1
+  async #next(head: BlockRef): Promise<{base: number; blocks: ReadBlock[]}> {
+    const {source, batch = 100} = this.#options
+    const base = this.#kept.length - 1
     const tip = this.tip!
-    if (this.revised <= tip.height)
-      return this.replacement(this.kept.findLastIndex(({height}) => height < this.revised))
+    if (this.#revised <= tip.height)
+      return this.#replacement(this.#kept.findLastIndex(({height}) => height < this.#revised))
     if (head.height < tip.height || (head.height === tip.height && head.hash === tip.hash)) return {base, blocks: []} // it may lag
-    if (head.height === tip.height) return this.replacement(base)
+    if (head.height === tip.height) return this.#replacement(base)
     const blocks = await source.blocksAbove(tip.height, Math.min(batch, storeLimit))
-    if (blocks.length && blocks[0]!.parentHash !== tip.hash) return this.replacement(base)
+    if (blocks.length && blocks[0]!.parentHash !== tip.hash) return this.#replacement(base)
     return {base, blocks: linked(tip, blocks)}
   }
 
   /** As much as is needed to replace what we have above the newest block, `highest` or one below it, that is on the source's chain. */
-  private async replacement(highest: number): Promise<{base: number; blocks: ReadBlock[]}> {
-    const {source} = this.options
-    const theirs = await source.hashesAt(this.kept.slice(0, highest + 1).map(({height}) => height))
-    const base = this.kept.findLastIndex(({hash}, i) => i <= highest && theirs[i] === hash)
+  async #replacement(highest: number): Promise<{base: number; blocks: ReadBlock[]}> {
+    const {source} = this.#options
+    const theirs = await source.hashesAt(this.#kept.slice(0, highest + 1).map(({height}) => height))
+    const base = this.#kept.findLastIndex(({hash}, i) => i <= highest && theirs[i] === hash)
     if (base < 0)
-      throw new CannotFollow(`block ${this.kept[0]!.height} (${this.kept[0]!.hash}) is not on the node's chain`)
+      throw new CannotFollow(`block ${this.#kept[0]!.height} (${this.#kept[0]!.hash}) is not on the node's chain`)
     const blocks: ReadBlock[] = []
     while (blocks.length < storeLimit && (blocks.at(-1)?.height ?? -1) < this.tip!.height) {
-      const more = await source.blocksAbove((blocks.at(-1) ?? this.kept[base]!).height, storeLimit - blocks.length)
+      const more = await source.blocksAbove((blocks.at(-1) ?? this.#kept[base]!).height, storeLimit - blocks.length)
       if (!more.length) break
       blocks.push(...more)
     }
-    return {base, blocks: linked(this.kept[base]!, blocks)}
+    return {base, blocks: linked(this.#kept[base]!, blocks)}
   }
 
-  private assertFollows(next: BlockRef[], at: Cursor): void {
+  #assertFollows(next: BlockRef[], at: Cursor): void {
     if (at.finalHeight < next[0]!.height || next.some(({hash}) => hash === at.finalHash)) return
     throw new CannotFollow(`final block ${at.finalHeight} (${at.finalHash}) is not on the node's chain`)
   }
 
-  private async write(base: number, next: BlockRef[], settledHeight: number, blocks: ReadBlock[]): Promise<void> {
+  async #write(base: number, next: BlockRef[], settledHeight: number, blocks: ReadBlock[]): Promise<void> {
     const settled = Math.max(
       0,
       next.findLastIndex(({height}) => height <= settledHeight),
     )
     assert(linked(next[base]!, blocks).length === blocks.length && blocks.length <= storeLimit)
-    await this.options.database.transactHot2(
+    await this.#options.database.transactHot2(
       {baseHead: next[base]!, newBlocks: blocks.map(ref), finalizedHead: ref(next[settled]!)},
-      (store, from, to) => this.options.write(store, blocks.slice(from, to)),
+      (store, from, to) => this.#options.write(store, blocks.slice(from, to)),
     )
-    this.kept = next.slice(settled)
+    this.#kept = next.slice(settled)
   }
 
   /** Blocks that the store cannot undo are taken out and put in again, with what is known of them now. */
-  private async writeLate(from: number): Promise<boolean> {
-    const {database, cursor, source, write} = this.options
-    const settled = this.kept[0]!.height
+  async #writeLate(from: number): Promise<boolean> {
+    const {database, cursor, source, write} = this.#options
+    const settled = this.#kept[0]!.height
     const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= settled).reverse() // older ones were forgotten
     const [base, ...stored] = ours.slice(
       Math.max(
@@ -208,7 +208,7 @@ export class Follower {
       same.map(({height}) => height),
       store => write(store, same),
     )
-    this.revised = (same.at(-1) ?? base!).height + 1
+    this.#revised = (same.at(-1) ?? base!).height + 1
     return true
   }
 }

@@ -84,34 +84,34 @@ interface At {
 }
 
 class Reindex {
-  private readonly options: ReindexOptions
-  private readonly query: Query
+  readonly #options: ReindexOptions
+  readonly #query: Query
   /** A final block of the chain that was proven. */
-  private anchor!: BlockRef
+  #anchor!: BlockRef
 
   constructor(options: ReindexOptions) {
-    this.options = options
-    this.query = async (sql, values) => (await options.db.query(sql, values)).rows
+    this.#options = options
+    this.#query = async (sql, values) => (await options.db.query(sql, values)).rows
   }
 
   async run(): Promise<Reindexed> {
-    const at = await this.readCursor()
-    this.anchor = at.final
-    await this.assertSameChain(at)
+    const at = await this.#readCursor()
+    this.#anchor = at.final
+    await this.#assertSameChain(at)
     const planned =
-      this.options.from === undefined ? await this.lastRun() : this.plan(at.final.height, this.options.from)
-    await this.assertServed(planned.next, at.final)
-    const hashes = await this.link(planned, at.final)
-    const run = planned.id ? planned : await this.begin(planned)
-    await this.read(run, hashes)
-    return await this.finish(run)
+      this.#options.from === undefined ? await this.#lastRun() : this.#plan(at.final.height, this.#options.from)
+    await this.#assertServed(planned.next, at.final)
+    const hashes = await this.#link(planned, at.final)
+    const run = planned.id ? planned : await this.#begin(planned)
+    await this.#read(run, hashes)
+    return await this.#finish(run)
   }
 
   // What may be read -------------------------------------------------------------------------------------------------------------------------
 
-  private async readCursor(): Promise<At> {
-    const {chain} = this.options
-    const [row] = await this.query<{network: string; height: number; hash: string; halted: boolean; rewind: boolean}>(
+  async #readCursor(): Promise<At> {
+    const {chain} = this.#options
+    const [row] = await this.#query<{network: string; height: number; hash: string; halted: boolean; rewind: boolean}>(
       `select network, final_height as height, final_hash as hash, halted_at is not null as halted, rewind_to is not null as rewind
        from chain.cursor where chain = $1`,
       [chain],
@@ -121,8 +121,8 @@ class Reindex {
     return {network: row.network, final: {height: row.height, hash: row.hash}}
   }
 
-  private async assertSameChain({network, final}: At): Promise<void> {
-    const {source, chain} = this.options
+  async #assertSameChain({network, final}: At): Promise<void> {
+    const {source, chain} = this.#options
     const answered = await source.network().catch(error => {
       throw new RetryableError(
         `the node of ${chain} cannot be asked (${error.message}); look at it, and at the settings of ${chain}`,
@@ -144,8 +144,8 @@ class Reindex {
       )
   }
 
-  private plan(final: number, from: number): Run {
-    const {chain, to = final} = this.options
+  #plan(final: number, from: number): Run {
+    const {chain, to = final} = this.#options
     if (to > final)
       throw new PermanentError(
         `block ${to} of ${chain} is above the final one (${final}): the live indexer reads what is not final;` +
@@ -160,9 +160,9 @@ class Reindex {
     return {id: '', from, to, next: from, lastHash: null}
   }
 
-  private async lastRun(): Promise<Run> {
-    const {chain} = this.options
-    const [run] = await this.query<Run & {isDone: boolean}>(
+  async #lastRun(): Promise<Run> {
+    const {chain} = this.#options
+    const [run] = await this.#query<Run & {isDone: boolean}>(
       `select id, from_height as "from", to_height as "to", next_height as next, last_hash as "lastHash", finished_at is not null as "isDone"
        from app.reindex where chain = $1 order by id desc limit 1`,
       [chain],
@@ -176,8 +176,8 @@ class Reindex {
   }
 
   /** Throws where the source cannot give the lowest block, and says which it can. */
-  private async assertServed(lowest: number, final: BlockRef): Promise<void> {
-    const {source} = this.options
+  async #assertServed(lowest: number, final: BlockRef): Promise<void> {
+    const {source} = this.#options
     const why = lowest > final.height ? undefined : await source.lacks(lowest)
     if (why === undefined) return
     const whyFinal = await source.lacks(final.height)
@@ -197,10 +197,10 @@ class Reindex {
     )
   }
 
-  private async begin({from, to}: Run): Promise<Run> {
-    const [run] = await this.query<{id: string}>(
+  async #begin({from, to}: Run): Promise<Run> {
+    const [run] = await this.#query<{id: string}>(
       'insert into app.reindex (chain, from_height, to_height, next_height) values ($1, $2, $3, $2) returning id',
-      [this.options.chain, from, to],
+      [this.#options.chain, from, to],
     )
     return {id: run!.id, from, to, next: from, lastHash: null}
   }
@@ -208,14 +208,14 @@ class Reindex {
   // What the chain is ------------------------------------------------------------------------------------------------------------------------
 
   /** The hashes of the chain that leads from where reading goes on to our final block. */
-  private async link(run: Run, final: BlockRef): Promise<Hashes> {
-    const {source, onProgress} = this.options
+  async #link(run: Run, final: BlockRef): Promise<Hashes> {
+    const {source, onProgress} = this.#options
     for (let failures = 0; ; ) {
       const hashes = new Hashes(run.next, run.lastHash)
       try {
         for await (const links of stepsInTime(source.links(run.next, final.height))) {
-          this.assertGoingOn()
-          await this.holdAnchor('')
+          this.#assertGoingOn()
+          await this.#holdAnchor('')
           hashes.extend(links)
           onProgress?.('linking', hashes.count, final.height - run.next + 1)
         }
@@ -229,38 +229,38 @@ class Reindex {
         )
       } catch (error) {
         if (isFinalWord(error) || ++failures === patience) throw error
-        await sleep(this.options.retryMs ?? 1000)
+        await sleep(this.#options.retryMs ?? 1000)
       }
     }
   }
 
   // Reading --------------------------------------------------------------------------------------------------------------------------------
 
-  private async read(run: Run, hashes: Hashes): Promise<void> {
-    this.options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
+  async #read(run: Run, hashes: Hashes): Promise<void> {
+    this.#options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
     for (let failures = 0; run.next <= run.to; ) {
       const before = run.next
       try {
-        for await (const blocks of stepsInTime(this.options.source.blocks(run.next, run.to)))
-          for (const piece of pieces(blocks)) await this.take(run, piece, hashes)
+        for await (const blocks of stepsInTime(this.#options.source.blocks(run.next, run.to)))
+          for (const piece of pieces(blocks)) await this.#take(run, piece, hashes)
         if (run.next <= run.to) throw new RetryableError(`the node gave no block ${run.next}`)
       } catch (error) {
         if (isFinalWord(error)) throw error
         failures = run.next > before ? 1 : failures + 1
-        if (failures === patience) return await this.giveUp(run, error as Error)
-        await sleep(this.options.retryMs ?? 1000)
+        if (failures === patience) return await this.#giveUp(run, error as Error)
+        await sleep(this.#options.retryMs ?? 1000)
       }
     }
   }
 
   /** A node may have forgotten meanwhile what it could give before. */
-  private async giveUp(run: Run, error: Error): Promise<never> {
-    await this.assertServed(run.next, this.anchor)
-    throw new RetryableError(`block ${run.next} of ${this.options.chain} cannot be read: ${error.message}`)
+  async #giveUp(run: Run, error: Error): Promise<never> {
+    await this.#assertServed(run.next, this.#anchor)
+    throw new RetryableError(`block ${run.next} of ${this.#options.chain} cannot be read: ${error.message}`)
   }
 
-  private async take(run: Run, blocks: ReadBlock[], hashes: Hashes): Promise<void> {
-    this.assertGoingOn()
+  async #take(run: Run, blocks: ReadBlock[], hashes: Hashes): Promise<void> {
+    this.#assertGoingOn()
     let height = run.next
     for (const block of blocks) {
       if (block.height !== height || bare(block.hash) !== hashes.at(height))
@@ -270,19 +270,19 @@ class Reindex {
       height += 1
     }
     const next = {next: height, lastHash: blocks.at(-1)!.hash}
-    await this.correct(run, blocks, next)
+    await this.#correct(run, blocks, next)
     Object.assign(run, next)
-    this.options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
+    this.#options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
   }
 
   /** One transaction, or none where it would take away something that was not confirmed; then it is confirmed first. */
-  private async correct(run: Run, blocks: ReadBlock[], next: Pick<Run, 'next' | 'lastHash'>): Promise<void> {
+  async #correct(run: Run, blocks: ReadBlock[], next: Pick<Run, 'next' | 'lastHash'>): Promise<void> {
     const confirmed = new Set<number>()
     for (let attempt = 1; ; attempt++) {
       try {
-        const doubtful = await this.write(run, blocks, next, confirmed)
+        const doubtful = await this.#write(run, blocks, next, confirmed)
         if (!doubtful.length) return
-        for (const block of blocks) if (doubtful.includes(block.height)) await this.confirm(block)
+        for (const block of blocks) if (doubtful.includes(block.height)) await this.#confirm(block)
         for (const height of doubtful) confirmed.add(height)
       } catch (error) {
         if (!retryOf.has((error as pg.DatabaseError).code ?? '') || attempt === patience) throw error
@@ -291,31 +291,31 @@ class Reindex {
   }
 
   /** Throws unless the node tells the same of the block once more. */
-  private async confirm(block: ReadBlock): Promise<void> {
-    const again = await this.options.source.again(block.height)
+  async #confirm(block: ReadBlock): Promise<void> {
+    const again = await this.#options.source.again(block.height)
     if (contentsOf(again) !== contentsOf(block))
       throw new RetryableError(`the node tells of block ${block.height} now one thing and now another`)
   }
 
   /** Resolves to the heights where something stored would go or change that is not confirmed; then nothing was written. */
-  private async write(
+  async #write(
     run: Run,
     blocks: ReadBlock[],
     {next, lastHash}: Pick<Run, 'next' | 'lastHash'>,
     confirmed: ReadonlySet<number>,
   ): Promise<number[]> {
-    const {db, chain, display} = this.options
+    const {db, chain, display} = this.#options
     const options = {chain, display}
-    const found = await lookUp(this.query, chain, blocks)
+    const found = await lookUp(this.#query, chain, blocks)
     await db.query('begin')
     try {
-      await this.holdAnchor('for update')
-      const wanted = await this.withStoredTokens(transfersIn(blocks, found, options))
-      const transfers = await this.correctRows('transfers', blocks, wanted)
-      const inclusions = await this.correctRows(
+      await this.#holdAnchor('for update')
+      const wanted = await this.#withStoredTokens(transfersIn(blocks, found, options))
+      const transfers = await this.#correctRows('transfers', blocks, wanted)
+      const inclusions = await this.#correctRows(
         'inclusions',
         blocks,
-        await inclusionsIn(this.query, blocks, found, options),
+        await inclusionsIn(this.#query, blocks, found, options),
       )
       const doubtful = [...transfers.heights, ...inclusions.heights].filter(height => !confirmed.has(height))
       if (doubtful.length) {
@@ -323,7 +323,7 @@ class Reindex {
         return [...new Set(doubtful)]
       }
       const added = new Set(transfers.added)
-      await noteMined(this.query, chain, blocks, id => added.has(id))
+      await noteMined(this.#query, chain, blocks, id => added.has(id))
       await db.query(
         `update app.reindex set next_height = $2, last_hash = $3, added = added + $4, removed = removed + $5, changed = changed + $6
          where id = $1`,
@@ -348,29 +348,29 @@ class Reindex {
    * Looks where the chain is final now, and goes on from there: of final blocks only the newest are kept. Throws unless the chain is still the one that
    * was proven and may be written to.
    */
-  private async holdAnchor(lock: '' | 'for update'): Promise<BlockRef> {
-    const {chain} = this.options
-    const [at] = await this.query<BlockRef & {halted: boolean; rewind: boolean}>(
+  async #holdAnchor(lock: '' | 'for update'): Promise<BlockRef> {
+    const {chain} = this.#options
+    const [at] = await this.#query<BlockRef & {halted: boolean; rewind: boolean}>(
       `select final_height as height, final_hash as hash, halted_at is not null as halted, rewind_to is not null as rewind
        from chain.cursor where chain = $1 ${lock}`,
       [chain],
     )
     assertGoing(chain, at!)
-    const [ours] = await this.query<{hash: string}>('select hash from chain.block where chain = $1 and height = $2', [
+    const [ours] = await this.#query<{hash: string}>('select hash from chain.block where chain = $1 and height = $2', [
       chain,
-      this.anchor.height,
+      this.#anchor.height,
     ])
-    if (at!.height < this.anchor.height || ours?.hash !== this.anchor.hash)
+    if (at!.height < this.#anchor.height || ours?.hash !== this.#anchor.hash)
       throw new PermanentError(
-        `${chain} was rewound meanwhile, and block ${this.anchor.height} is not what it was; begin again once it is final`,
+        `${chain} was rewound meanwhile, and block ${this.#anchor.height} is not what it was; begin again once it is final`,
       )
-    this.anchor = {height: at!.height, hash: at!.hash}
-    return this.anchor
+    this.#anchor = {height: at!.height, hash: at!.hash}
+    return this.#anchor
   }
 
-  private async correctRows(what: 'transfers' | 'inclusions', blocks: ReadBlock[], rows: object[]): Promise<Corrected> {
-    const [corrected] = await this.query<Corrected>(`select * from chain.correct_${what}($1, $2, $3, $4)`, [
-      this.options.chain,
+  async #correctRows(what: 'transfers' | 'inclusions', blocks: ReadBlock[], rows: object[]): Promise<Corrected> {
+    const [corrected] = await this.#query<Corrected>(`select * from chain.correct_${what}($1, $2, $3, $4)`, [
+      this.#options.chain,
       blocks[0]!.height,
       blocks.at(-1)!.height,
       JSON.stringify(rows.map(inColumns)),
@@ -382,10 +382,10 @@ class Reindex {
    * A token that is known today was stored by its contract while it was not, and stays so: making it known credits nothing. The other way round,
    * a setting is missing, and every deposit of the token would look gone.
    */
-  private async withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(rows: T[]): Promise<T[]> {
-    const {chain, source} = this.options
+  async #withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(rows: T[]): Promise<T[]> {
+    const {chain, source} = this.#options
     if (!rows.length) return rows
-    const stored = await this.query<{id: string; token: string; isForgotten: boolean}>(
+    const stored = await this.#query<{id: string; token: string; isForgotten: boolean}>(
       `select t.id, t.token, t.token in (select token from app.asset where chain = $3)
          and w.token not in (select token from app.asset where chain = $3) as "isForgotten"
        from unnest($1::text[], $2::text[]) w (id, token)
@@ -406,8 +406,8 @@ class Reindex {
     })
   }
 
-  private async finish({id}: Run): Promise<Reindexed> {
-    const [result] = await this.query<Reindexed>(
+  async #finish({id}: Run): Promise<Reindexed> {
+    const [result] = await this.#query<Reindexed>(
       `with done as (
          update app.reindex set finished_at = coalesce(finished_at, clock_timestamp()) where id = $1 returning *
        )
@@ -419,8 +419,8 @@ class Reindex {
     return result!
   }
 
-  private assertGoingOn(): void {
-    if (this.options.signal?.aborted) throw new Interrupted('stopped')
+  #assertGoingOn(): void {
+    if (this.#options.signal?.aborted) throw new Interrupted('stopped')
   }
 }
 
@@ -440,36 +440,36 @@ function assertGoing(chain: string, {halted, rewind}: {halted: boolean; rewind: 
 
 /** The hashes of a chain of blocks, in memory: 32 bytes each. */
 class Hashes {
-  private readonly from: number
-  private readonly parts: Buffer[] = []
-  private last: string | undefined
+  readonly #from: number
+  readonly #parts: Buffer[] = []
+  #last: string | undefined
   count = 0
 
   /** `below`: the hash of the block below the first one, where it is known. */
   constructor(from: number, below: string | null) {
-    this.from = from
-    this.last = below ?? undefined
+    this.#from = from
+    this.#last = below ?? undefined
   }
 
   /** Throws where they do not link. */
   extend(links: Link[]): void {
     for (const {height, hash, parentHash} of links) {
-      if (height !== this.from + this.count || (this.last !== undefined && parentHash !== this.last))
+      if (height !== this.#from + this.count || (this.#last !== undefined && parentHash !== this.#last))
         throw new RetryableError(
-          `block ${height} (${hash}) of the node does not link to the block below it (${this.last})`,
+          `block ${height} (${hash}) of the node does not link to the block below it (${this.#last})`,
         )
       const place = this.count % hashesPerPart
-      if (place === 0) this.parts.push(Buffer.alloc(32 * hashesPerPart))
-      this.parts.at(-1)!.write(bare(hash), 32 * place, 32, 'hex')
-      this.last = hash
+      if (place === 0) this.#parts.push(Buffer.alloc(32 * hashesPerPart))
+      this.#parts.at(-1)!.write(bare(hash), 32 * place, 32, 'hex')
+      this.#last = hash
       this.count += 1
     }
   }
 
   at(height: number): string {
-    const index = height - this.from
+    const index = height - this.#from
     const start = 32 * (index % hashesPerPart)
-    return this.parts[Math.floor(index / hashesPerPart)]!.toString('hex', start, start + 32)
+    return this.#parts[Math.floor(index / hashesPerPart)]!.toString('hex', start, start + 32)
   }
 }
 

@@ -12,20 +12,20 @@ type Submit = (work: (manager: EntityManager) => Promise<void>) => Promise<void>
 export const stateSchema = (chain: string): string => `squid_${chain.toLowerCase()}`
 
 export class ChainDatabase extends TypeormDatabase {
-  private readonly url: string
-  private readonly chain: string
+  readonly #url: string
+  readonly #chain: string
 
   constructor(url: string, chain: string) {
     super({supportHotBlocks: true, stateSchema: stateSchema(chain), isolationLevel: 'READ COMMITTED'})
-    this.url = url
-    this.chain = chain
+    this.#url = url
+    this.#chain = chain
     // Connecting runs CREATE and ALTER statements, for which our role has no right and the tables no need: only the state is read.
-    Object.assign(this, {initTransaction: (manager: EntityManager) => this.readState(manager)})
+    Object.assign(this, {initTransaction: (manager: EntityManager) => this.#readState(manager)})
     const {submit} = this as unknown as {submit: Submit}
-    Object.assign(this, {submit: (work => this.counted(submit, work)) satisfies Submit})
+    Object.assign(this, {submit: (work => this.#counted(submit, work)) satisfies Submit})
   }
 
-  private readState(manager: EntityManager): Promise<unknown> {
+  #readState(manager: EntityManager): Promise<unknown> {
     const store = this as unknown as {getState(manager: EntityManager): Promise<unknown>} // private in 1.9.2
     return store.getState(manager)
   }
@@ -42,16 +42,16 @@ export class ChainDatabase extends TypeormDatabase {
         ['inclusion', 'block_height'],
         ['block', 'height'],
       ])
-        await manager.query(`delete from ${table} where chain = $1 and ${height} = any($2)`, [this.chain, heights])
+        await manager.query(`delete from ${table} where chain = $1 and ${height} = any($2)`, [this.#chain, heights])
       await write(new Store(() => manager))
     })
   }
 
-  private async counted(submit: Submit, work: Parameters<Submit>[0]): Promise<void> {
-    const end = batchDuration.startTimer({chain: this.chain})
+  async #counted(submit: Submit, work: Parameters<Submit>[0]): Promise<void> {
+    const end = batchDuration.startTimer({chain: this.#chain})
     let count = () => {}
     await submit.call(this, async manager => {
-      count = noteInserts(manager, this.chain)
+      count = noteInserts(manager, this.#chain)
       await work(manager)
     })
     count()
@@ -61,9 +61,9 @@ export class ChainDatabase extends TypeormDatabase {
   protected override initializeDataSource(): Promise<DataSource> {
     return new DataSource({
       type: 'postgres',
-      url: this.url,
+      url: this.#url,
       entities,
-      applicationName: `indexer-${this.chain}`,
+      applicationName: `indexer-${this.#chain}`,
       poolSize: 1,
       poolErrorHandler: () => {}, // an idle connection that was lost shows up at the next statement
       // The store's rollback writes bare table names, so the tables must be on the search_path.

@@ -224,55 +224,55 @@ function readTransaction(reader: Reader, into: Transaction[]): Buffer {
 }
 
 class Reader {
-  private readonly bytes: Buffer
+  readonly #bytes: Buffer
   at = 0
 
   constructor(bytes: Buffer) {
-    this.bytes = bytes
+    this.#bytes = bytes
   }
 
   take(length: number): Buffer {
     const from = this.at
     this.skip(length)
-    return this.bytes.subarray(from, this.at)
+    return this.#bytes.subarray(from, this.at)
   }
 
   skip(length: number): void {
     this.at += length
-    if (this.at > this.bytes.length) throw new MalformedError('the bytes end too early')
+    if (this.at > this.#bytes.length) throw new MalformedError('the bytes end too early')
   }
 
   slice(from: number, to: number): Buffer {
-    return this.bytes.subarray(from, to)
+    return this.#bytes.subarray(from, to)
   }
 
   uint32(): number {
     this.skip(4)
-    return this.bytes.readUInt32LE(this.at - 4)
+    return this.#bytes.readUInt32LE(this.at - 4)
   }
 
   uint64(): bigint {
     this.skip(8)
-    return this.bytes.readBigUInt64LE(this.at - 8)
+    return this.#bytes.readBigUInt64LE(this.at - 8)
   }
 
   varint(): number {
     this.skip(1)
-    const first = this.bytes[this.at - 1]!
+    const first = this.#bytes[this.at - 1]!
     if (first < 0xfd) return first
     const length = first === 0xfd ? 2 : first === 0xfe ? 4 : 8
     this.skip(length)
     if (length === 8) throw new MalformedError('a count is larger than anything in a block')
-    return this.bytes.readUIntLE(this.at - length, length)
+    return this.#bytes.readUIntLE(this.at - length, length)
   }
 
   /** A witness follows at the end: where the number of inputs stands otherwise, there are a zero and a one (BIP-144). */
   hasSegwitMark(): boolean {
-    return this.bytes[this.at] === 0 && this.bytes[this.at + 1] === 1
+    return this.#bytes[this.at] === 0 && this.#bytes[this.at + 1] === 1
   }
 
   end(): void {
-    if (this.at !== this.bytes.length) throw new MalformedError(`${this.bytes.length - this.at} bytes too many`)
+    if (this.at !== this.#bytes.length) throw new MalformedError(`${this.#bytes.length - this.at} bytes too many`)
   }
 }
 

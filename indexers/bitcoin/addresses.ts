@@ -12,56 +12,56 @@ export async function watchedAddresses(db: pg.Pool, chain: string): Promise<stri
 }
 
 export class AddressFeed {
-  private readonly db: pg.Pool
-  private readonly url: string
-  private readonly chain: ChainCode
-  private readonly taken = new Set<string>()
-  private readonly added = new Set<string>()
-  private connection: pg.Client | undefined
-  private readAt = 0
-  private wake = () => {}
+  readonly #db: pg.Pool
+  readonly #url: string
+  readonly #chain: ChainCode
+  readonly #taken = new Set<string>()
+  readonly #added = new Set<string>()
+  #connection: pg.Client | undefined
+  #readAt = 0
+  #wake = () => {}
 
   constructor(db: pg.Pool, url: string, chain: ChainCode) {
-    this.db = db
-    this.url = url
-    this.chain = chain
+    this.#db = db
+    this.#url = url
+    this.#chain = chain
   }
 
   /** All that were not taken before. */
   async take(): Promise<string[]> {
-    if (!this.connection) await this.listen()
-    if (Date.now() - this.readAt > readAgainMs) await this.readAll()
-    const fresh = [...this.added].filter(address => !this.taken.has(address))
-    this.added.clear()
-    for (const address of fresh) this.taken.add(address)
+    if (!this.#connection) await this.#listen()
+    if (Date.now() - this.#readAt > readAgainMs) await this.#readAll()
+    const fresh = [...this.#added].filter(address => !this.#taken.has(address))
+    this.#added.clear()
+    for (const address of fresh) this.#taken.add(address)
     return fresh
   }
 
   /** Resolves when there may be something to take. */
   changed(signal: AbortSignal): Promise<void> {
     return new Promise(resolve => {
-      this.wake = resolve
-      if (this.added.size || signal.aborted) resolve()
+      this.#wake = resolve
+      if (this.#added.size || signal.aborted) resolve()
       signal.addEventListener('abort', () => resolve(), {once: true})
     })
   }
 
   async close(): Promise<void> {
-    const {connection} = this
-    this.connection = undefined
+    const connection = this.#connection
+    this.#connection = undefined
     await connection?.end().catch(() => {})
   }
 
-  private async listen(): Promise<void> {
-    const connection = lockConnection(this.url, `indexer-${this.chain}-addresses`)
+  async #listen(): Promise<void> {
+    const connection = lockConnection(this.#url, `indexer-${this.#chain}-addresses`)
     const lost = () => {
-      if (this.connection === connection) this.connection = undefined
+      if (this.#connection === connection) this.#connection = undefined
     }
     connection.on('error', lost)
     connection.on('end', lost)
     connection.on('notification', ({payload}) => {
-      if (payload) this.added.add(payload)
-      this.wake()
+      if (payload) this.#added.add(payload)
+      this.#wake()
     })
     try {
       await connection.connect()
@@ -70,14 +70,14 @@ export class AddressFeed {
       await connection.end().catch(() => {})
       throw error
     }
-    this.connection = connection
-    this.readAt = 0
+    this.#connection = connection
+    this.#readAt = 0
   }
 
-  private async readAll(): Promise<void> {
+  async #readAll(): Promise<void> {
     const readAt = Date.now()
-    for (const address of await watchedAddresses(this.db, this.chain))
-      if (!this.taken.has(address)) this.added.add(address)
-    this.readAt = readAt
+    for (const address of await watchedAddresses(this.#db, this.#chain))
+      if (!this.#taken.has(address)) this.#added.add(address)
+    this.#readAt = readAt
   }
 }

@@ -30,41 +30,41 @@ export interface ElectrumHeadersOptions {
 }
 
 export class ElectrumHeaders {
-  private readonly servers: ElectrumServers
-  private readonly options: ElectrumHeadersOptions
+  readonly #servers: ElectrumServers
+  readonly #options: ElectrumHeadersOptions
   /** Absent until the first look. */
-  private chain: HeaderChain | undefined
+  #chain: HeaderChain | undefined
   /** The server's newest block at the last look. */
   tip: BlockRef = {height: 0, hash: ''}
 
   constructor(servers: ElectrumServers, options: ElectrumHeadersOptions) {
-    this.servers = servers
-    this.options = options
+    this.#servers = servers
+    this.#options = options
   }
 
   /** Of our own chain; undefined where it has none. */
   at(height: number): BlockHeader | undefined {
-    return this.chain?.at(height)
+    return this.#chain?.at(height)
   }
 
   /** Those of our own chain above a height. */
   above(height: number, limit: number): Place[] {
-    if (!this.chain) throw new Error('blocks are asked for after the head')
+    if (!this.#chain) throw new Error('blocks are asked for after the head')
     const found: Place[] = []
-    for (let at = height + 1; at <= Math.min(height + limit, this.chain.top.height); at++) {
-      const header = this.chain.at(at)
+    for (let at = height + 1; at <= Math.min(height + limit, this.#chain.top.height); at++) {
+      const header = this.#chain.at(at)
       if (header) found.push({height: at, header})
     }
     return found
   }
 
   async newest(): Promise<BlockRef> {
-    return this.chain ? this.tip : await this.askTip()
+    return this.#chain ? this.tip : await this.#askTip()
   }
 
   /** Of our own chain, else as the server says now; undefined where it has none. */
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
-    const {chain} = this
+    const chain = this.#chain
     if (chain && heights.every(height => height >= chain.base.height)) return heights.map(at => chain.hashAt(at))
     return (await this.ask(heights)).map(header => header?.hash)
   }
@@ -72,7 +72,7 @@ export class ElectrumHeaders {
   /** What the server says now, undefined where it has none. */
   ask(heights: number[]): Promise<(BlockHeader | undefined)[]> {
     const calls = heights.map(height => ({method: 'blockchain.block.header', params: [height]}))
-    return this.servers.trusting(async electrum => {
+    return this.#servers.trusting(async electrum => {
       const answers = await electrum.batch(calls, Hex)
       return answers.map(answer => (answer instanceof ElectrumError ? undefined : headerOf(answer)))
     })
@@ -80,39 +80,39 @@ export class ElectrumHeaders {
 
   /** Takes in the server's chain as it is now. `forget` is called with the height above which it is another one than before. */
   async look(forget: (above: number) => void): Promise<void> {
-    this.chain ??= new HeaderChain(await this.options.base(), this.options.easiestBits)
-    const {chain} = this
-    const tip = await this.askTip()
+    this.#chain ??= new HeaderChain(await this.#options.base(), this.#options.easiestBits)
+    const chain = this.#chain
+    const tip = await this.#askTip()
     if (chain.hashAt(tip.height) !== tip.hash && tip.height >= chain.base.height) {
-      const fork = await this.forkBelow(chain, tip.height)
+      const fork = await this.#forkBelow(chain, tip.height)
       if (fork < chain.top.height) {
         chain.cut(fork)
         forget(fork)
       }
-      await this.extend(chain, tip)
+      await this.#extend(chain, tip)
     }
     this.tip = tip
   }
 
-  private async extend(chain: HeaderChain, tip: BlockRef): Promise<void> {
+  async #extend(chain: HeaderChain, tip: BlockRef): Promise<void> {
     while (chain.top.height < tip.height) {
       const from = chain.top.height + 1
-      const more = await this.askRange(from, Math.min(headersPerCall, tip.height - from + 1))
+      const more = await this.#askRange(from, Math.min(headersPerCall, tip.height - from + 1))
       if (!more.length || !chain.extend(more)) throw new RetryableError('the chain changed while its headers were read')
     }
     if (chain.top.hash !== tip.hash) throw new RetryableError('the head changed while its headers were read')
   }
 
   /** The height of the newest of our headers that the server has, too. */
-  private async forkBelow(chain: HeaderChain, tipHeight: number): Promise<number> {
+  async #forkBelow(chain: HeaderChain, tipHeight: number): Promise<number> {
     const highest = Math.min(chain.top.height, tipHeight)
     if (highest === chain.top.height && tipHeight > highest) {
-      const [next] = await this.askRange(highest + 1, 1)
+      const [next] = await this.#askRange(highest + 1, 1)
       if (next?.parentHash === chain.top.hash) return highest
     }
     for (let back = firstStepBack; ; back *= 2) {
       const from = Math.max(highest - Math.min(back, headersPerCall - 1), chain.base.height)
-      const theirs = await this.askRange(from, highest - from + 1)
+      const theirs = await this.#askRange(from, highest - from + 1)
       const same = theirs.findLastIndex(({hash}, i) => chain.hashAt(from + i) === hash)
       if (same >= 0) return from + same
       if (from === chain.base.height || back >= headersPerCall) {
@@ -121,13 +121,13 @@ export class ElectrumHeaders {
     }
   }
 
-  private async askTip(): Promise<BlockRef> {
-    const {height, hex} = await this.servers.electrum.request('blockchain.headers.subscribe', [], Tip)
+  async #askTip(): Promise<BlockRef> {
+    const {height, hex} = await this.#servers.electrum.request('blockchain.headers.subscribe', [], Tip)
     return {height, hash: headerOf(hex).hash}
   }
 
-  private async askRange(from: number, count: number): Promise<BlockHeader[]> {
-    const answer = await this.servers.electrum.request('blockchain.block.headers', [from, count], Headers)
+  async #askRange(from: number, count: number): Promise<BlockHeader[]> {
+    const answer = await this.#servers.electrum.request('blockchain.block.headers', [from, count], Headers)
     if (answer.count > count || answer.hex.length !== answer.count * 160)
       throw new MalformedError('headers of another length')
     return Array.from({length: answer.count}, (_, i) => headerOf(answer.hex.slice(i * 160, (i + 1) * 160)))

@@ -15,104 +15,104 @@ type History = z.infer<typeof History>
 const askAgainMs = 600_000
 
 export class ElectrumHistories {
-  private readonly electrum: Electrum
-  private readonly format: AddressFormat
-  private readonly log: Logger
+  readonly #electrum: Electrum
+  readonly #format: AddressFormat
+  readonly #log: Logger
   /** All that are subscribed, or are to be, by scripthash. */
-  private readonly addresses = new Map<string, string>()
-  private readonly notSubscribed = new Set<string>()
-  private readonly histories = new Map<string, History>()
+  readonly #addresses = new Map<string, string>()
+  readonly #notSubscribed = new Set<string>()
+  readonly #histories = new Map<string, History>()
   /** Scripthashes whose history is to be asked. */
-  private readonly outdated = new Set<string>()
-  private readonly refused = new Set<string>()
-  private askAgain: string[] = []
-  private askedAgainAt = Date.now()
+  readonly #outdated = new Set<string>()
+  readonly #refused = new Set<string>()
+  #askAgain: string[] = []
+  #askedAgainAt = Date.now()
 
   constructor(electrum: Electrum, format: AddressFormat, log: Logger) {
-    this.electrum = electrum
-    this.format = format
-    this.log = log
+    this.#electrum = electrum
+    this.#format = format
+    this.#log = log
   }
 
   /** As they were at the last look, by scripthash. */
   get all(): ReadonlyMap<string, History> {
-    return this.histories
+    return this.#histories
   }
 
   addressOf(scripthash: string): string {
-    return this.addresses.get(scripthash)!
+    return this.#addresses.get(scripthash)!
   }
 
   /** Is told of changes to these addresses, too, and asks some of the others again. */
   async subscribe(addresses: string[]): Promise<void> {
     for (const address of addresses) {
-      const scripthash = scripthashOf(scriptOfAddress(address, this.format))
-      this.addresses.set(scripthash, address)
-      this.notSubscribed.add(scripthash)
+      const scripthash = scripthashOf(scriptOfAddress(address, this.#format))
+      this.#addresses.set(scripthash, address)
+      this.#notSubscribed.add(scripthash)
     }
-    if (this.notSubscribed.size) {
-      const fresh = [...this.notSubscribed]
-      await this.electrum.subscribeScripthashes(fresh)
-      for (const scripthash of fresh) this.notSubscribed.delete(scripthash)
+    if (this.#notSubscribed.size) {
+      const fresh = [...this.#notSubscribed]
+      await this.#electrum.subscribeScripthashes(fresh)
+      for (const scripthash of fresh) this.#notSubscribed.delete(scripthash)
     }
-    await this.electrum.subscribeScripthashes(this.nextToAskAgain())
+    await this.#electrum.subscribeScripthashes(this.#nextToAskAgain())
   }
 
-  private nextToAskAgain(): string[] {
+  #nextToAskAgain(): string[] {
     const now = Date.now()
-    const share = Math.min(1, (now - this.askedAgainAt) / askAgainMs)
-    const count = Math.floor(this.addresses.size * share)
+    const share = Math.min(1, (now - this.#askedAgainAt) / askAgainMs)
+    const count = Math.floor(this.#addresses.size * share)
     if (!count) return []
-    this.askedAgainAt = now
-    if (!this.askAgain.length) this.askAgain = [...this.addresses.keys()]
-    return this.askAgain.splice(0, count)
+    this.#askedAgainAt = now
+    if (!this.#askAgain.length) this.#askAgain = [...this.#addresses.keys()]
+    return this.#askAgain.splice(0, count)
   }
 
   /** To be asked for again at the next look. */
   outdate(scripthash: string): void {
-    this.outdated.add(scripthash)
+    this.#outdated.add(scripthash)
   }
 
   outdateAll(): void {
-    for (const scripthash of this.addresses.keys()) this.outdated.add(scripthash)
+    for (const scripthash of this.#addresses.keys()) this.#outdated.add(scripthash)
   }
 
   /** The chain is another one above this height. Nothing tells which transactions are in it at the same height as before. */
   outdateAbove(fork: number): void {
-    for (const [scripthash, history] of this.histories)
-      if (history.some(({height}) => height > fork)) this.outdated.add(scripthash)
+    for (const [scripthash, history] of this.#histories)
+      if (history.some(({height}) => height > fork)) this.#outdated.add(scripthash)
   }
 
   /** Takes in what changed. The scripthashes whose history is another one than before, or may be in other blocks. */
   async look(): Promise<string[]> {
-    for (const scripthash of this.electrum.takeChanged()) this.outdated.add(scripthash)
+    for (const scripthash of this.#electrum.takeChanged()) this.#outdated.add(scripthash)
     const changed: string[] = []
-    let asked = [...this.outdated]
+    let asked = [...this.#outdated]
     for (let attempt = 1; asked.length; attempt++) {
-      const {taken, doubtful} = await this.ask(asked)
+      const {taken, doubtful} = await this.#ask(asked)
       changed.push(...taken)
       if (attempt > 1 && doubtful.length) throw new MalformedError('a history is not the one that its status says')
-      if (doubtful.length) await this.electrum.subscribeScripthashes(doubtful) // it may have changed between
+      if (doubtful.length) await this.#electrum.subscribeScripthashes(doubtful) // it may have changed between
       asked = doubtful
     }
     return changed
   }
 
-  private async ask(scripthashes: string[]): Promise<{taken: string[]; doubtful: string[]}> {
+  async #ask(scripthashes: string[]): Promise<{taken: string[]; doubtful: string[]}> {
     const calls = scripthashes.map(scripthash => ({method: 'blockchain.scripthash.get_history', params: [scripthash]}))
-    const answers = await this.electrum.batch(calls, History)
-    const statuses = this.electrum.statuses()
+    const answers = await this.#electrum.batch(calls, History)
+    const statuses = this.#electrum.statuses()
     const taken: string[] = []
     const doubtful: string[] = []
     for (const [i, scripthash] of scripthashes.entries()) {
       const history = answers[i]!
       if (history instanceof ElectrumError) {
-        this.sayRefused(scripthash, history)
+        this.#sayRefused(scripthash, history)
       } else if (statusOf(history) !== statuses.get(scripthash)) doubtful.push(scripthash)
       else {
-        this.histories.set(scripthash, history)
-        this.outdated.delete(scripthash)
-        this.refused.delete(scripthash)
+        this.#histories.set(scripthash, history)
+        this.#outdated.delete(scripthash)
+        this.#refused.delete(scripthash)
         taken.push(scripthash)
       }
     }
@@ -120,10 +120,10 @@ export class ElectrumHistories {
   }
 
   /** One history that is too long for the server must not hold up all the others. It is asked for again with each look. */
-  private sayRefused(scripthash: string, {message}: ElectrumError): void {
-    if (this.refused.has(scripthash)) return
-    this.refused.add(scripthash)
-    this.log.error(
+  #sayRefused(scripthash: string, {message}: ElectrumError): void {
+    if (this.#refused.has(scripthash)) return
+    this.#refused.add(scripthash)
+    this.#log.error(
       {error: message, scripthash},
       'the server refuses the history of an address; what it is paid is not seen until then',
     )

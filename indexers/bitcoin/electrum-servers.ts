@@ -18,11 +18,11 @@ type Tell = (contradiction: {txid?: string; message: string}) => Promise<void>
 
 export class ElectrumServers {
   readonly electrum: Electrum
-  private readonly tell: Tell
+  readonly #tell: Tell
 
   constructor(electrum: Electrum, tell: Tell) {
     this.electrum = electrum
-    this.tell = tell
+    this.#tell = tell
   }
 
   /** What is asked and judged by `ask`, which throws MalformedError where it cannot be true. */
@@ -35,7 +35,7 @@ export class ElectrumServers {
       if (!(error instanceof MalformedError)) throw error
       electrum.drop(error.message, generation)
       const txid = error instanceof Contradiction ? error.txid : undefined
-      await this.tell({txid, message: error.message})
+      await this.#tell({txid, message: error.message})
       throw new RetryableError(`the Electrum server was dropped: ${error.message}`)
     }
   }

@@ -42,59 +42,59 @@ export interface ElectrumSourceOptions {
 }
 
 export class ElectrumSource implements ChainSource, UnminedSource {
-  private readonly options: ElectrumSourceOptions
+  readonly #options: ElectrumSourceOptions
   readonly confirmations: number
   readonly blockTimes = blockTimes
-  private readonly servers: ElectrumServers
-  private readonly headers: ElectrumHeaders
-  private readonly histories: ElectrumHistories
-  private readonly transactions: ElectrumTransactions
+  readonly #servers: ElectrumServers
+  readonly #headers: ElectrumHeaders
+  readonly #histories: ElectrumHistories
+  readonly #transactions: ElectrumTransactions
   /** What was found late once, so that it is not found again where it leaves no row. */
-  private readonly told = new Set<string>()
-  private revised = Number.POSITIVE_INFINITY
-  private lookedAt: {generation: number} | undefined
+  readonly #told = new Set<string>()
+  #revised = Number.POSITIVE_INFINITY
+  #lookedAt: {generation: number} | undefined
 
   constructor(options: ElectrumSourceOptions) {
     const {electrum, cursor, format, log, readsAgainAbove} = options
-    this.options = options
+    this.#options = options
     this.confirmations = options.confirmations
-    this.servers = new ElectrumServers(electrum, async contradiction => {
+    this.#servers = new ElectrumServers(electrum, async contradiction => {
       if (!readsAgainAbove) await cursor.noteContradiction(contradiction)
     })
     const base = async () => readsAgainAbove ?? (await cursor.blocksFrom(0)).at(-1)!
-    this.headers = new ElectrumHeaders(this.servers, {base, easiestBits: format.easiestBits})
-    this.histories = new ElectrumHistories(electrum, format, log)
-    this.transactions = new ElectrumTransactions(this.servers, this.headers, format)
+    this.#headers = new ElectrumHeaders(this.#servers, {base, easiestBits: format.easiestBits})
+    this.#histories = new ElectrumHistories(electrum, format, log)
+    this.#transactions = new ElectrumTransactions(this.#servers, this.#headers, format)
   }
 
   async changed(signal: AbortSignal): Promise<void> {
-    await Promise.race([this.options.electrum.changed(signal), this.options.addresses.changed(signal)])
+    await Promise.race([this.#options.electrum.changed(signal), this.#options.addresses.changed(signal)])
   }
 
   async network(): Promise<string> {
-    const [genesis] = await this.headers.ask([0])
+    const [genesis] = await this.#headers.ask([0])
     if (!genesis) throw new RetryableError('the Electrum server has no block 0')
     return caip2('bip122', genesis.hash)
   }
 
   async head(): Promise<BlockRef> {
-    await this.look()
-    return this.headers.tip
+    await this.#look()
+    return this.#headers.tip
   }
 
   takeRevised(): number | undefined {
-    const {revised} = this
-    this.revised = Number.POSITIVE_INFINITY
+    const revised = this.#revised
+    this.#revised = Number.POSITIVE_INFINITY
     return Number.isFinite(revised) ? revised : undefined
   }
 
   async finalBlock(): Promise<BlockRef | undefined> {
-    const {height} = await this.headers.newest()
+    const {height} = await this.#headers.newest()
     return this.blockAt(Math.max(height - this.confirmations + 1, 0))
   }
 
   async blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined> {
-    const header = this.headers.at(height) ?? (await this.headers.ask([height]))[0]
+    const header = this.#headers.at(height) ?? (await this.#headers.ask([height]))[0]
     return header && {height, hash: header.hash, time: header.time}
   }
 
@@ -103,7 +103,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   }
 
   hashesAt(heights: number[]): Promise<(string | undefined)[]> {
-    return this.headers.hashesAt(heights)
+    return this.#headers.hashesAt(heights)
   }
 
   /** Whoever has the headers has an index of all that is in the blocks. */
@@ -112,22 +112,22 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   }
 
   async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {
-    const found = this.headers.above(height, limit)
-    const claims = await this.claimed(found)
+    const found = this.#headers.above(height, limit)
+    const claims = await this.#claimed(found)
     const blocks = enough(found, claims)
-    const known = await this.transactions.prove(
+    const known = await this.#transactions.prove(
       blocks.flatMap(place => [...claims.get(place.height)!].map(txid => ({...place, txid}))),
     )
     return blocks.map(({height, header}) => {
       const inside = [...claims.get(height)!].map(txid => known.get(txid)!)
-      return readBlock(height, header, inside, this.options.format)
+      return readBlock(height, header, inside, this.#options.format)
     })
   }
 
   /** What links the blocks of these heights. */
   links(heights: number[]): Link[] {
     return heights.map(height => {
-      const header = this.headers.at(height)
+      const header = this.#headers.at(height)
       if (!header) throw new RetryableError(`the Electrum server has no block ${height}`)
       return {height, hash: header.hash, parentHash: header.parentHash}
     })
@@ -135,74 +135,74 @@ export class ElectrumSource implements ChainSource, UnminedSource {
 
   /** Believes nothing that was answered before, and asks the next server, where there are several. */
   askAnew(): void {
-    this.transactions.forget()
-    this.histories.outdateAll()
-    this.options.electrum.drop('another one is asked for a second opinion')
+    this.#transactions.forget()
+    this.#histories.outdateAll()
+    this.#options.electrum.drop('another one is asked for a second opinion')
   }
 
   async unmined(): Promise<Unmined | undefined> {
-    if (this.lookedAt?.generation !== this.options.electrum.generation) return
-    const {height: top, hash: head} = this.headers.tip
+    if (this.#lookedAt?.generation !== this.#options.electrum.generation) return
+    const {height: top, hash: head} = this.#headers.tip
     const claims: {txid: string; height: number; scripthash: string}[] = []
-    for (const [scripthash, history] of this.histories.all)
+    for (const [scripthash, history] of this.#histories.all)
       for (const {tx_hash: txid, height} of history)
         if (height <= 0 || height > top) claims.push({txid, height, scripthash}) // histories may be newer than the head
-    const {known, none} = await this.transactions.fetch(claims.map(({txid}) => txid))
+    const {known, none} = await this.#transactions.fetch(claims.map(({txid}) => txid))
     const missing = claims.filter(({txid}) => !known.has(txid))
-    for (const {scripthash} of missing) this.histories.outdate(scripthash)
+    for (const {scripthash} of missing) this.#histories.outdate(scripthash)
     // One in no block that the server has not is nowhere. One in a block that was not written yet is there all the same.
     if (missing.every(({txid, height}) => none.has(txid) && height <= 0))
       return {head, transactions: [...known.values()]}
   }
 
   /** Takes in everything that the server shows now: first what is new of us, then its chain, then what happened to us in it. */
-  private async look(): Promise<void> {
-    const {electrum, addresses, readsAgainAbove} = this.options
-    this.lookedAt = undefined
+  async #look(): Promise<void> {
+    const {electrum, addresses, readsAgainAbove} = this.#options
+    this.#lookedAt = undefined
     const {generation} = electrum
-    await this.servers.trusting(async () => {
-      await this.histories.subscribe(await addresses.take())
-      await this.headers.look(fork => this.histories.outdateAbove(fork))
-      const changed = await this.histories.look()
-      if (!readsAgainAbove) await this.findLate(changed)
+    await this.#servers.trusting(async () => {
+      await this.#histories.subscribe(await addresses.take())
+      await this.#headers.look(fork => this.#histories.outdateAbove(fork))
+      const changed = await this.#histories.look()
+      if (!readsAgainAbove) await this.#findLate(changed)
     })
-    if (generation === electrum.generation) this.lookedAt = {generation}
+    if (generation === electrum.generation) this.#lookedAt = {generation}
   }
 
   /** Of what is in blocks of ours, but has no row there: the lowest is to be written again. */
-  private async findLate(changed: string[]): Promise<void> {
+  async #findLate(changed: string[]): Promise<void> {
     const named = changed.flatMap(scripthash =>
-      this.histories.all.get(scripthash)!.flatMap(({tx_hash: txid, height}) => {
-        const header = this.headers.at(height)
+      this.#histories.all.get(scripthash)!.flatMap(({tx_hash: txid, height}) => {
+        const header = this.#headers.at(height)
         const key = `${scripthash}:${txid}:${header?.hash}`
-        const address = this.histories.addressOf(scripthash)
-        return header && !this.told.has(key) ? [{key, address, txid, height, hash: header.hash}] : []
+        const address = this.#histories.addressOf(scripthash)
+        return header && !this.#told.has(key) ? [{key, address, txid, height, hash: header.hash}] : []
       }),
     )
-    for (const {key, height} of await withoutRow(this.options.db, this.options.cursor.chain, named)) {
-      this.told.add(key)
-      this.revised = Math.min(this.revised, height)
+    for (const {key, height} of await withoutRow(this.#options.db, this.#options.cursor.chain, named)) {
+      this.#told.add(key)
+      this.#revised = Math.min(this.#revised, height)
     }
   }
 
   /** What histories place in these blocks, and what has a row in the very block: that was proven once, whatever a server says now. */
-  private async claimed(blocks: Place[]): Promise<Claims> {
+  async #claimed(blocks: Place[]): Promise<Claims> {
     const claims: Claims = new Map(blocks.map(({height}) => [height, new Set()]))
-    for (const history of this.histories.all.values())
+    for (const history of this.#histories.all.values())
       for (const {tx_hash, height} of history) claims.get(height)?.add(tx_hash)
-    const rows = await rowsIn(this.options.db, this.options.cursor.chain, blocks)
+    const rows = await rowsIn(this.#options.db, this.#options.cursor.chain, blocks)
     const stored = rows.filter(({txid, height}) => !claims.get(height)!.has(txid))
-    for (const {txid, height} of this.options.readsAgainAbove ? await this.stillThere(stored, blocks) : stored)
+    for (const {txid, height} of this.#options.readsAgainAbove ? await this.#stillThere(stored, blocks) : stored)
       claims.get(height)!.add(txid)
     return claims
   }
 
   /** Those without the ones that the server proves to be in none of these blocks, whatever histories mention. */
-  private async stillThere(stored: {txid: string; height: number}[], blocks: Place[]) {
+  async #stillThere(stored: {txid: string; height: number}[], blocks: Place[]) {
     const contents: Claims = new Map()
     for (const place of blocks)
       if (stored.some(({height}) => height === place.height))
-        contents.set(place.height, await this.transactions.contentsOf(place))
+        contents.set(place.height, await this.#transactions.contentsOf(place))
     return stored.filter(({txid, height}) => contents.get(height)!.has(txid))
   }
 }

@@ -41,23 +41,23 @@ interface Answered {
 }
 
 export class ElectrumTransactions {
-  private readonly servers: ElectrumServers
-  private readonly headers: ElectrumHeaders
-  private readonly format: AddressFormat
-  private readonly fetched = new Cache<KnownTransaction>(cacheSize)
+  readonly #servers: ElectrumServers
+  readonly #headers: ElectrumHeaders
+  readonly #format: AddressFormat
+  readonly #fetched = new Cache<KnownTransaction>(cacheSize)
   /** Those that were proven to be in a block: `<block hash>:<txid>`. */
-  private readonly proven = new Cache<true>(cacheSize)
+  readonly #proven = new Cache<true>(cacheSize)
 
   constructor(servers: ElectrumServers, headers: ElectrumHeaders, format: AddressFormat) {
-    this.servers = servers
-    this.headers = headers
-    this.format = format
+    this.#servers = servers
+    this.#headers = headers
+    this.#format = format
   }
 
   /** Nothing that was answered before is believed any more. */
   forget(): void {
-    this.fetched.clear()
-    this.proven.clear()
+    this.#fetched.clear()
+    this.#proven.clear()
   }
 
   /** Those of these transactions that the server has, by txid, and which there are none of, as it says. */
@@ -65,18 +65,18 @@ export class ElectrumTransactions {
     const known = new Map<string, KnownTransaction>()
     const missing: string[] = []
     for (const txid of new Set(txids)) {
-      const cached = this.fetched.get(txid)
+      const cached = this.#fetched.get(txid)
       if (cached) known.set(txid, cached)
       else missing.push(txid)
     }
     if (!missing.length) return {known, none: new Set()}
-    const {found, none} = await this.ask(missing)
-    const parents = await this.ask([...new Set(found.flatMap(({transaction}) => parentOf(transaction)))])
+    const {found, none} = await this.#ask(missing)
+    const parents = await this.#ask([...new Set(found.flatMap(({transaction}) => parentOf(transaction)))])
     const parentById = new Map(parents.found.map(({transaction}) => [transaction.txid, transaction]))
     for (const one of found) {
-      const sender = senderOf(one.transaction, parentById, this.format)
+      const sender = senderOf(one.transaction, parentById, this.#format)
       known.set(one.transaction.txid, {...one, sender})
-      this.fetched.set(one.transaction.txid, {...one, sender})
+      this.#fetched.set(one.transaction.txid, {...one, sender})
     }
     return {known, none}
   }
@@ -84,12 +84,12 @@ export class ElectrumTransactions {
   /** The transactions that are claimed, by txid, each with a proof. */
   async prove(claims: Claim[]): Promise<Map<string, KnownTransaction>> {
     const {known} = await this.fetch(claims.map(({txid}) => txid))
-    const unproven = claims.filter(({header, txid}) => !this.proven.get(`${header.hash}:${txid}`))
+    const unproven = claims.filter(({header, txid}) => !this.#proven.get(`${header.hash}:${txid}`))
     const calls = unproven.map(({txid, height}) => ({
       method: 'blockchain.transaction.get_merkle',
       params: [txid, height],
     }))
-    await this.servers.trusting(async electrum => {
+    await this.#servers.trusting(async electrum => {
       const hidden = claims.find(one => !known.has(one.txid) && !unproven.includes(one))
       if (hidden) throw new Contradiction(hidden.txid, `it has no ${hidden.txid}, which is in block ${hidden.height}`)
       const answers = await electrum.batch(calls, Merkle)
@@ -98,11 +98,11 @@ export class ElectrumTransactions {
           assertProven(txid, known.get(txid)?.transaction, answers[i]!, header)
         } catch (error) {
           // The server may be on another branch already; then it said nothing false.
-          const [theirs] = await this.headers.ask([height])
+          const [theirs] = await this.#headers.ask([height])
           if (theirs?.hash === header.hash) throw error
           throw new RetryableError('the chain changed while transactions were proven')
         }
-        this.proven.set(`${header.hash}:${txid}`, true)
+        this.#proven.set(`${header.hash}:${txid}`, true)
       }
     })
     return known
@@ -110,7 +110,7 @@ export class ElectrumTransactions {
 
   /** The ids of all transactions in a block, proven by its header: the only way to show that something is not there. */
   contentsOf({height, header}: Place): Promise<Set<string>> {
-    return this.servers.trusting(async electrum => {
+    return this.#servers.trusting(async electrum => {
       const txids: string[] = []
       for (let isEnd = false; !isEnd; ) {
         const calls = Array.from({length: positionsPerCall}, (_, i) => ({
@@ -122,16 +122,16 @@ export class ElectrumTransactions {
         isEnd = end >= 0
         txids.push(...((isEnd ? answers.slice(0, end) : answers) as string[]))
       }
-      const [first] = (await this.ask(txids.slice(0, 1))).found
+      const [first] = (await this.#ask(txids.slice(0, 1))).found
       if (!first) throw new MalformedError(`it does not tell what is in block ${height}`)
       assertContents(txids, first.transaction, header)
       return new Set(txids)
     })
   }
 
-  private ask(txids: string[]): Promise<Answered> {
+  #ask(txids: string[]): Promise<Answered> {
     const calls = txids.map(txid => ({method: 'blockchain.transaction.get', params: [txid]}))
-    return this.servers.trusting(async electrum => {
+    return this.#servers.trusting(async electrum => {
       const answers = await electrum.batch(calls, Hex)
       const none = txids.filter((_, i) => answers[i] instanceof ElectrumError && saysNone.test(answers[i].message))
       const found = answers.flatMap((raw, i) => {
@@ -177,26 +177,26 @@ function senderOf(transaction: Transaction, parents: Map<string, Transaction>, f
 
 /** The newest entries, up to a number of them. */
 class Cache<T> {
-  private readonly entries = new Map<string, T>()
-  private readonly size: number
+  readonly #entries = new Map<string, T>()
+  readonly #size: number
 
   constructor(size: number) {
-    this.size = size
+    this.#size = size
   }
 
   get(key: string): T | undefined {
-    return this.entries.get(key)
+    return this.#entries.get(key)
   }
 
   clear(): void {
-    this.entries.clear()
+    this.#entries.clear()
   }
 
   set(key: string, value: T): void {
-    this.entries.set(key, value)
-    for (const oldest of this.entries.keys()) {
-      if (this.entries.size <= this.size) return
-      this.entries.delete(oldest)
+    this.#entries.set(key, value)
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.#size) return
+      this.#entries.delete(oldest)
     }
   }
 }

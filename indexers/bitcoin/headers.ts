@@ -6,21 +6,21 @@ import type {BlockRef} from '../cursor.ts'
 export class HeaderChain {
   /** The block below the lowest header. */
   readonly base: BlockRef
-  private readonly headers: BlockHeader[] = []
-  private readonly easiestBits: number
+  readonly #headers: BlockHeader[] = []
+  readonly #easiestBits: number
 
   constructor(base: BlockRef, easiestBits: number) {
     this.base = base
-    this.easiestBits = easiestBits
+    this.#easiestBits = easiestBits
   }
 
   get top(): BlockRef {
-    return {height: this.base.height + this.headers.length, hash: this.headers.at(-1)?.hash ?? this.base.hash}
+    return {height: this.base.height + this.#headers.length, hash: this.#headers.at(-1)?.hash ?? this.base.hash}
   }
 
   /** Undefined for the base, and where it has none. */
   at(height: number): BlockHeader | undefined {
-    return this.headers[height - this.base.height - 1]
+    return this.#headers[height - this.base.height - 1]
   }
 
   hashAt(height: number): string | undefined {
@@ -33,13 +33,13 @@ export class HeaderChain {
     for (let i = 1; i < headers.length; i++) {
       if (headers[i]!.parentHash !== headers[i - 1]!.hash) throw new MalformedError('headers do not link to each other')
     }
-    for (const header of headers) assertWork(header, this.easiestBits)
-    this.headers.push(...headers)
+    for (const header of headers) assertWork(header, this.#easiestBits)
+    this.#headers.push(...headers)
     return true
   }
 
   /** Forgets what is above a height. */
   cut(height: number): void {
-    this.headers.length = height - this.base.height
+    this.#headers.length = height - this.base.height
   }
 }

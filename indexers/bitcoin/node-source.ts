@@ -49,28 +49,28 @@ export interface NodeSourceOptions {
 }
 
 export class NodeSource implements ChainSource, UnminedSource {
-  private readonly options: NodeSourceOptions
+  readonly #options: NodeSourceOptions
   readonly confirmations: number
   readonly blockTimes = blockTimes
-  private headHeight = 0
+  #headHeight = 0
   /** Blocks that are being fetched, or were and not handed over yet, by hash. */
-  private readonly ahead = new Map<string, Promise<Block>>()
+  readonly #ahead = new Map<string, Promise<Block>>()
   /** Whom each unmined transaction pays, and the transaction where that is us. */
-  private readonly mempool = new Map<string, {recipients: string[]; ours?: KnownTransaction}>()
-  private matchedAllAt = 0
+  readonly #mempool = new Map<string, {recipients: string[]; ours?: KnownTransaction}>()
+  #matchedAllAt = 0
 
   constructor(options: NodeSourceOptions) {
-    this.options = options
+    this.#options = options
     this.confirmations = options.confirmations
   }
 
   async network(): Promise<string> {
-    return caip2('bip122', await this.options.node.call('getblockhash', [0], Hash))
+    return caip2('bip122', await this.#options.node.call('getblockhash', [0], Hash))
   }
 
   async head(): Promise<BlockRef> {
-    const {blocks: height, bestblockhash: hash} = await this.options.node.call('getblockchaininfo', [], Info)
-    this.headHeight = height
+    const {blocks: height, bestblockhash: hash} = await this.#options.node.call('getblockchaininfo', [], Info)
+    this.#headHeight = height
     return {height, hash}
   }
 
@@ -84,7 +84,7 @@ export class NodeSource implements ChainSource, UnminedSource {
   async blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined> {
     const hash = await this.hashAt(height)
     if (hash === undefined) return
-    const header = headerOf(await this.options.node.call('getblockheader', [hash, false], Hex))
+    const header = headerOf(await this.#options.node.call('getblockheader', [hash, false], Hex))
     if (header.hash === hash) return {height, hash, time: header.time}
     throw new RetryableError(`the node answered with another block than ${hash}`)
   }
@@ -95,7 +95,7 @@ export class NodeSource implements ChainSource, UnminedSource {
 
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
     const calls = heights.map(height => ({method: 'getblockhash', params: [height]}))
-    const answers = await this.options.node.batch(calls, Hash)
+    const answers = await this.#options.node.batch(calls, Hash)
     return answers.map(answer => (answer instanceof RpcError ? undefined : answer))
   }
 
@@ -103,7 +103,7 @@ export class NodeSource implements ChainSource, UnminedSource {
     const hash = await this.hashAt(height)
     if (hash === undefined) return 'it has no such block'
     try {
-      await this.options.node.rawBlock(hash)
+      await this.#options.node.rawBlock(hash)
     } catch (error) {
       if (error instanceof RpcError) return error.message
       throw error
@@ -111,138 +111,138 @@ export class NodeSource implements ChainSource, UnminedSource {
   }
 
   async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {
-    const count = Math.max(0, Math.min(limit, this.headHeight - height))
+    const count = Math.max(0, Math.min(limit, this.#headHeight - height))
     const asked = await this.hashesAt(Array.from({length: count}, (_, i) => height + 1 + i))
     const end = asked.indexOf(undefined)
     const hashes = (end < 0 ? asked : asked.slice(0, end)) as string[]
-    for (const hash of this.ahead.keys()) if (!hashes.includes(hash)) this.ahead.delete(hash)
+    for (const hash of this.#ahead.keys()) if (!hashes.includes(hash)) this.#ahead.delete(hash)
     const read: ReadBlock[] = []
     for (let outputs = 0; read.length < hashes.length && outputs < outputsPerCall; ) {
-      this.fetchAhead(hashes.slice(read.length))
+      this.#fetchAhead(hashes.slice(read.length))
       const hash = hashes[read.length]!
-      const {header, transactions} = await this.ahead.get(hash)!
-      this.ahead.delete(hash)
-      const known = transactions.map(transaction => this.known(transaction))
+      const {header, transactions} = await this.#ahead.get(hash)!
+      this.#ahead.delete(hash)
+      const known = transactions.map(transaction => this.#known(transaction))
       for (const transaction of transactions) outputs += transaction.outputs.length
       const untold = new Set(known.flatMap(one => (one.sender === unknownSender ? one.transaction.txid : [])))
       read.push({
-        ...readBlock(height + 1 + read.length, header, known, this.options.format),
+        ...readBlock(height + 1 + read.length, header, known, this.#options.format),
         sendersOf: txids =>
-          this.sendersIn(
+          this.#sendersIn(
             hash,
             txids.filter(txid => untold.has(txid)),
           ),
       })
     }
-    this.fetchAhead(hashes.slice(read.length))
+    this.#fetchAhead(hashes.slice(read.length))
     return read
   }
 
-  private known(transaction: Transaction, raw?: string): KnownTransaction {
-    return {transaction, raw, sender: senderInWitness(transaction, this.options.format) ?? unknownSender}
+  #known(transaction: Transaction, raw?: string): KnownTransaction {
+    return {transaction, raw, sender: senderInWitness(transaction, this.#options.format) ?? unknownSender}
   }
 
   /** Who sent these transactions of a block, as far as the node can tell. */
-  private async sendersIn(hash: string, txids: string[]): Promise<Map<string, string>> {
+  async #sendersIn(hash: string, txids: string[]): Promise<Map<string, string>> {
     if (!txids.length) return new Map()
-    const block = await unlessRefused(this.options.node.call('getblock', [hash, 3], WithPrevouts))
+    const block = await unlessRefused(this.#options.node.call('getblock', [hash, 3], WithPrevouts))
     if (!block) return new Map()
     if (block.hash !== hash) throw new RetryableError(`the node answered with another block than ${hash}`)
     const scripts = new Map(block.tx.map(({txid, vin}) => [txid, vin[0]?.prevout?.scriptPubKey.hex]))
     return new Map(
       txids.map(txid => {
         if (!scripts.has(txid)) throw new RetryableError(`the node left ${txid} out of block ${hash}`)
-        return [txid, this.senderOf(scripts.get(txid))]
+        return [txid, this.#senderOf(scripts.get(txid))]
       }),
     )
   }
 
-  private senderOf(script: string | undefined): string {
-    return senderOfScript(script === undefined ? undefined : Buffer.from(script, 'hex'), this.options.format)
+  #senderOf(script: string | undefined): string {
+    return senderOfScript(script === undefined ? undefined : Buffer.from(script, 'hex'), this.#options.format)
   }
 
-  private fetchAhead(hashes: string[]): void {
+  #fetchAhead(hashes: string[]): void {
     for (const hash of hashes.slice(0, blocksAhead)) {
-      if (this.ahead.has(hash)) continue
-      const block = this.fetchBlock(hash)
-      this.ahead.set(hash, block)
-      block.catch(() => this.ahead.delete(hash)) // who waits for it hears of it; else it is asked for again
+      if (this.#ahead.has(hash)) continue
+      const block = this.#fetchBlock(hash)
+      this.#ahead.set(hash, block)
+      block.catch(() => this.#ahead.delete(hash)) // who waits for it hears of it; else it is asked for again
     }
   }
 
-  private async fetchBlock(hash: string): Promise<Block> {
-    const block = parseBlock(await this.options.node.rawBlock(hash))
+  async #fetchBlock(hash: string): Promise<Block> {
+    const block = parseBlock(await this.#options.node.rawBlock(hash))
     if (block.header.hash === hash) return block
     throw new RetryableError(`the node answered with another block than ${hash}`)
   }
 
   async unmined(): Promise<Unmined> {
-    const txids = new Set(await this.options.node.call('getrawmempool', [], z.array(Hash)))
-    for (const txid of this.mempool.keys()) if (!txids.has(txid)) this.mempool.delete(txid)
-    const fresh = await this.fetchUnmined([...txids].filter(txid => !this.mempool.has(txid)))
+    const txids = new Set(await this.#options.node.call('getrawmempool', [], z.array(Hash)))
+    for (const txid of this.#mempool.keys()) if (!txids.has(txid)) this.#mempool.delete(txid)
+    const fresh = await this.#fetchUnmined([...txids].filter(txid => !this.#mempool.has(txid)))
     for (const one of fresh) {
-      const recipients = candidatesOf(one, this.options.format).map(({recipientKey}) => recipientKey)
-      this.mempool.set(one.transaction.txid, {recipients})
+      const recipients = candidatesOf(one, this.#options.format).map(({recipientKey}) => recipientKey)
+      this.#mempool.set(one.transaction.txid, {recipients})
     }
-    await this.match(fresh)
-    if (Date.now() - this.matchedAllAt > matchAgainMs) await this.matchAgain()
+    await this.#match(fresh)
+    if (Date.now() - this.#matchedAllAt > matchAgainMs) await this.#matchAgain()
     const {hash: head} = await this.head() // after the mempool: what was mined since is in it, or that is another head
-    return {head, transactions: [...this.mempool.values()].flatMap(({ours}) => ours ?? [])}
+    return {head, transactions: [...this.#mempool.values()].flatMap(({ours}) => ours ?? [])}
   }
 
   /** Those that are in the mempool still. */
-  private async fetchUnmined(txids: string[]): Promise<KnownTransaction[]> {
+  async #fetchUnmined(txids: string[]): Promise<KnownTransaction[]> {
     const calls = txids.map(txid => ({method: 'getrawtransaction', params: [txid, false]}))
-    const answers = await this.options.node.batch(calls, Hex)
+    const answers = await this.#options.node.batch(calls, Hex)
     return answers.flatMap((raw, i) => {
       if (raw instanceof RpcError) return []
       const transaction = parseTransaction(Buffer.from(raw, 'hex'))
       if (transaction.txid !== txids[i])
         throw new RetryableError(`the node answered with another transaction than ${txids[i]}`)
-      return [this.known(transaction, raw)]
+      return [this.#known(transaction, raw)]
     })
   }
 
   /** Keeps those that pay to addresses of ours. */
-  private async match(transactions: KnownTransaction[]): Promise<void> {
-    const ours = await this.addressesOfOurs(
-      transactions.flatMap(({transaction}) => this.mempool.get(transaction.txid)!.recipients),
+  async #match(transactions: KnownTransaction[]): Promise<void> {
+    const ours = await this.#addressesOfOurs(
+      transactions.flatMap(({transaction}) => this.#mempool.get(transaction.txid)!.recipients),
     )
     const found = transactions.filter(({transaction}) =>
-      this.mempool.get(transaction.txid)!.recipients.some(address => ours.has(address)),
+      this.#mempool.get(transaction.txid)!.recipients.some(address => ours.has(address)),
     )
-    for (const one of await this.withSenders(found)) this.mempool.get(one.transaction.txid)!.ours = one
+    for (const one of await this.#withSenders(found)) this.#mempool.get(one.transaction.txid)!.ours = one
   }
 
   /** Unmined ones with their senders, as far as the node can tell: for it, what they spend is an unspent output of the chain, or of the mempool. */
-  private async withSenders(transactions: KnownTransaction[]): Promise<KnownTransaction[]> {
-    const {node} = this.options
+  async #withSenders(transactions: KnownTransaction[]): Promise<KnownTransaction[]> {
+    const {node} = this.#options
     return await Promise.all(
       transactions.map(async one => {
         if (one.sender !== unknownSender) return one
         const {txid, vout} = firstSpent(one.transaction)
-        if (this.mempool.has(txid)) {
-          const [parent] = await this.fetchUnmined([txid])
-          return {...one, sender: senderOfScript(parent?.transaction.outputs[vout]?.script, this.options.format)}
+        if (this.#mempool.has(txid)) {
+          const [parent] = await this.#fetchUnmined([txid])
+          return {...one, sender: senderOfScript(parent?.transaction.outputs[vout]?.script, this.#options.format)}
         }
         const unspent = await unlessRefused(node.call('gettxout', [txid, vout, false], Unspent))
-        return {...one, sender: this.senderOf(unspent?.scriptPubKey.hex)}
+        return {...one, sender: this.#senderOf(unspent?.scriptPubKey.hex)}
       }),
     )
   }
 
   /** An address may have been handed out after a payment to it was seen. */
-  private async matchAgain(): Promise<void> {
-    this.matchedAllAt = Date.now()
-    const others = [...this.mempool].filter(([, {ours}]) => !ours)
-    const ours = await this.addressesOfOurs(others.flatMap(([, {recipients}]) => recipients))
+  async #matchAgain(): Promise<void> {
+    this.#matchedAllAt = Date.now()
+    const others = [...this.#mempool].filter(([, {ours}]) => !ours)
+    const ours = await this.#addressesOfOurs(others.flatMap(([, {recipients}]) => recipients))
     const found = others.filter(([, {recipients}]) => recipients.some(address => ours.has(address)))
-    await this.match(await this.fetchUnmined(found.map(([txid]) => txid)))
+    await this.#match(await this.#fetchUnmined(found.map(([txid]) => txid)))
   }
 
-  private async addressesOfOurs(addresses: string[]): Promise<Set<string>> {
+  async #addressesOfOurs(addresses: string[]): Promise<Set<string>> {
     if (!addresses.length) return new Set()
-    const {rows} = await this.options.db.query<{address: string}>(
+    const {rows} = await this.#options.db.query<{address: string}>(
       'select match_key as address from app.address where chain = $1 and match_key = any($2)',
       ['BTC', addresses],
     )

@@ -15,21 +15,21 @@ const timeoutMs = 10_000
 const slowMs = 60_000
 
 export class Node {
-  private readonly client: RpcClient
+  readonly #client: RpcClient
 
   constructor(url: string) {
-    this.client = openRpc(url, {timeoutMs})
+    this.#client = openRpc(url, {timeoutMs})
   }
 
   /** EIP-155 chain id. */
   async chainId(): Promise<number> {
-    return smallQuantity.parse(await this.ask('eth_chainId', []))
+    return smallQuantity.parse(await this.#ask('eth_chainId', []))
   }
 
   /** The block at a height, or the one that the node calls latest or finalized; undefined where it has none. */
   async block(at: number | BlockTag): Promise<Header | undefined> {
     const {method, params} = headerCall(at)
-    return headerAt(at, await this.ask(method, params))
+    return headerAt(at, await this.#ask(method, params))
   }
 
   /** The hashes at several heights, undefined where the node has no block. */
@@ -39,7 +39,7 @@ export class Node {
 
   /** The blocks at several heights, undefined where the node has none. */
   async blocks(heights: number[]): Promise<(Header | undefined)[]> {
-    const answers = await inTime(this.client.batchCall(heights.map(headerCall)), timeoutMs)
+    const answers = await inTime(this.#client.batchCall(heights.map(headerCall)), timeoutMs)
     return answers.map((answer, i) => headerAt(heights[i]!, answer))
   }
 
@@ -47,26 +47,26 @@ export class Node {
   async lacks(height: number, traces: 'off' | 'debug' | 'trace'): Promise<string | undefined> {
     const at = `0x${height.toString(16)}`
     try {
-      const block = Whole.parse(await this.ask('eth_getBlockByNumber', [at, true], slowMs))
+      const block = Whole.parse(await this.#ask('eth_getBlockByNumber', [at, true], slowMs))
       if (!block) return 'it has no such block'
-      const receipts = Receipts.parse(await this.ask('eth_getBlockReceipts', [at], slowMs))
+      const receipts = Receipts.parse(await this.#ask('eth_getBlockReceipts', [at], slowMs))
       if (receipts?.length !== block.transactions.length) return 'it has no receipts of it'
-      if (traces === 'trace') await this.ask('trace_block', [at], slowMs)
-      if (traces === 'debug') await this.ask('debug_traceBlockByHash', [block.hash, {tracer: 'callTracer'}], slowMs)
+      if (traces === 'trace') await this.#ask('trace_block', [at], slowMs)
+      if (traces === 'debug') await this.#ask('debug_traceBlockByHash', [block.hash, {tracer: 'callTracer'}], slowMs)
     } catch (error) {
       // What it answers is what it can; a node that does not answer fails.
-      if (error instanceof RpcError && !this.client.isConnectionError(error)) return error.message
+      if (error instanceof RpcError && !this.#client.isConnectionError(error)) return error.message
       throw new RetryableError((error as Error).message)
     }
   }
 
   // The client keeps a question until there is a connection, however long that takes.
-  private ask(method: string, params: unknown[], timeout = timeoutMs): Promise<unknown> {
-    return inTime(this.client.call(method, params, {timeout}), timeout)
+  #ask(method: string, params: unknown[], timeout = timeoutMs): Promise<unknown> {
+    return inTime(this.#client.call(method, params, {timeout}), timeout)
   }
 
   close(): void {
-    this.client.close()
+    this.#client.close()
   }
 }
 

@@ -41,15 +41,15 @@ export interface TestBlock {
 }
 
 export class ChainWriter {
-  private readonly client: pg.Client
-  private readonly chain: string
+  readonly #client: pg.Client
+  readonly #chain: string
   /** From the anchor to the head. */
   readonly blocks: TestBlock[] = []
-  private branches = 0
+  #branches = 0
 
   private constructor(client: pg.Client, chain: string) {
-    this.client = client
-    this.chain = chain
+    this.#client = client
+    this.#chain = chain
   }
 
   static async open(db: Pick<TestDatabase, 'url'>, chain: string): Promise<ChainWriter> {
@@ -86,77 +86,77 @@ export class ChainWriter {
         inclusions = [],
         time = undefined,
       } = Array.isArray(contents) ? {transfers: contents} : contents
-      this.branches += 1
+      this.#branches += 1
       this.blocks.push({
         height: height + 1,
-        hash: hashOf(`${height + 1} ${this.branches}`),
+        hash: hashOf(`${height + 1} ${this.#branches}`),
         parentHash: hash,
         transfers,
         inclusions,
         time,
       })
     }
-    await this.replace(dropped, this.blocks.slice(from), also)
+    await this.#replace(dropped, this.blocks.slice(from), also)
   }
 
   /** As evm-processor after a restart: the newest blocks are deleted and inserted again in one transaction. */
   async readAgain(count: number): Promise<void> {
     const blocks = this.blocks.slice(1).slice(-count)
-    await this.replace(blocks, blocks)
+    await this.#replace(blocks, blocks)
   }
 
   /** Back to a height, below the final one only if an operator asked for it. */
   async rewind(height: number): Promise<void> {
-    await this.client.query('select chain.rewind($1, $2, $3)', [this.chain, height, this.blocks[height]!.hash])
+    await this.#client.query('select chain.rewind($1, $2, $3)', [this.#chain, height, this.blocks[height]!.hash])
     this.blocks.length = height + 1
   }
 
   /** Calls the block at this height final, as a node would. */
   async finalize(height: number, hash = this.blocks[height]!.hash): Promise<boolean> {
-    const {rows} = await this.client.query('select chain.finalize($1, $2, $3) as done', [this.chain, height, hash])
+    const {rows} = await this.#client.query('select chain.finalize($1, $2, $3) as done', [this.#chain, height, hash])
     return rows[0].done
   }
 
   async query(sql: string, values?: unknown[]): Promise<void> {
-    await this.client.query(sql, values)
+    await this.#client.query(sql, values)
   }
 
   close(): Promise<void> {
-    return this.client.end()
+    return this.#client.end()
   }
 
-  private async replace(gone: TestBlock[], come: TestBlock[], also = async () => {}): Promise<void> {
-    await this.client.query('begin')
+  async #replace(gone: TestBlock[], come: TestBlock[], also = async () => {}): Promise<void> {
+    await this.#client.query('begin')
     try {
-      for (const block of gone.toReversed()) await this.remove(block)
-      for (const block of come) await this.insert(block)
+      for (const block of gone.toReversed()) await this.#remove(block)
+      for (const block of come) await this.#insert(block)
       await also()
-      await this.touchStatus()
-      await this.client.query('commit')
+      await this.#touchStatus()
+      await this.#client.query('commit')
     } catch (error) {
-      await this.client.query('rollback')
+      await this.#client.query('rollback')
       throw error
     }
   }
 
-  private async remove({height, transfers, inclusions}: TestBlock): Promise<void> {
+  async #remove({height, transfers, inclusions}: TestBlock): Promise<void> {
     for (const inclusion of inclusions) {
-      await this.client.query('delete from chain.inclusion where id = $1', [this.idOf(inclusion)])
+      await this.#client.query('delete from chain.inclusion where id = $1', [this.#idOf(inclusion)])
     }
     for (const {txid, outputIndex = 0} of transfers) {
-      await this.client.query('delete from chain.transfer where id = $1', [`${this.chain}:${txid}:${outputIndex}`])
+      await this.#client.query('delete from chain.transfer where id = $1', [`${this.#chain}:${txid}:${outputIndex}`])
     }
-    await this.client.query('delete from chain.block where id = $1', [`${this.chain}:${height}`])
+    await this.#client.query('delete from chain.block where id = $1', [`${this.#chain}:${height}`])
   }
 
-  private async insert({height, hash, parentHash, transfers, inclusions, time}: TestBlock): Promise<void> {
-    const {chain} = this
-    await this.client.query(
+  async #insert({height, hash, parentHash, transfers, inclusions, time}: TestBlock): Promise<void> {
+    const chain = this.#chain
+    await this.#client.query(
       'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, coalesce($6, now()))',
       [`${chain}:${height}`, chain, height, hash, parentHash, time],
     )
     for (const {txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'} of transfers) {
-      await this.client.query(
+      await this.#client.query(
         `insert into chain.transfer (id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient)
          values ($1, $2, $3, $4, $5, $6, coalesce($11, now()), $7, $8, $9, $10)`,
         [
@@ -176,20 +176,20 @@ export class ChainWriter {
     }
     for (const inclusion of inclusions) {
       const {txid, sender, nonce, success = true, fee = 0n} = inclusion
-      await this.client.query(
+      await this.#client.query(
         `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
          values ($1, $2, $3, $4, $5, now(), $6, $7, $8, $9)`,
-        [this.idOf(inclusion), chain, txid, height, hash, sender, nonce, success, fee.toString()],
+        [this.#idOf(inclusion), chain, txid, height, hash, sender, nonce, success, fee.toString()],
       )
     }
   }
 
-  private idOf({txid, input}: TestInclusion): string {
-    return `${this.chain}:${txid}${input === undefined ? '' : `:${input}`}`
+  #idOf({txid, input}: TestInclusion): string {
+    return `${this.#chain}:${txid}${input === undefined ? '' : `:${input}`}`
   }
 
-  private async touchStatus(): Promise<void> {
-    await this.client.query(`update squid_${this.chain.toLowerCase()}.status set nonce = nonce + 1 where id = 0`)
+  async #touchStatus(): Promise<void> {
+    await this.#client.query(`update squid_${this.#chain.toLowerCase()}.status set nonce = nonce + 1 where id = 0`)
   }
 }
 

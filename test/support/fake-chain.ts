@@ -47,15 +47,15 @@ export class FakeChain {
   /** Transactions that no source knows of yet, though their block is there. */
   readonly hidden = new Set<FakeTransaction>()
   hideRate = 0
-  private addresses: string[] = []
-  private pool: FakeTransaction[] = []
-  private serial = 0
-  private stalled = 0
+  #addresses: string[] = []
+  #pool: FakeTransaction[] = []
+  #serial = 0
+  #stalled = 0
 
   constructor(name: string, options: FakeOptions) {
     this.options = options
     this.genesis = `${name}0`
-    this.append([], {height: -1, hash: ''})
+    this.#append([], {height: -1, hash: ''})
   }
 
   get head(): FakeBlock {
@@ -66,11 +66,11 @@ export class FakeChain {
   async step(): Promise<void> {
     const {random, finality} = this.options
     const deepest = Math.min(12, this.blocks.length - 1 - this.final)
-    await this.transact()
-    if (random() < 0.3 && deepest > 0) this.fork(1 + Math.floor(random() * deepest))
-    else this.mine()
-    if (this.stalled > 0) this.stalled--
-    else if (random() < 0.03) this.stalled = 5 + Math.floor(random() * 30)
+    await this.#transact()
+    if (random() < 0.3 && deepest > 0) this.#fork(1 + Math.floor(random() * deepest))
+    else this.#mine()
+    if (this.#stalled > 0) this.#stalled--
+    else if (random() < 0.03) this.#stalled = 5 + Math.floor(random() * 30)
     else this.final = Math.max(this.final, this.blocks.length - 1 - finality)
     this.history.push({blocks: this.blocks, final: this.final})
   }
@@ -78,39 +78,39 @@ export class FakeChain {
   /** The end of everything unusual: blocks until everything before is final. */
   settle(): void {
     for (let i = 0; i < 4 || this.blocks.length - 1 - this.final > this.options.finality; i++) {
-      this.mine()
+      this.#mine()
       this.final = this.blocks.length - 1 - this.options.finality
     }
   }
 
-  private async transact(): Promise<void> {
+  async #transact(): Promise<void> {
     const {random} = this.options
     for (let i = Math.floor(random() * 3); i > 0; i--) {
-      const txid = `tx${++this.serial}`
+      const txid = `tx${++this.#serial}`
       const outputs: Candidate[] = []
       for (let outputIndex = 0; outputIndex < 1 + Math.floor(random() * 3); outputIndex++) {
         const token = random() < 0.5 ? 'ETH' : 'USDC'
-        const recipientKey = await this.recipient()
-        outputs.push({txid, outputIndex, token, amount: this.amount(), sender: 'someone', recipientKey})
+        const recipientKey = await this.#recipient()
+        outputs.push({txid, outputIndex, token, amount: this.#amount(), sender: 'someone', recipientKey})
       }
-      this.pool.push({txid, ours: random() < 0.2, fee: 1000n, outputs})
+      this.#pool.push({txid, ours: random() < 0.2, fee: 1000n, outputs})
     }
   }
 
-  private async recipient(): Promise<string> {
+  async #recipient(): Promise<string> {
     const {random, provision} = this.options
     const dice = random()
     if (dice < 0.35) return `stranger${Math.floor(random() * 1e6)}`
-    if (dice < 0.5 || !this.addresses.length) this.addresses.push(await provision())
-    return dice < 0.5 ? this.addresses.at(-1)! : this.addresses[Math.floor(random() * this.addresses.length)]!
+    if (dice < 0.5 || !this.#addresses.length) this.#addresses.push(await provision())
+    return dice < 0.5 ? this.#addresses.at(-1)! : this.#addresses[Math.floor(random() * this.#addresses.length)]!
   }
 
-  private amount(): bigint {
+  #amount(): bigint {
     const {random} = this.options
     return 1n + BigInt(Math.floor(random() * 1e9)) * 10n ** BigInt(Math.floor(random() * 40))
   }
 
-  private append(inside: FakeTransaction[], parent: BlockRef): void {
+  #append(inside: FakeTransaction[], parent: BlockRef): void {
     const height = parent.height + 1
     const hash = height ? `${this.genesis}.${height}.${this.byHash.size}` : this.genesis
     const block = {height, hash, parentHash: parent.hash, inside}
@@ -124,14 +124,14 @@ export class FakeChain {
     }
   }
 
-  private mine(): void {
-    const taken = this.pool.filter(() => this.options.random() < 0.6)
-    this.pool = this.pool.filter(transaction => !taken.includes(transaction))
-    this.append(taken, this.head)
+  #mine(): void {
+    const taken = this.#pool.filter(() => this.options.random() < 0.6)
+    this.#pool = this.#pool.filter(transaction => !taken.includes(transaction))
+    this.#append(taken, this.head)
   }
 
   /** The top blocks go; their transactions come back, come back changed, are replaced, or are lost. */
-  private fork(depth: number): void {
+  #fork(depth: number): void {
     const {random} = this.options
     const orphaned = this.blocks.slice(-depth).flatMap(({inside}) => inside)
     this.blocks = this.blocks.slice(0, -depth)
@@ -139,27 +139,27 @@ export class FakeChain {
     this.counts.deepest = Math.max(this.counts.deepest, depth)
     for (const transaction of orphaned) {
       const dice = random()
-      if (dice < 0.6) this.pool.push(transaction)
-      else if (dice < 0.75) this.pool.push(this.again(transaction))
-      else if (dice < 0.85) this.pool.push(this.instead(transaction))
+      if (dice < 0.6) this.#pool.push(transaction)
+      else if (dice < 0.75) this.#pool.push(this.#again(transaction))
+      else if (dice < 0.85) this.#pool.push(this.#instead(transaction))
     }
     const length = random() < 0.15 ? depth - 1 : depth + Math.floor(random() * 3) // now and then shorter for a while
-    for (let i = 0; i < length; i++) this.mine()
+    for (let i = 0; i < length; i++) this.#mine()
   }
 
   /** The same transaction run on another state: a contract may now pay another amount, or somebody else. */
-  private again(transaction: FakeTransaction): FakeTransaction {
+  #again(transaction: FakeTransaction): FakeTransaction {
     const {random} = this.options
-    const other = () => this.addresses[Math.floor(random() * this.addresses.length)] ?? 'stranger'
+    const other = () => this.#addresses[Math.floor(random() * this.#addresses.length)] ?? 'stranger'
     const outputs = transaction.outputs.map(output => {
-      const amount = random() < 0.5 ? this.amount() : output.amount
+      const amount = random() < 0.5 ? this.#amount() : output.amount
       return {...output, amount, recipientKey: random() < 0.3 ? other() : output.recipientKey}
     })
     return {...transaction, fee: transaction.fee + 1n, outputs}
   }
 
-  private instead({txid, outputs}: FakeTransaction): FakeTransaction {
-    const id = `${txid}r${++this.serial}`
+  #instead({txid, outputs}: FakeTransaction): FakeTransaction {
+    const id = `${txid}r${++this.#serial}`
     return {txid: id, ours: false, fee: 1n, outputs: outputs.map(output => ({...output, txid: id}))}
   }
 }
@@ -168,7 +168,7 @@ export class HonestSource implements ChainSource {
   readonly chain: FakeChain
   readonly confirmations = 1
   readonly blockTimes = {medianOf: 1, marginMs: 0}
-  private revised: number | undefined
+  #revised: number | undefined
 
   constructor(chain: FakeChain) {
     this.chain = chain
@@ -180,13 +180,13 @@ export class HonestSource implements ChainSource {
       if (this.chain.options.random() >= share) continue
       this.chain.hidden.delete(transaction)
       for (const {height, inside} of this.chain.byHash.values())
-        if (inside.includes(transaction)) this.revised = Math.min(height, this.revised ?? height)
+        if (inside.includes(transaction)) this.#revised = Math.min(height, this.#revised ?? height)
     }
   }
 
   takeRevised(): number | undefined {
-    const {revised} = this
-    this.revised = undefined
+    const revised = this.#revised
+    this.#revised = undefined
     return revised
   }
 
@@ -225,10 +225,10 @@ export class HonestSource implements ChainSource {
 
   async blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {
     const {blocks} = this.view()
-    return blocks.slice(height + 1, height + 1 + limit).map(block => this.read(block))
+    return blocks.slice(height + 1, height + 1 + limit).map(block => this.#read(block))
   }
 
-  private read(block: FakeBlock): ReadBlock {
+  #read(block: FakeBlock): ReadBlock {
     const {height, hash, parentHash} = block
     const inside = block.inside.filter(transaction => !this.chain.hidden.has(transaction))
     const senderKey = this.chain.options.sender
@@ -245,67 +245,67 @@ function timeOf({height}: BlockRef): Date {
 /** Like a pool of nodes behind one address: each answer may come from another node, another moment, or not at all. */
 export class FaultySource extends HonestSource {
   readonly counts: Record<string, number> = {}
-  private readonly random: Chance
-  private rate: number
-  private readonly stranger: FakeChain
-  private readonly previous = new Map<string, unknown>()
-  private lost = 0 // calls still answered by another network
-  private behind = 0 // calls still answered by a node that lags
+  readonly #random: Chance
+  #rate: number
+  readonly #stranger: FakeChain
+  readonly #previous = new Map<string, unknown>()
+  #lost = 0 // calls still answered by another network
+  #behind = 0 // calls still answered by a node that lags
 
   constructor(chain: FakeChain, stranger: FakeChain, random: Chance, rate: number) {
     super(chain)
-    this.stranger = stranger
-    this.random = random
-    this.rate = rate
+    this.#stranger = stranger
+    this.#random = random
+    this.#rate = rate
   }
 
   /** No more wrong answers from now on. */
   calm(): void {
-    this.rate = 0
-    this.lost = 0
-    this.behind = 0
+    this.#rate = 0
+    this.#lost = 0
+    this.#behind = 0
   }
 
   protected override view(): View {
-    if (this.lost > 0) return {blocks: this.stranger.blocks, final: this.stranger.final}
+    if (this.#lost > 0) return {blocks: this.#stranger.blocks, final: this.#stranger.final}
     const {history} = this.chain
-    const lags = this.behind > 0 || this.random() < this.rate / 2
-    return (lags && history[Math.max(0, history.length - 2 - Math.floor(this.random() * 2))]) || super.view()
+    const lags = this.#behind > 0 || this.#random() < this.#rate / 2
+    return (lags && history[Math.max(0, history.length - 2 - Math.floor(this.#random() * 2))]) || super.view()
   }
 
-  private async answer<T>(method: string, right: () => Promise<T>, wrong: (value: T) => T): Promise<T> {
-    if (this.lost > 0) this.lost--
-    if (this.behind > 0) this.behind--
-    if (this.random() < this.rate) {
-      const fault = ['error', 'repeat', 'wrong', 'lag', 'network', 'advance'][Math.floor(this.random() * 6)]!
+  async #answer<T>(method: string, right: () => Promise<T>, wrong: (value: T) => T): Promise<T> {
+    if (this.#lost > 0) this.#lost--
+    if (this.#behind > 0) this.#behind--
+    if (this.#random() < this.#rate) {
+      const fault = ['error', 'repeat', 'wrong', 'lag', 'network', 'advance'][Math.floor(this.#random() * 6)]!
       this.counts[fault] = (this.counts[fault] ?? 0) + 1
       if (fault === 'error') throw new Error('503')
-      if (fault === 'repeat' && this.previous.has(method)) return this.previous.get(method) as T
-      if (fault === 'lag') this.behind = 1 + Math.floor(this.random() * 5)
-      if (fault === 'network') this.lost = 1 + Math.floor(this.random() * 6)
+      if (fault === 'repeat' && this.#previous.has(method)) return this.#previous.get(method) as T
+      if (fault === 'lag') this.#behind = 1 + Math.floor(this.#random() * 5)
+      if (fault === 'network') this.#lost = 1 + Math.floor(this.#random() * 6)
       if (fault === 'advance') await this.chain.step()
       if (fault === 'wrong') return wrong(await right())
     }
     const value = await right()
-    this.previous.set(method, value)
+    this.#previous.set(method, value)
     return value
   }
 
   override network(): Promise<string> {
-    const right = async () => (this.lost > 0 ? this.stranger.genesis : this.chain.genesis)
-    return this.answer('network', right, value => value)
+    const right = async () => (this.#lost > 0 ? this.#stranger.genesis : this.chain.genesis)
+    return this.#answer('network', right, value => value)
   }
 
   override head(): Promise<BlockRef> {
-    return this.answer(
+    return this.#answer(
       'head',
       () => super.head(),
-      head => (this.random() < 0.5 ? this.chain.blocks[this.chain.final]! : {...head, height: head.height + 5000}), // fell back, or is nowhere
+      head => (this.#random() < 0.5 ? this.chain.blocks[this.chain.final]! : {...head, height: head.height + 5000}), // fell back, or is nowhere
     )
   }
 
   override finalBlock(): Promise<BlockRef | undefined> {
-    return this.answer(
+    return this.#answer(
       'finalBlock',
       () => super.finalBlock(),
       () => undefined,
@@ -313,7 +313,7 @@ export class FaultySource extends HonestSource {
   }
 
   override blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined> {
-    return this.answer(
+    return this.#answer(
       `blockAt ${height}`,
       () => super.blockAt(height),
       () => undefined,
@@ -321,7 +321,7 @@ export class FaultySource extends HonestSource {
   }
 
   override hashAt(height: number): Promise<string | undefined> {
-    return this.answer(
+    return this.#answer(
       `hashAt ${height}`,
       () => super.hashAt(height),
       () => undefined,
@@ -329,7 +329,7 @@ export class FaultySource extends HonestSource {
   }
 
   override hashesAt(heights: number[]): Promise<(string | undefined)[]> {
-    return this.answer(
+    return this.#answer(
       `hashesAt ${heights}`,
       () => super.hashesAt(heights),
       all => all.map(() => undefined),
@@ -338,10 +338,10 @@ export class FaultySource extends HonestSource {
 
   override blocksAbove(height: number, limit: number): Promise<ReadBlock[]> {
     const wrong = (blocks: ReadBlock[]) => {
-      if (this.random() < 0.3) return []
-      if (this.random() < 0.5) return blocks.filter(() => this.random() < 0.8)
+      if (this.#random() < 0.3) return []
+      if (this.#random() < 0.5) return blocks.filter(() => this.#random() < 0.8)
       return blocks.slice(0, 1)
     }
-    return this.answer('blocksAbove', () => super.blocksAbove(height, limit), wrong)
+    return this.#answer('blocksAbove', () => super.blocksAbove(height, limit), wrong)
   }
 }
