@@ -10,9 +10,9 @@ import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {type Database, statement} from './database.ts'
 
-const CACHE_MS = 5_000
-const CACHE_SIZE = 10_000
-const RECONNECT_MS = 250
+const cacheMs = 5_000
+const cacheSize = 10_000
+const reconnectMs = 250
 const bearer = /^bearer +(.+)$/i
 const wellFormed = /^sk_[\w-]{43}$/
 
@@ -64,8 +64,8 @@ export class Keys {
     const [merchantId, usedToday] = found
     if (!usedToday) this.#noteUse(secretHash)
     if (this.#isListening && doubts === this.#doubts) {
-      if (this.#known.size >= CACHE_SIZE) this.#known.clear()
-      this.#known.set(secretHash, {merchantId, expiresAt: performance.now() + CACHE_MS})
+      if (this.#known.size >= cacheSize) this.#known.clear()
+      this.#known.set(secretHash, {merchantId, expiresAt: performance.now() + cacheMs})
     }
     return merchantId
   }
@@ -112,7 +112,7 @@ export class Keys {
         client.end().catch(() => {})
       }
       this.#stopTrusting()
-      if (!this.#isClosed) await sleep(RECONNECT_MS)
+      if (!this.#isClosed) await sleep(reconnectMs)
     }
   }
 }

@@ -4,8 +4,8 @@ import type {DatabaseError} from 'pg'
 import {type Database, type Statement, statement} from './database.ts'
 import type {Queries} from './replica.ts'
 
-const TIMEOUT_MS = 3_000
-const POLL_MS = 50
+const timeoutMs = 3_000
+const pollMs = 50
 
 const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
 
@@ -15,14 +15,14 @@ export async function withAddresses<Row extends unknown[]>(
   query: Statement,
   values: Parameters<Database['change']>[1],
 ): Promise<Row> {
-  const deadline = performance.now() + TIMEOUT_MS
+  const deadline = performance.now() + timeoutMs
   for (let attempt = 1; ; attempt++) {
     try {
       return (await db.change<Row>(query, values))!
     } catch (error) {
       if ((error as DatabaseError).code !== 'SL503' || performance.now() > deadline) throw error
       if (attempt === 1) await db.change(askForAddresses, [])
-      await sleep(POLL_MS)
+      await sleep(pollMs)
     }
   }
 }

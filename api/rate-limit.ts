@@ -2,9 +2,9 @@
 // 60 seconds after it was made, or up to a second later where others followed it closely. Counted in this process alone; several API processes
 // allow so many each.
 
-const WINDOW_MS = 60_000
+const windowMs = 60_000
 /** Requests that are so close together come back together: a merchant takes no more memory than this makes of a window. */
-const GRAIN_MS = 1_000
+const grainMs = 1_000
 
 export interface Allowance {
   allowed: boolean
@@ -31,12 +31,12 @@ export class RateLimiter {
   constructor(limit: number, now: () => number = () => performance.now()) {
     this.#limit = limit
     this.#now = now
-    this.policy = `"default";q=${limit};w=${WINDOW_MS / 1000}`
+    this.policy = `"default";q=${limit};w=${windowMs / 1000}`
   }
 
   /** What a request without a merchant is told: it takes nothing from anybody. */
   get untouched(): string {
-    return `"default";r=${this.#limit};t=${WINDOW_MS / 1000}`
+    return `"default";r=${this.#limit};t=${windowMs / 1000}`
   }
 
   /** Takes one request of the merchant, if one is left. */
@@ -48,15 +48,15 @@ export class RateLimiter {
       this.#used.set(merchantId, used)
     }
     const {batches} = used
-    while (batches[0] && batches[0].lastAt + WINDOW_MS <= now) used.left += batches.shift()!.count
+    while (batches[0] && batches[0].lastAt + windowMs <= now) used.left += batches.shift()!.count
     const allowed = used.left > 0
     if (allowed) {
       used.left--
       const newest = batches.at(-1)
-      if (newest && now - newest.firstAt < GRAIN_MS) Object.assign(newest, {lastAt: now, count: newest.count + 1})
+      if (newest && now - newest.firstAt < grainMs) Object.assign(newest, {lastAt: now, count: newest.count + 1})
       else batches.push({firstAt: now, lastAt: now, count: 1})
     }
-    const resetSeconds = Math.ceil((batches[0]!.lastAt + WINDOW_MS - now) / 1000)
+    const resetSeconds = Math.ceil((batches[0]!.lastAt + windowMs - now) / 1000)
     return {allowed, header: `"default";r=${used.left};t=${resetSeconds}`, resetSeconds}
   }
 }

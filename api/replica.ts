@@ -13,10 +13,10 @@ import {registry} from '../base/observe.ts'
 import {type Database, type Statement, statement} from './database.ts'
 
 /** How long a change waits for the replica. Then whoever made it is held. */
-const CHANGE_TIMEOUT_MS = 1000
-const HELD_INTERVAL_MS = 20
-const IDLE_INTERVAL_MS = 1000
-const MOST_LAG_MS = 10_000
+const changeTimeoutMs = 1000
+const heldIntervalMs = 20
+const idleIntervalMs = 1000
+const mostLagMs = 10_000
 
 export type Queries = Pick<Database, 'read' | 'change'>
 type Values = Parameters<Database['read']>[1]
@@ -95,7 +95,7 @@ export class Databases {
   }
 
   #isServing(): boolean {
-    return this.#isUp && this.#reachedAt !== undefined && performance.now() - this.#reachedAt < MOST_LAG_MS
+    return this.#isUp && this.#reachedAt !== undefined && performance.now() - this.#reachedAt < mostLagMs
   }
 
   async #read<Row extends unknown[]>(merchantId: string, query: Statement, values: Values): Promise<Row | undefined> {
@@ -116,7 +116,7 @@ export class Databases {
       if (this.#isServing()) {
         const {promise: reached, resolve} = Promise.withResolvers<void>()
         waiting.push(resolve)
-        await Promise.race([reached, sleep(CHANGE_TIMEOUT_MS, undefined, {ref: false})])
+        await Promise.race([reached, sleep(changeTimeoutMs, undefined, {ref: false})])
       }
     }
   }
@@ -139,7 +139,7 @@ export class Databases {
       if (this.#isServing() && !isAwaited) this.#wake = resolve
       await Promise.race([
         woken,
-        sleep(isAwaited ? HELD_INTERVAL_MS : IDLE_INTERVAL_MS, undefined, {signal}).catch(() => {}),
+        sleep(isAwaited ? heldIntervalMs : idleIntervalMs, undefined, {signal}).catch(() => {}),
       ])
       this.#wake = () => {}
     }

@@ -29,11 +29,11 @@ import {users} from './routes/users.ts'
 import {webhookEndpoints} from './routes/webhook-endpoints.ts'
 import {howToSendKey} from './schemas.ts'
 
-const BODY_LIMIT_BYTES = 64 * 1024
-const POOL_SIZE = connections.sluice_api.pool
+const bodyLimitBytes = 64 * 1024
+const poolSize = connections.sluice_api.pool
 /** The primary can answer in place of a replica that is silent. */
-const REPLICA_TIMEOUT_MS = 3_000
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+const replicaTimeoutMs = 3_000
+const apiMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 export interface ServerOptions extends Omit<Context, 'db'> {
   /** URL of the role sluice_api. */
@@ -54,7 +54,7 @@ export async function buildServer({
 }: ServerOptions): Promise<App> {
   const limiter = new RateLimiter(rateLimitPerMinute)
   const app: App = Fastify({
-    bodyLimit: BODY_LIMIT_BYTES,
+    bodyLimit: bodyLimitBytes,
     routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be
     requestTimeout: 30_000,
     forceCloseConnections: 'idle',
@@ -69,10 +69,8 @@ export async function buildServer({
   })
   // What it expects is no reason for Node to answer without a body: admission() does.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
-  const primary = new Database(databaseUrl, {max: POOL_SIZE, log})
-  const replica = replicaUrl
-    ? new Database(replicaUrl, {max: POOL_SIZE, log, timeoutMs: REPLICA_TIMEOUT_MS})
-    : undefined
+  const primary = new Database(databaseUrl, {max: poolSize, log})
+  const replica = replicaUrl ? new Database(replicaUrl, {max: poolSize, log, timeoutMs: replicaTimeoutMs}) : undefined
   const db = new Databases(primary, replica, log)
   const keys = new Keys(primary, databaseUrl, log)
   const context: Context = {db, ...rest}
@@ -242,7 +240,7 @@ function methodsOf(app: App): () => void {
   return () => {
     for (const [url, {methods, open}] of [...paths]) {
       const allow = [...methods, 'OPTIONS'].sort().join(', ')
-      const others = METHODS.filter(method => !methods.includes(method) && method !== 'OPTIONS')
+      const others = apiMethods.filter(method => !methods.includes(method) && method !== 'OPTIONS')
       const schema = {hide: true}
       const config = {open, withoutKey: true}
       app.route({method: others, url, schema, config: {...config, allow}, handler: async () => ''})

@@ -1,8 +1,8 @@
 // How a program in a terminal is interrupted. Promises: Ctrl-C, SIGTERM, a closed terminal, and the death of the npm that started the
 // program all ask it to end; asking again a while later ends it at once.
 
-const SECOND_AFTER_MS = 700
-const PARENT_INTERVAL_MS = 500
+const secondAfterMs = 700
+const parentIntervalMs = 500
 
 /**
  * Calls `first` when the process is asked to end, and `again` at each later asking. What follows in the same moment counts as one
@@ -14,7 +14,7 @@ export function onInterrupt({first, again}: {first(): void; again(): void}): voi
     if (askedAt === undefined) {
       askedAt = Date.now()
       first()
-    } else if (Date.now() - askedAt > SECOND_AFTER_MS) again()
+    } else if (Date.now() - askedAt > secondAfterMs) again()
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, ask)
   if (!process.env.npm_lifecycle_event) return
@@ -23,6 +23,6 @@ export function onInterrupt({first, again}: {first(): void; again(): void}): voi
     if (process.ppid === parent) return
     clearInterval(timer)
     ask()
-  }, PARENT_INTERVAL_MS)
+  }, parentIntervalMs)
   timer.unref()
 }

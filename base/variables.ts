@@ -79,16 +79,16 @@ export function shownFile(file: string): string {
   return isName ? ` (${file})` : ''
 }
 
-const LONGEST_SHOWN = 100
+const longestShown = 100
 
 function shownValue(value: string): string {
-  return ` (it is ${JSON.stringify(value.length > LONGEST_SHOWN ? `${value.slice(0, LONGEST_SHOWN)}…` : value)})`
+  return ` (it is ${JSON.stringify(value.length > longestShown ? `${value.slice(0, longestShown)}…` : value)})`
 }
 
 // --- what variables may be ---
 
 /** Ten years: who writes something longer means something else. */
-const LONGEST_MS = 315_360_000_000
+const longestMs = 315_360_000_000
 
 /** A whole number, written in decimal digits. */
 export function whole(min: number, max: number, example: number) {
@@ -101,7 +101,7 @@ export function whole(min: number, max: number, example: number) {
     .transform(Number)
 }
 
-export const milliseconds = (min: number, example: number) => whole(min, LONGEST_MS, example)
+export const milliseconds = (min: number, example: number) => whole(min, longestMs, example)
 
 export function choice<const T extends readonly string[]>(values: T) {
   return z.enum(values, {error: `must be one of ${values.join(', ')}`})

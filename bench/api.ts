@@ -19,17 +19,17 @@ import {roleUrl} from '../db/migrate.ts'
 import {withDatabase} from './database.ts'
 import {type Result, ratio} from './result.ts'
 
-const CONNECTIONS = 20
-const ROUNDS = 3
-const SECONDS = 5
-const FEW = 10_000
+const connectionCount = 20
+const rounds = 3
+const roundSeconds = 5
+const few = 10_000
 
 export function benchApi(many = Number(process.env.BENCH_DEPOSITS ?? 10_000_000)): Promise<Result[]> {
   return withDatabase(async ({pool, ownerUrl}) => {
     const merchants = await makeMerchants(pool)
     const one = merchants.slice(0, 1)
     const {key} = merchants[0]!
-    await makeDeposits(pool, FEW)
+    await makeDeposits(pool, few)
     const databaseUrl = roleUrl(ownerUrl, 'sluice_api')
     const floor = await start(new URL(import.meta.url), ['floor'], {DATABASE_URL: databaseUrl})
     const api = await start(new URL('../api/main.ts', import.meta.url), [], {
@@ -52,7 +52,7 @@ export function benchApi(many = Number(process.env.BENCH_DEPOSITS ?? 10_000_000)
       const large = await times(api.url, pages, key)
       const names = ['newest page', 'deep page', 'rare filter']
       for (const [n, name] of names.entries()) {
-        const what = `deposits, ${name}, at ${many} over ${FEW}`
+        const what = `deposits, ${name}, at ${many} over ${few}`
         results.push({what, value: large[n]!, floor: small[n]!, unit: 'ms', target: 'at most 1.5'})
       }
       return results
@@ -77,7 +77,7 @@ async function makeMerchants(pool: pg.Pool): Promise<Merchant[]> {
     `insert into app.user (merchant_id, external_ref) select m.id, n::text from app.merchant m, generate_series(1, 100) n`,
   )
   await pool.query(`select chain.anchor(chain, 'bench', 1000000, '0x', now()) from app.chain`)
-  const {rows} = await pool.query<{id: string}>('select id from app.merchant order by id limit $1', [CONNECTIONS])
+  const {rows} = await pool.query<{id: string}>('select id from app.merchant order by id limit $1', [connectionCount])
   const merchants = rows.map(({id}) => ({id, key: `sk_${randomBytes(32).toString('base64url')}`}))
   for (const {id, key} of merchants)
     await pool.query('select app.create_api_key($1, $2)', [id, hash('sha256', key, 'buffer')])
@@ -117,18 +117,18 @@ async function start(module: URL, args: string[], environment: Record<string, st
 /** Requests/s of the API and of the bare server, in turn; the medians. */
 async function compare(path: string, apiUrl: string, floorUrl: string, merchants: Merchant[]): Promise<Result> {
   const [values, floors]: [number[], number[]] = [[], []]
-  for (let round = 0; round <= ROUNDS; round++) {
+  for (let round = 0; round <= rounds; round++) {
     const isWarmUp = round === 0
     for (const [url, rates] of [
       [floorUrl, floors],
       [apiUrl, values],
     ] as const) {
-      const rate = await requestsPerSecond(url + path, merchants, isWarmUp ? 2 : SECONDS)
+      const rate = await requestsPerSecond(url + path, merchants, isWarmUp ? 2 : roundSeconds)
       if (!isWarmUp) rates.push(rate)
     }
   }
   const isOne = merchants.length === 1
-  const what = `GET ${path}, ${CONNECTIONS} connections, ${isOne ? 'one merchant' : 'a merchant each'}`
+  const what = `GET ${path}, ${connectionCount} connections, ${isOne ? 'one merchant' : 'a merchant each'}`
   return {what, value: median(values), floor: median(floors), unit: 'requests/s', target: isOne ? '1.0' : undefined}
 }
 
@@ -138,7 +138,7 @@ async function requestsPerSecond(url: string, merchants: Merchant[], seconds: nu
     const {id, key} = merchants[connection++ % merchants.length]!
     client.setHeaders({authorization: `Bearer ${key}`, 'x-merchant': id})
   }
-  const result = await autocannon({url, setupClient, connections: CONNECTIONS, duration: seconds})
+  const result = await autocannon({url, setupClient, connections: connectionCount, duration: seconds})
   if (result.non2xx || result.errors) throw new Error(`${url}: ${result.non2xx} refusals, ${result.errors} errors`)
   return result.requests.total / result.duration
 }

@@ -16,14 +16,14 @@ import {readSettings} from '../chains/settings.ts'
 import {newKey} from '../cli/key.ts'
 import {roleUrl} from '../db/migrate.ts'
 import type {EvmClient} from '../devnet/evm/client.ts'
-import {accounts, chainIds, MULTISEND_ADDRESS, USDC_ADDRESS} from '../devnet/evm/constants.ts'
+import {accounts, chainIds, multisendAddress, usdcAddress} from '../devnet/evm/constants.ts'
 import {families} from '../devnet/families.ts'
 import {type RunningService, startService} from '../service/supervisor.ts'
 import type {Result} from './result.ts'
 
 const lanes = 20
 const perTransaction = 100
-const PATIENCE_MS = 300_000
+const patienceMs = 300_000
 const each = {ETH: 10n ** 16n, USDC: 2n * 10n ** 6n}
 type Token = keyof typeof each
 
@@ -158,7 +158,7 @@ async function runWorker({service}: World, stopped: AbortSignal): Promise<void> 
         DATABASE_URL: roleUrl(service.databaseUrl, 'sluice_jobs'),
         ETH_RPC_URL: rpcUrl,
         ETH_CHAIN_ID: String(chainIds.ETH),
-        ETH_USDC_CONTRACT: USDC_ADDRESS,
+        ETH_USDC_CONTRACT: usdcAddress,
       },
       execArgv: [],
     })
@@ -193,8 +193,8 @@ async function withService<T>(
     const world = {service, pool, chain}
     const isFunded = `select from app.treasury where chain = 'ETH' and token = 'ETH' and balance > 0`
     await until(async () => (await pool.query(isFunded)).rows.length === 1, 'the treasury to be funded')
-    const data = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [MULTISEND_ADDRESS, 10n ** 18n]})
-    await chain.transact({to: USDC_ADDRESS, data})
+    const data = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [multisendAddress, 10n ** 18n]})
+    await chain.transact({to: usdcAddress, data})
     return await work(world)
   } finally {
     await pool.end()
@@ -237,7 +237,7 @@ async function pay({pool, chain}: World, token: Token, shops: Shop[]): Promise<v
     const transaction =
       token === 'ETH'
         ? chain.multisend('pay', [some, amounts], each.ETH * BigInt(some.length))
-        : chain.multisend('payTokens', [USDC_ADDRESS, some, amounts])
+        : chain.multisend('payTokens', [usdcAddress, some, amounts])
     await chain.transact(transaction)
   }
   const sql = `select count(*)::int as n from app.deposit where token = $1 and status = 'final' and address = any($2)`
@@ -315,10 +315,10 @@ async function inLanes<T, R>(items: T[], work: (item: T) => Promise<R>): Promise
 }
 
 async function until<T>(condition: () => Promise<T | undefined | false>, what: string, intervalMs = 20): Promise<T> {
-  for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(intervalMs)) {
+  for (const deadline = Date.now() + patienceMs; ; await sleep(intervalMs)) {
     const result = await condition().catch(() => undefined) // an address may still be made
     if (result) return result
-    if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+    if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
   }
 }
 

@@ -23,12 +23,12 @@ export interface CommonSettings<C extends Chain = Chain> {
 }
 
 /** Heights are integers of Postgres. */
-const HIGHEST = 2 ** 31 - 1
+const highest = 2 ** 31 - 1
 
 /** Their variables, to be joined with those of the chain's family. */
 export function commonVariables(chain: Chain) {
   return {
-    START_HEIGHT: whole(0, HIGHEST, 8_000_000).optional(),
+    START_HEIGHT: whole(0, highest, 8_000_000).optional(),
     STALL_TIMEOUT_MS: milliseconds(1, chain.stallTimeoutMs).default(chain.stallTimeoutMs),
     PAYOUT_LIMIT: amounts(chain).default(() => new Map()),
     DAILY_LIMIT: amounts(chain).default(() => new Map()),

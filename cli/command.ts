@@ -16,7 +16,7 @@ import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/sett
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
-const STARTING_TIMEOUT_MS = 30_000
+const startingTimeoutMs = 30_000
 
 /** What commands know of the service. Of one whose processes nobody here started, each in a container, neither pid nor start is known. */
 type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>
@@ -84,7 +84,7 @@ async function findSluice(): Promise<Sluice> {
 async function findService(home: string, settings: Settings): Promise<Facts> {
   const lives = async (service: Service | undefined) => service && (await commandLine(service.pid)) !== undefined
   let service = readService(home)
-  for (const deadline = Date.now() + STARTING_TIMEOUT_MS; !(await lives(service)) && (await isHeld(home)); ) {
+  for (const deadline = Date.now() + startingTimeoutMs; !(await lives(service)) && (await isHeld(home)); ) {
     if (Date.now() > deadline)
       throw new PermanentError(`the service of ${home} is starting, and cannot be reached yet; try again soon`)
     await sleep(50)

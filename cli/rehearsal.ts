@@ -26,11 +26,11 @@ import {custody, makeBackup, restoreBackup, settleIn} from './backup-files.ts'
 import type {Sluice} from './command.ts'
 import {Progress} from './progress.ts'
 
-const POLL_MS = 500
+const pollMs = 500
 /** So long no chain moved: the nodes, or the copy, stand still. */
-const STALL_MS = 10 * 60_000
+const stallMs = 10 * 60_000
 /** An indexer ends with it where only an operator can help. */
-const PERMANENT = 78
+const permanent = 78
 
 const program = fileURLToPath(new URL('main.ts', import.meta.url))
 const indexer = fileURLToPath(new URL('../indexers/main.ts', import.meta.url))
@@ -168,7 +168,7 @@ export class Rehearsal {
     const progress = new Progress({what: 'reading the chains', unit: 'blocks', total: blocks})
     for (const {chain} of targets) this.#startIndexer(chain)
     let movedAt = performance.now()
-    for (let left = blocks; ; await sleep(POLL_MS)) {
+    for (let left = blocks; ; await sleep(pollMs)) {
       if (this.#isOver) throw new PermanentError('it was interrupted')
       await this.#followJournal()
       const now = await heightsOf(this.#url)
@@ -178,7 +178,7 @@ export class Rehearsal {
       progress.at(blocks - left)
       if (targets.every(({chain, head, final}) => of(now, chain).head >= head && of(now, chain).final >= final)) break
       if (left !== before) movedAt = performance.now()
-      if (performance.now() - movedAt > STALL_MS)
+      if (performance.now() - movedAt > stallMs)
         throw new PermanentError('no chain has moved for 10 minutes; sluice status says whether the nodes do')
     }
     progress.end()
@@ -222,7 +222,7 @@ export class Rehearsal {
     child.once('exit', code => {
       this.#indexers.delete(child)
       if (this.#isOver) return
-      if (code === PERMANENT) console.error(`the indexer of ${chain} ended:\n${readFileSync(log, 'utf8').slice(-1000)}`)
+      if (code === permanent) console.error(`the indexer of ${chain} ended:\n${readFileSync(log, 'utf8').slice(-1000)}`)
       else if (code !== 0) this.#startIndexer(chain) // it goes on from what was committed
     })
   }

@@ -8,7 +8,7 @@ import {action, chainCode, confirm, foreignAddress, leaf, requireId, type Sluice
 import {moment, table} from './output.ts'
 import {requireWhitelisted} from './whitelist.ts'
 
-const SHOWN = 200
+const shownAtMost = 200
 
 interface Unattributed {
   id: string
@@ -149,7 +149,7 @@ export function addUnattributedCommands(program: Command): void {
 }
 
 async function list(db: pg.Client, {chain, all}: {chain?: ChainCode; all: boolean}): Promise<Unattributed[]> {
-  const {rows} = await db.query<Unattributed>(`${listed} limit ${SHOWN}`, [all, chain])
+  const {rows} = await db.query<Unattributed>(`${listed} limit ${shownAtMost}`, [all, chain])
   return rows
 }
 
@@ -174,9 +174,9 @@ async function shown(
     ]),
     all ? 'Nothing ever arrived for nobody.' : 'Nothing waits for you to decide.',
   )
-  if (rows.length < SHOWN) return lines
+  if (rows.length < shownAtMost) return lines
   const {rows: counted} = await db.query<{count: string}>(`select count(*) from (${listed}) l`, [all, chain])
-  return `${lines}\n\nThe newest ${SHOWN} of ${counted[0]!.count}; --chain shows those of one chain.`
+  return `${lines}\n\nThe newest ${shownAtMost} of ${counted[0]!.count}; --chain shows those of one chain.`
 }
 
 interface Credited {

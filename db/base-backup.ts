@@ -17,7 +17,7 @@ const skipped =
 const control = 'global/pg_control'
 const segmentName = /^[0-9A-F]{24}$/
 
-const CONCURRENCY = 8
+const concurrency = 8
 
 export interface Copied {
   files: number
@@ -141,7 +141,7 @@ class Copy {
     const work = async () => {
       for (const name of left) await this.#file(name)
     }
-    await Promise.all(Array.from({length: CONCURRENCY}, work))
+    await Promise.all(Array.from({length: concurrency}, work))
   }
 
   /** A file that vanishes meanwhile belonged to what the log drops, too. */

@@ -18,10 +18,10 @@ import {commandLine, signal} from '../base/process.ts'
 const run = promisify(execFile)
 
 /** Where root keeps what the server's unprivileged user could not reach below `dir`. */
-const SYSTEM_DIRECTORY = '/var/lib/sluice'
-const START_TIMEOUT_MS = 60_000
+const systemDirectory = '/var/lib/sluice'
+const startTimeoutMs = 60_000
 /** Fixed for every cluster; nobody but this machine can connect. */
-const SETTINGS = [
+const settings = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
   'max_connections=200',
@@ -153,7 +153,7 @@ async function newCluster(home: string, user: User, password = newPassword()): P
     throw new Error(`${inHome} exists without ${home}/postgres.json, which holds its password; restore that file`)
   // A name never used before: somebody who removed `dir` wants a new cluster, and the old one may still hold money's records.
   const name = `${createHash('sha256').update(home).digest('hex').slice(0, 16)}-${randomBytes(4).toString('hex')}`
-  const dataDirectory = (await canEnter(home, user)) ? inHome : path.join(SYSTEM_DIRECTORY, name, 'data')
+  const dataDirectory = (await canEnter(home, user)) ? inHome : path.join(systemDirectory, name, 'data')
   const cluster = {port: await freePort(), password, data_directory: dataDirectory}
   await writeCluster(home, cluster)
   return cluster
@@ -213,7 +213,7 @@ async function createDatabase(cluster: Cluster): Promise<void> {
 
 /** Brings the server up, or finds it up (then true). Records the port in `cluster` when a new one had to be taken. */
 async function bringUp(server: Server, cluster: Cluster, home: string): Promise<boolean> {
-  const deadline = Date.now() + START_TIMEOUT_MS
+  const deadline = Date.now() + startTimeoutMs
   for (;;) {
     if (await postmasterPid(server)) {
       if (await answers(cluster, () => postmasterPid(server).then(Boolean), deadline)) return true
@@ -240,7 +240,7 @@ async function launch(server: Server, port: number): Promise<{exit: string | und
   const {size} = await log.stat()
   const child = spawn(
     path.join(server.bin, 'postgres'),
-    ['-D', server.dataDirectory, '-p', String(port), ...SETTINGS, ...server.flags],
+    ['-D', server.dataDirectory, '-p', String(port), ...settings, ...server.flags],
     {...server.user, env: environment(), cwd: '/', detached: true, stdio: ['ignore', log.fd, log.fd]},
   )
   child.unref()
@@ -378,7 +378,7 @@ async function copyBinaries(packageDirectory: string, user: User): Promise<strin
   const {version} = z
     .object({version: z.string()})
     .parse(JSON.parse(await readFile(path.join(packageDirectory, 'package.json'), 'utf8')))
-  const target = path.join(SYSTEM_DIRECTORY, `postgres-${version}`)
+  const target = path.join(systemDirectory, `postgres-${version}`)
   if (!(await exists(target))) {
     const work = `${target}.${randomBytes(4).toString('hex')}`
     await cp(path.join(packageDirectory, 'native'), work, {recursive: true, verbatimSymlinks: true})

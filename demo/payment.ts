@@ -6,8 +6,8 @@ import {facts} from '../cli/output.ts'
 import type {PaymentState} from './shop.ts'
 import type {Cast} from './story.ts'
 
-const POLL_MS = 100
-const PATIENCE_MS = 45_000
+const pollMs = 100
+const patienceMs = 45_000
 const currency = 'BTC'
 const amount = '0.05'
 
@@ -51,11 +51,11 @@ export class Payment {
 
   /** Asks the API, and shows what it says, until the condition holds. */
   async #until(what: string, externalId: string, condition: (state: PaymentState) => boolean): Promise<void> {
-    for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
+    for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
       const state = await this.#cast.shop.paymentRequest(externalId)
       this.#show(state)
       if (condition(state)) return
-      if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+      if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
     }
   }
 

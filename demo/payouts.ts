@@ -8,8 +8,8 @@ import {type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
 
-const POLL_MS = 100
-const PATIENCE_MS = 90_000
+const pollMs = 100
+const patienceMs = 90_000
 /** Comes in while the others are paid, and is asked for by somebody who is not on the whitelist. */
 const late = {chain: 'POLYGON', token: 'POL', amount: '5'} as const
 
@@ -93,10 +93,10 @@ export class Payouts {
   }
 
   async #until(what: string, condition: () => Promise<boolean>): Promise<void> {
-    for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
+    for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
       await this.#refresh()
       if (await condition()) return
-      if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+      if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
     }
   }
 

@@ -6,9 +6,9 @@ import {z} from 'zod'
 import {newKey} from '../cli/key.ts'
 import {chainCodes} from './chains.ts'
 
-const PREFIX = 'demo'
-const CHAINS: readonly string[] = chainCodes
-const FEE_BPS = 50
+const prefix = 'demo'
+const demoChains: readonly string[] = chainCodes
+const feeBps = 50
 
 const User = z.object({
   id: z.string(),
@@ -112,15 +112,15 @@ export class Operator {
 }
 
 async function findMerchant(db: pg.Client): Promise<string | undefined> {
-  return (await db.query<{id: string}>('select id from app.merchant where prefix = $1', [PREFIX])).rows[0]?.id
+  return (await db.query<{id: string}>('select id from app.merchant where prefix = $1', [prefix])).rows[0]?.id
 }
 
 async function createMerchant(db: pg.Client): Promise<string> {
   const {rows} = await db.query<{id: string}>('select app.create_merchant($1, $2, $3, $4) as id', [
     'Demo Shop',
-    PREFIX,
-    CHAINS,
-    FEE_BPS,
+    prefix,
+    demoChains,
+    feeBps,
   ])
   return rows[0]!.id
 }
@@ -136,7 +136,7 @@ export class Shop {
   }
 
   async user(externalRef: string): Promise<User> {
-    return User.parse(await this.#call('POST', '/v1/users', {external_ref: externalRef, chains: CHAINS}))
+    return User.parse(await this.#call('POST', '/v1/users', {external_ref: externalRef, chains: demoChains}))
   }
 
   /** Registers the only endpoint of this merchant; those of earlier runs are deleted. Returns its secret. */

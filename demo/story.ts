@@ -7,10 +7,10 @@ import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
 import type {Operator, Shop} from './shop.ts'
 
-const POLL_MS = 250
-const PATIENCE_MS = 45_000
+const pollMs = 250
+const patienceMs = 45_000
 /** Deposits this deep are not touched by the reorganisations. */
-const SAFE_CONFIRMATIONS = 4
+const safeConfirmations = 4
 
 export interface PlayedDeposit {
   chain: ChainCode
@@ -47,7 +47,7 @@ export class Story {
     const pol = this.#announce('POLYGON', 'POL', '40')
     const bitcoin = this.#announce('BTC', 'BTC', '0.25')
     await Promise.all([this.#send(ether).then(() => this.#send(usdc)), this.#send(pol), this.#send(bitcoin)])
-    const safe = [ether, usdc, pol].map(deposit => () => deposit.confirmations >= SAFE_CONFIRMATIONS)
+    const safe = [ether, usdc, pol].map(deposit => () => deposit.confirmations >= safeConfirmations)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))
 
     const dropped = this.#announce('ETH', 'ETH', '0.7')
@@ -89,10 +89,10 @@ export class Story {
 
   /** Asks the API, and shows what it says, until the condition holds. */
   async #until(what: string, condition: () => boolean): Promise<void> {
-    for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(POLL_MS)) {
+    for (const deadline = Date.now() + patienceMs; ; await sleep(pollMs)) {
       await this.#refresh()
       if (condition()) return
-      if (Date.now() > deadline) throw new Error(`waited ${PATIENCE_MS / 1000} s in vain for ${what}`)
+      if (Date.now() > deadline) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
     }
   }
 

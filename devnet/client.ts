@@ -4,8 +4,8 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../chains/registry.ts'
 
-const CALL_TIMEOUT_MS = 120_000
-const MINED_TIMEOUT_MS = 30_000
+const callTimeoutMs = 120_000
+const minedTimeoutMs = 30_000
 
 const Answer = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
 export const Head = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
@@ -84,10 +84,10 @@ export abstract class LocalClient<Included = unknown> {
 
   /** Waits until a transaction is in a block, which it makes itself where the chain mines on request only. */
   async mined(txid: string): Promise<Included> {
-    for (const deadline = Date.now() + MINED_TIMEOUT_MS; ; await sleep(25)) {
+    for (const deadline = Date.now() + minedTimeoutMs; ; await sleep(25)) {
       const included = await this.included(txid)
       if (included !== undefined) return included
-      if (Date.now() > deadline) throw new Error(`${txid} was not mined in ${MINED_TIMEOUT_MS / 1000} s`)
+      if (Date.now() > deadline) throw new Error(`${txid} was not mined in ${minedTimeoutMs / 1000} s`)
       if (this.info.block_interval_ms === 0) await this.mine(1)
     }
   }
@@ -134,7 +134,7 @@ async function call(url: string, method: string, params: unknown[] = []): Promis
     method: 'POST',
     headers: {'content-type': 'application/json'},
     body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
-    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    signal: AbortSignal.timeout(callTimeoutMs),
   })
   const {result, error} = Answer.parse(await response.json())
   if (error) throw new Error(error.message)

@@ -14,8 +14,8 @@ import type {DevnetFamily, Opened, Serving} from './family.ts'
 import {type Devnet, readDevnet} from './file.ts'
 import {JournalInUse} from './sqlite.ts'
 
-const ADOPT_TIMEOUT_MS = 30_000
-const STOP_TIMEOUT_MS = 4_000
+const adoptTimeoutMs = 30_000
+const stopTimeoutMs = 4_000
 
 const {chain: code, family, dir, blockIntervalMs, node} = await options()
 const log = logger(`devnet-${code.toLowerCase()}`)
@@ -48,7 +48,7 @@ async function mineForEver(serving: Serving): Promise<void> {
 
 /** Opens the chain's journal. Where a living process has it, tells what that one serves and ends this one. */
 async function open(): Promise<Opened> {
-  for (const deadline = Date.now() + ADOPT_TIMEOUT_MS; ; await sleep(100)) {
+  for (const deadline = Date.now() + adoptTimeoutMs; ; await sleep(100)) {
     try {
       return await family.open(code, path.join(dir, 'chain.sqlite'), node)
     } catch (error) {
@@ -76,7 +76,7 @@ async function servedByAnother(): Promise<Devnet | undefined> {
 
 async function stop(): Promise<void> {
   stopping = true
-  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+  setTimeout(() => process.exit(1), stopTimeoutMs).unref()
   rmSync(path.join(dir, 'devnet.json'), {force: true})
   await serving?.close()
   opened.journal.close()

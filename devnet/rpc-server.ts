@@ -8,7 +8,7 @@ import type {Head, Info} from './client.ts'
 import {RpcError} from './engine.ts'
 import {listenLocally} from './listen.ts'
 
-const MAX_MINED = 10_000
+const maxMined = 10_000
 
 export interface Reply {
   status: number
@@ -99,7 +99,7 @@ export function controlMethods(info: Info, chain: Controlled): Record<string, Me
     },
     devnet_mine: ([given, options]) => {
       const blocks = Blocks.parse(given)
-      if (blocks > MAX_MINED) throw new RangeError(`cannot mine ${blocks} blocks at once, only ${MAX_MINED}`)
+      if (blocks > maxMined) throw new RangeError(`cannot mine ${blocks} blocks at once, only ${maxMined}`)
       return chain.mine(blocks, options)
     },
     devnet_reorg: ([depth, options]) => chain.reorg(z.int().parse(depth), options),

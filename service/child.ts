@@ -10,11 +10,11 @@ import type {Logger} from '../base/log.ts'
 import {registry} from '../base/observe.ts'
 import type {User} from './users.ts'
 
-const READY_TIMEOUT_MS = 120_000
-const FIRST_WAIT_MS = 250
-const LONGEST_WAIT_MS = 30_000
-const LONGEST_WAIT_AFTER_KILL_MS = 1000
-const HEALTHY_AFTER_MS = 10_000
+const readyTimeoutMs = 120_000
+const firstWaitMs = 250
+const longestWaitMs = 30_000
+const longestWaitAfterKillMs = 1000
+const healthyAfterMs = 10_000
 
 /** How a process ends that somebody else ended: nothing is wrong with it. (One that is asked to end does so with exit code 0.) */
 const killed = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0'])
@@ -59,8 +59,8 @@ export interface ChildOptions {
 
 /** How long to wait before a process is started again, after the last time and by how it ended now. */
 export function waitAfter(lastWaitMs: number, how: string, ranMs: number): number {
-  const waitMs = ranMs >= HEALTHY_AFTER_MS ? FIRST_WAIT_MS : Math.max(lastWaitMs * 2, FIRST_WAIT_MS)
-  return Math.min(waitMs, killed.has(how) ? LONGEST_WAIT_AFTER_KILL_MS : LONGEST_WAIT_MS)
+  const waitMs = ranMs >= healthyAfterMs ? firstWaitMs : Math.max(lastWaitMs * 2, firstWaitMs)
+  return Math.min(waitMs, killed.has(how) ? longestWaitAfterKillMs : longestWaitMs)
 }
 
 export class Child {
@@ -100,7 +100,7 @@ export class Child {
         clearTimeout(timer)
         reject(new PermanentError(`${this.name} cannot start: ${why}`))
       }
-      const timer = setTimeout(() => fail(`was not ready after ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS)
+      const timer = setTimeout(() => fail(`was not ready after ${readyTimeoutMs / 1000} s`), readyTimeoutMs)
       this.#launch({
         ready: message => {
           clearTimeout(timer)

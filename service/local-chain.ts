@@ -13,9 +13,9 @@ import {answers, fund, LocalNode} from './local-node.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 /** Where bcoin is the node of a long chain, it is given every block again. */
-const READY_TIMEOUT_MS = 300_000
-const WATCH_INTERVAL_MS = 500
-const LONGEST_WAIT_MS = 30_000
+const readyTimeoutMs = 300_000
+const watchIntervalMs = 500
+const longestWaitMs = 30_000
 
 export class LocalChain {
   readonly chain: ChainCode
@@ -64,10 +64,10 @@ export class LocalChain {
 
   async #watch(moved: () => void): Promise<void> {
     const {signal} = this.#stopping
-    for (let waitMs = WATCH_INTERVAL_MS; ; ) {
+    for (let waitMs = watchIntervalMs; ; ) {
       await sleep(waitMs, undefined, {signal})
       if (await this.#isAlive(this.#serving())) {
-        waitMs = WATCH_INTERVAL_MS
+        waitMs = watchIntervalMs
         continue
       }
       const before = JSON.stringify(this.environment())
@@ -76,7 +76,7 @@ export class LocalChain {
         await this.start()
         if (JSON.stringify(this.environment()) !== before) moved()
       } catch (error) {
-        waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+        waitMs = Math.min(waitMs * 2, longestWaitMs)
         this.#log.error({chain: this.chain, error: (error as Error).message}, 'the local chain could not be started')
       }
     }
@@ -154,7 +154,7 @@ export class LocalChain {
     child.once('exit', (code, signal) => {
       ended = signal ?? `exit code ${code}`
     })
-    for (const deadline = Date.now() + READY_TIMEOUT_MS; Date.now() < deadline; await sleep(25)) {
+    for (const deadline = Date.now() + readyTimeoutMs; Date.now() < deadline; await sleep(25)) {
       const had = ended // read before the file: a process that found another one serving ends, too
       if (this.#stopping.signal.aborted) break
       const found = await this.#find()
@@ -162,7 +162,7 @@ export class LocalChain {
       if (had) throw new Error(`the local ${this.chain} chain did not start (${had}); see ${this.#logFile}`)
     }
     if (child.pid) killGroup(child.pid)
-    throw new Error(`the local ${this.chain} chain did not serve in ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`)
+    throw new Error(`the local ${this.chain} chain did not serve in ${readyTimeoutMs / 1000} s; see ${this.#logFile}`)
   }
 }
 

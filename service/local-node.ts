@@ -1,8 +1,8 @@
 // The node of a local chain, as its process describes it in devnet.json, whatever the family of the chain.
 import {z} from 'zod'
 
-const ANSWER_TIMEOUT_MS = 3000
-const FIRST_COINS = 100
+const answerTimeoutMs = 3000
+const firstCoins = 100
 
 export const LocalNode = z.object({
   /** Of the process that serves the chain. */
@@ -27,7 +27,7 @@ export async function answers(node: LocalNode): Promise<boolean> {
 
 /** Sends 100 coins to an address that has nothing; false where it has something. */
 export async function fund(node: LocalNode, address: string): Promise<boolean> {
-  return z.boolean().parse(await ask(node, 'devnet_fund', [address, FIRST_COINS]))
+  return z.boolean().parse(await ask(node, 'devnet_fund', [address, firstCoins]))
 }
 
 const Answer = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
@@ -37,7 +37,7 @@ async function ask({control_url}: LocalNode, method: string, params: unknown[]):
     method: 'POST',
     headers: {'content-type': 'application/json'},
     body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    signal: AbortSignal.timeout(answerTimeoutMs),
   })
   const {result, error} = Answer.parse(await response.json())
   if (error || result === undefined) throw new Error(`${method}: ${error?.message ?? 'no answer'}`)

@@ -25,13 +25,13 @@ import {rotateLogs} from './rotate-logs.ts'
 import {findUsers, giveToCustody, type ProcessRole, type Users, withFilesRead} from './users.ts'
 
 // Together below the 10 seconds in which everything ends.
-const CHILD_GRACE_MS = 3500
-const KEEPER_GRACE_MS = 5000
-const STOP_TIMEOUT_MS = 9500
-const ORPHAN_GRACE_MS = 6000
-const FOLLOWED_TIMEOUT_MS = 15_000
-const LONGEST_WAIT_MS = 30_000
-const ROTATE_INTERVAL_MS = 60_000
+const childGraceMs = 3500
+const keeperGraceMs = 5000
+const stopTimeoutMs = 9500
+const orphanGraceMs = 6000
+const followedTimeoutMs = 15_000
+const longestWaitMs = 30_000
+const rotateIntervalMs = 60_000
 const rotation = {maxBytes: 50 * 2 ** 20, kept: 5}
 
 const noop = () => {}
@@ -146,7 +146,7 @@ export class Supervisor {
       }
     }
     rotate()
-    this.#rotating = setInterval(rotate, ROTATE_INTERVAL_MS).unref()
+    this.#rotating = setInterval(rotate, rotateIntervalMs).unref()
   }
 
   #step(what: string): void {
@@ -165,7 +165,7 @@ export class Supervisor {
     this.#goOn()
     const moved = this.#ownerUrl !== '' && this.#ownerUrl !== this.#postgres.url
     this.#ownerUrl = this.#postgres.url
-    if (moved) for (const child of this.#children) child.restart(CHILD_GRACE_MS)
+    if (moved) for (const child of this.#children) child.restart(childGraceMs)
     await this.#watchPostgres()
     if (moved) this.#writeService()
   }
@@ -180,7 +180,7 @@ export class Supervisor {
   }
 
   async #restartPostgres(): Promise<void> {
-    for (let waitMs = 100; !this.#stopping; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    for (let waitMs = 100; !this.#stopping; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
       this.#log.warn('the database ended; it is started again')
       try {
         const starting = this.#startPostgres()
@@ -207,7 +207,7 @@ export class Supervisor {
       chain.watch(() => {
         this.#writeService()
         for (const child of this.#children)
-          if (child.name === 'jobs' || child.name === indexerName(chain.chain)) child.restart(CHILD_GRACE_MS)
+          if (child.name === 'jobs' || child.name === indexerName(chain.chain)) child.restart(childGraceMs)
       })
     }
   }
@@ -334,7 +334,7 @@ export class Supervisor {
       let missing: string[] = this.#chains()
         .map(({chain}) => chain)
         .filter(chain => this.#isWanted(indexerName(chain)))
-      for (const deadline = Date.now() + FOLLOWED_TIMEOUT_MS; missing.length; await sleep(50)) {
+      for (const deadline = Date.now() + followedTimeoutMs; missing.length; await sleep(50)) {
         this.#goOn()
         if (Date.now() > deadline) {
           this.#log.warn({chains: missing}, 'chains that are not followed yet; the service goes on without them')
@@ -415,13 +415,13 @@ export class Supervisor {
 
   async #stop(): Promise<void> {
     if (!this.#unlock) return // nothing was started
-    const late = setTimeout(() => void this.kill(), STOP_TIMEOUT_MS)
-    await Promise.all(this.#children.map(child => child.stop(CHILD_GRACE_MS)))
+    const late = setTimeout(() => void this.kill(), stopTimeoutMs)
+    await Promise.all(this.#children.map(child => child.stop(childGraceMs)))
     await this.#watch?.end()
     await this.#unobserve()
-    const chains = this.#localChains.map(chain => chain.stop(KEEPER_GRACE_MS))
+    const chains = this.#localChains.map(chain => chain.stop(keeperGraceMs))
     await this.#starting
-    await Promise.all([...chains, this.#postgres?.stop(KEEPER_GRACE_MS)])
+    await Promise.all([...chains, this.#postgres?.stop(keeperGraceMs)])
     clearTimeout(late)
     this.#leave()
   }
@@ -482,7 +482,7 @@ async function endOrphans(home: string): Promise<void> {
       if (!(await lives(orphan))) return
     signal(orphan.pid!, 'SIGKILL')
   }
-  await Promise.all(readProcesses(home).map(orphan => wait(orphan, ORPHAN_GRACE_MS)))
+  await Promise.all(readProcesses(home).map(orphan => wait(orphan, orphanGraceMs)))
 }
 
 async function requireFree(host: string, port: number): Promise<void> {

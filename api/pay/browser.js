@@ -3,9 +3,9 @@
 
 /** @import {Shown} from './shown.ts' */
 
-const FIRST_RETRY_SECONDS = 3
-const LONGEST_RETRY_SECONDS = 30
-const TIMEOUT_MS = 8_000
+const firstRetrySeconds = 3
+const longestRetrySeconds = 30
+const timeoutMs = 8_000
 
 const main = /** @type {HTMLElement} */ (document.querySelector('main'))
 const token = main.dataset.token
@@ -71,7 +71,7 @@ async function ask() {
   isAsking = true
   clearTimeout(timer)
   try {
-    const reply = await fetch(`${token}/state`, {cache: 'no-store', signal: AbortSignal.timeout(TIMEOUT_MS)})
+    const reply = await fetch(`${token}/state`, {cache: 'no-store', signal: AbortSignal.timeout(timeoutMs)})
     if (!reply.ok) throw new Error(`the service answers ${reply.status}`)
     show(await reply.json())
     failures = 0
@@ -96,7 +96,7 @@ function showFailure() {
 function askLater() {
   clearTimeout(timer)
   if (document.hidden) return // asked when it is looked at again
-  const retry = Math.min(FIRST_RETRY_SECONDS * 2 ** (failures - 1), LONGEST_RETRY_SECONDS)
+  const retry = Math.min(firstRetrySeconds * 2 ** (failures - 1), longestRetrySeconds)
   const seconds = failures > 0 ? retry : shown.poll_seconds
   if (seconds !== null) timer = setTimeout(ask, seconds * 1000)
 }

@@ -10,7 +10,7 @@ const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf
 const style = colors + read('style.css')
 const script = read('browser.js')
 
-const SECONDS_BETWEEN_RELOADS = 15
+const secondsBetweenReloads = 15
 
 export const policy = securityPolicy({style, script, more: ["img-src 'self' data:", "connect-src 'self'"]})
 
@@ -50,7 +50,7 @@ export function refusalOf(status: number, message: string): string {
   )
 }
 
-const reload = `<meta http-equiv="refresh" content="${SECONDS_BETWEEN_RELOADS}">`
+const reload = `<meta http-equiv="refresh" content="${secondsBetweenReloads}">`
 const noscriptReload = `<noscript>${reload}</noscript>`
 
 const hiddenUnless = (shown: boolean) => (shown ? '' : ' hidden')

@@ -6,9 +6,9 @@ import {type ChainSettings, formsOf} from '../../chains/families.ts'
 import {chainCode} from '../schemas.ts'
 import type {Shown, State} from './shown.ts'
 
-const SECONDS_BETWEEN_POLLS = 2.5
+const secondsBetweenPolls = 2.5
 /** Where nothing happens but that money comes late. */
-const SECONDS_BETWEEN_LATE_POLLS = 15
+const secondsBetweenLatePolls = 15
 
 /** What app.payment_page says. */
 export const Payment = z.object({
@@ -50,8 +50,7 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
     seconds_left: isDue ? secondsLeft : null,
     txid,
     transaction: txid && shortened(txid),
-    poll_seconds:
-      status === 'paid' ? null : isDue || isSeen(payment) ? SECONDS_BETWEEN_POLLS : SECONDS_BETWEEN_LATE_POLLS,
+    poll_seconds: status === 'paid' ? null : isDue || isSeen(payment) ? secondsBetweenPolls : secondsBetweenLatePolls,
   }
 }
 

@@ -5,7 +5,7 @@ import type {App, Context} from '../app.ts'
 import {statement, value} from '../database.ts'
 import {chainCode} from '../schemas.ts'
 
-const DATABASE_TIMEOUT_MS = 2_000
+const databaseTimeoutMs = 2_000
 
 const readChains = statement(
   'read_chains',
@@ -73,7 +73,7 @@ export function health(app: App, {db, metricsOnApiPort}: Context, metricsType: s
       },
     },
     async (_request, reply) => {
-      const chains = await readWithin(DATABASE_TIMEOUT_MS).catch(() => undefined)
+      const chains = await readWithin(databaseTimeoutMs).catch(() => undefined)
       const ready = chains?.some(({head_height}) => head_height !== null) ?? false
       const body = {
         ready,

@@ -29,7 +29,7 @@ const statuses = ['paid', 'underpaid'] as const
 type Status = (typeof statuses)[number]
 
 /** The longest amount of any asset has 78 digits before its decimals. */
-const LONGEST_AMOUNT = 100
+const longestAmount = 100
 
 const listAssets = statement(
   'list_assets',
@@ -210,7 +210,7 @@ export function paymentRequests(app: App, context: Context): void {
             external_id: externalId,
             amount: z
               .string('must be a JSON string, such as "25.5": a number can lose digits on its way')
-              .max(LONGEST_AMOUNT, `must have at most ${LONGEST_AMOUNT} characters`)
+              .max(longestAmount, `must have at most ${longestAmount} characters`)
               .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
               .meta({description: 'No more decimals than the asset has.', examples: ['25']}),
           })

@@ -2,12 +2,12 @@
 // with it the world, hears of them, and so that a reorganisation has exactly the blocks that were asked for.
 import {Block, crypto, script, Transaction} from 'bitcoinjs-lib'
 
-const HALVING_INTERVAL = 150 // of regtest
-const EASIEST_BITS = 0x207fffff
+const halvingInterval = 150 // of regtest
+const easiestBits = 0x207fffff
 /** BIP 9, signalling for bits 0 and 1: a bcoin activates CSV and segregated witness that way, at height 432. */
-const VERSION = 0x20000003
+const version = 0x20000003
 /** Leaves room for the coinbase. */
-export const MAX_WEIGHT = 3_980_000
+export const maxWeight = 3_980_000
 
 export interface Plan {
   parent: {height: number; hash: string}
@@ -28,10 +28,10 @@ export function makeBlock({parent, timestamp, script: payee, fork, transactions}
   coinbase.addInput(Buffer.alloc(32), 0xffffffff, 0xffffffff, coinbaseScript(height, fork))
   coinbase.addOutput(payee, subsidy(height))
   const block = new Block()
-  block.version = VERSION
+  block.version = version
   block.prevHash = Buffer.from(parent.hash, 'hex').reverse()
   block.timestamp = timestamp
-  block.bits = EASIEST_BITS
+  block.bits = easiestBits
   block.transactions = [coinbase, ...transactions]
   if (withWitness) commitToWitnesses(block, coinbase)
   block.merkleRoot = Block.calculateMerkleRoot(block.transactions)
@@ -54,7 +54,7 @@ function commitToWitnesses(block: Block, coinbase: Transaction): void {
 }
 
 function subsidy(height: number): bigint {
-  return 5_000_000_000n >> BigInt(Math.floor(height / HALVING_INTERVAL))
+  return 5_000_000_000n >> BigInt(Math.floor(height / halvingInterval))
 }
 
 /** The hash of a raw block. */

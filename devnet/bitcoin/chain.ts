@@ -10,18 +10,18 @@ import {scripthashOf} from '../../chains/bitcoin/script.ts'
 import type {Head} from '../client.ts'
 import {EngineGone, RpcError, Turns} from '../engine.ts'
 import type {Waiting} from '../sqlite.ts'
-import {displayed, hashOf, MAX_WEIGHT, makeBlock} from './block.ts'
+import {displayed, hashOf, makeBlock, maxWeight} from './block.ts'
 import {faucet, isOurs, type Payee, pay} from './faucet.ts'
 import type {BitcoinJournal} from './journal.ts'
 import {Ledger, type Output, outpointsSpent} from './ledger.ts'
 import {BitcoinNode, type NodeKind} from './node.ts'
 
 /** Enough for segregated witness to be active on bcoin, and for the faucet to be rich. */
-const FIRST_BLOCKS = 440
-const COMMIT_BLOCKS = 50
-const MEDIAN_BLOCKS = 11
-const ATTEMPTS = 3
-const DEFAULT_FEE_RATE = 2
+const firstBlocks = 440
+const commitBlocks = 50
+const medianBlocks = 11
+const attempts = 3
+const defaultFeeRate = 2
 
 const Txids = z.array(z.string())
 
@@ -88,7 +88,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       this.journal.commit(-1, [Buffer.from(z.string().parse(raw), 'hex')], [])
     }
     await this.#settle()
-    if (this.head.height < FIRST_BLOCKS) await this.#mine(FIRST_BLOCKS - this.head.height, {})
+    if (this.head.height < firstBlocks) await this.#mine(firstBlocks - this.head.height, {})
   }
 
   get head(): Head {
@@ -116,7 +116,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
         if (!this.#node?.alive) await this.#change(() => this.#settle())
         return await work(this.#node!)
       } catch (error) {
-        if (!(error instanceof EngineGone) || attempt === ATTEMPTS || this.#closed) throw error
+        if (!(error instanceof EngineGone) || attempt === attempts || this.#closed) throw error
         await this.#node?.kill()
       }
     }
@@ -192,7 +192,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   /** Pays from the faucet, in the mempool. Inputs are outpoints of the faucet. */
-  async pay(payees: Payee[], {feeRate = DEFAULT_FEE_RATE, inputs = []}: {feeRate?: number; inputs?: string[]}) {
+  async pay(payees: Payee[], {feeRate = defaultFeeRate, inputs = []}: {feeRate?: number; inputs?: string[]}) {
     return await this.#change(async () => {
       const spent = inputs.map(outpoint => this.#ours(outpoint))
       const raw = pay(this.ledger, payees, vsize => feeOf(vsize, feeRate), spent).toHex()
@@ -265,7 +265,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     while (this.head.height < target) {
       const blocks: Buffer[] = []
       const branch = this.#branch(this.head.height, script)
-      while (branch.height < target && blocks.length < COMMIT_BLOCKS) {
+      while (branch.height < target && blocks.length < commitBlocks) {
         blocks.push(branch.extend(transactions, target - branch.height - 1))
         transactions = []
       }
@@ -283,7 +283,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       .map(({raw}) => decode(raw))
       .filter(transaction => {
         weight += transaction.weight()
-        return weight <= MAX_WEIGHT
+        return weight <= maxWeight
       })
   }
 
@@ -340,7 +340,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     if (height < this.head.height) this.journal.countFork()
     const {forks: fork} = this.journal
     let parent = {height, hash: this.journal.find(height)!.hash}
-    const times = Array.from({length: Math.min(height + 1, MEDIAN_BLOCKS)}, (_, i) => {
+    const times = Array.from({length: Math.min(height + 1, medianBlocks)}, (_, i) => {
       return this.journal.find(height - i)!.timestamp
     }).reverse()
     return {
@@ -349,7 +349,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
       },
       /** `after` more blocks are to follow: their times end with now, or run ahead of it. */
       extend(transactions: Transaction[], after: number): Buffer {
-        const recent = times.slice(-MEDIAN_BLOCKS).sort((a, b) => a - b)
+        const recent = times.slice(-medianBlocks).sort((a, b) => a - b)
         const median = recent[Math.floor(recent.length / 2)]!
         const timestamp = Math.max(median + 1, Math.floor(Date.now() / 1000) - after)
         const block = makeBlock({parent, timestamp, script, fork, transactions})
@@ -385,7 +385,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
         await this.#agree(this.#node?.alive ? this.#node : await this.#start())
         break
       } catch (error) {
-        if (!(error instanceof EngineGone) || attempt === ATTEMPTS || this.#closed) throw error
+        if (!(error instanceof EngineGone) || attempt === attempts || this.#closed) throw error
         await this.#node?.kill()
       }
     }
@@ -418,8 +418,8 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     while ((await node.call('getbestblockhash', [])) !== hash) {
       let common = Math.min(await height(), top)
       while ((await hashAt(common)) !== this.journal.find(common)!.hash) common--
-      for (let from = common + 1; from <= top; from += COMMIT_BLOCKS) {
-        const heights = Array.from({length: Math.min(COMMIT_BLOCKS, top - from + 1)}, (_, i) => from + i)
+      for (let from = common + 1; from <= top; from += commitBlocks) {
+        const heights = Array.from({length: Math.min(commitBlocks, top - from + 1)}, (_, i) => from + i)
         const refused = await node.submitBlocks(heights.map(height => this.journal.rawBlock(height)!.toString('hex')))
         if (refused) throw new Rejected(`the node does not take a block up to height ${top}: ${refused}`)
       }
@@ -453,7 +453,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
         if (!this.#node?.alive) await this.#settle()
         return await this.#node!.call(method, params)
       } catch (error) {
-        if (!(error instanceof EngineGone) || attempt === ATTEMPTS || this.#closed) throw error
+        if (!(error instanceof EngineGone) || attempt === attempts || this.#closed) throw error
         await this.#node?.kill()
       }
     }

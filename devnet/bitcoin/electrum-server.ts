@@ -11,9 +11,9 @@ import {answer, type Failure, failureOf} from '../rpc-server.ts'
 import type {BitcoinChain, Change} from './chain.ts'
 import type {Entry} from './ledger.ts'
 
-const PROTOCOL = '1.4'
-const MAX_HEADERS = 2016
-const MAX_LINE_BYTES = 10_000_000
+const protocol = '1.4'
+const maxHeaders = 2016
+const maxLineBytes = 10_000_000
 
 const Height = z.int().min(0)
 const Hash = z.string().regex(/^[0-9a-f]{64}$/i)
@@ -69,7 +69,7 @@ export class ElectrumServer {
     socket.on('data', (text: string) => {
       const lines = (begun + text).split('\n')
       begun = lines.pop()!
-      if (begun.length > MAX_LINE_BYTES) socket.destroy()
+      if (begun.length > maxLineBytes) socket.destroy()
       for (const line of lines)
         answering = answering.then(async () => connection.send(await this.#answer(line, connection)))
     })
@@ -114,7 +114,7 @@ export class ElectrumServer {
   // --- methods ---
 
   readonly #methods: Record<string, Method> = {
-    'server.version': () => ['sluice devnet', PROTOCOL],
+    'server.version': () => ['sluice devnet', protocol],
     'server.banner': () => 'A local chain of Sluice',
     'server.donation_address': () => '',
     'server.ping': () => null,
@@ -122,8 +122,8 @@ export class ElectrumServer {
     'server.features': () => ({
       genesis_hash: this.#chain.ledger.block(0)!.hash,
       hosts: {},
-      protocol_min: PROTOCOL,
-      protocol_max: PROTOCOL,
+      protocol_min: protocol,
+      protocol_max: protocol,
       pruning: null,
       server_version: 'sluice devnet',
       hash_function: 'sha256',
@@ -134,8 +134,8 @@ export class ElectrumServer {
     },
     'blockchain.block.header': ([height]) => this.#block(height).header,
     'blockchain.block.headers': ([from, count]) => {
-      const headers = this.#chain.ledger.headers(Height.parse(from), Math.min(Height.parse(count), MAX_HEADERS))
-      return {hex: headers.join(''), count: headers.length, max: MAX_HEADERS}
+      const headers = this.#chain.ledger.headers(Height.parse(from), Math.min(Height.parse(count), maxHeaders))
+      return {hex: headers.join(''), count: headers.length, max: maxHeaders}
     },
     'blockchain.estimatefee': async ([blocks]) => await this.#estimate(z.int().min(1).parse(blocks)),
     'blockchain.relayfee': async () => {

@@ -16,8 +16,8 @@ const signer = {
 const payment = payments.p2wpkh({pubkey: signer.publicKey, network})
 const faucetScript = payment.output!
 const faucetScripthash = scripthashOf(faucetScript)
-const DUST_SAT = 294n
-const REPLACEABLE = 0xfffffffd
+const dustSat = 294n
+const replaceable = 0xfffffffd
 
 export const faucet = {address: payment.address!, script: faucetScript}
 
@@ -62,14 +62,14 @@ export function pay(
     spent.push(more)
   }
   const change = has() - needed()
-  return sign(spent, change >= DUST_SAT ? [...payees, {script: faucetScript, amount: change}] : payees)
+  return sign(spent, change >= dustSat ? [...payees, {script: faucetScript, amount: change}] : payees)
 }
 
 /** The oldest output that is enough, so that payments do not depend on each other as long as there are coinbases; else the largest. */
 function nextInput(ledger: Ledger, spent: Output[], needed: bigint): Output | undefined {
   const candidates = ledger
     .spendable(faucetScripthash)
-    .filter(output => output.value > DUST_SAT && !spent.some(({outpoint}) => outpoint === output.outpoint))
+    .filter(output => output.value > dustSat && !spent.some(({outpoint}) => outpoint === output.outpoint))
   const enough = candidates.filter(({value}) => value >= needed)
   if (enough.length) return enough.reduce((best, output) => (output.height < best.height ? output : best))
   return candidates.reduce<Output | undefined>(
@@ -82,7 +82,7 @@ function sign(spent: Output[], payees: Payee[]): Transaction {
   const psbt = new Psbt({network})
   for (const {outpoint} of spent) {
     const [hash, index] = outpoint.split(':')
-    psbt.addInput({hash: hash!, index: Number(index), sequence: REPLACEABLE})
+    psbt.addInput({hash: hash!, index: Number(index), sequence: replaceable})
   }
   for (const {script, amount} of payees) psbt.addOutput({script, value: amount})
   spent.forEach(({value}, i) => {

@@ -42,7 +42,7 @@ interface Unmined {
   outputs: Output[]
 }
 
-const MATURITY = 100
+const maturity = 100
 
 export class Ledger {
   readonly #blocks: Indexed[] = []
@@ -206,7 +206,7 @@ export class Ledger {
   spendable(scripthash: string): Output[] {
     return [...(this.#unspentOf.get(scripthash) ?? [])].filter(
       ({outpoint, coinbase, height}) =>
-        !this.#spenders.has(outpoint) && (!coinbase || height <= this.height + 1 - MATURITY),
+        !this.#spenders.has(outpoint) && (!coinbase || height <= this.height + 1 - maturity),
     )
   }
 

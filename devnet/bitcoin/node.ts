@@ -13,11 +13,11 @@ import {freePort} from '../listen.ts'
 
 export type NodeKind = 'bcoin' | 'bitcoind'
 
-const START_TIMEOUT_MS = 30_000
-const CALL_TIMEOUT_MS = 60_000
-const STOP_TIMEOUT_MS = 3000
-const USER = 'sluice'
-const AUTHORIZATION = `Basic ${Buffer.from(`${USER}:${USER}`).toString('base64')}`
+const startTimeoutMs = 30_000
+const callTimeoutMs = 60_000
+const stopTimeoutMs = 3000
+const user = 'sluice'
+const authorization = `Basic ${Buffer.from(`${user}:${user}`).toString('base64')}`
 const bcoinMain = fileURLToPath(new URL('bcoin/main.cjs', import.meta.url))
 
 const Answer = z.object({
@@ -55,7 +55,7 @@ export class BitcoinNode extends Engine {
   private constructor(kind: NodeKind, child: ChildProcess, port: number) {
     super(child)
     this.#kind = kind
-    const timeouts = {headersTimeout: CALL_TIMEOUT_MS, bodyTimeout: CALL_TIMEOUT_MS}
+    const timeouts = {headersTimeout: callTimeoutMs, bodyTimeout: callTimeoutMs}
     this.#http = new Pool(`http://127.0.0.1:${port}`, {connections: 8, ...timeouts})
     child.once('exit', () => this.#http.destroy())
     for (const stream of [child.stdout, child.stderr])
@@ -82,7 +82,7 @@ export class BitcoinNode extends Engine {
   }
 
   async #untilReady(): Promise<void> {
-    for (const deadline = Date.now() + START_TIMEOUT_MS; ; await sleep(20)) {
+    for (const deadline = Date.now() + startTimeoutMs; ; await sleep(20)) {
       try {
         await this.call('getblockcount', [])
         return
@@ -129,7 +129,7 @@ export class BitcoinNode extends Engine {
       const {statusCode, body} = await this.#http.request({
         path: target,
         method: request === undefined ? 'GET' : 'POST',
-        headers: {'content-type': 'application/json', authorization: AUTHORIZATION},
+        headers: {'content-type': 'application/json', authorization: authorization},
         body: request,
       })
       return {status: statusCode, body: Buffer.from(await body.arrayBuffer())}
@@ -140,7 +140,7 @@ export class BitcoinNode extends Engine {
 
   /** Lets it end by itself, which spares bitcoind's data directory from being filled again. */
   async stop(): Promise<void> {
-    const timer = setTimeout(() => void this.kill(), STOP_TIMEOUT_MS)
+    const timer = setTimeout(() => void this.kill(), stopTimeoutMs)
     await this.end('SIGTERM')
     clearTimeout(timer)
   }
@@ -166,8 +166,8 @@ function bitcoind(home: string, port: number): {command: string[]; environment?:
     rpcbind: '127.0.0.1',
     rpcallowip: '127.0.0.1',
     rpcport: port,
-    rpcuser: USER,
-    rpcpassword: USER,
+    rpcuser: user,
+    rpcpassword: user,
     rpcservertimeout: 3600,
     debuglogfile: 0,
     printtoconsole: 0,

@@ -9,8 +9,8 @@ import {controlMethods, type Failure, failureOf, HttpServer, type Method, type R
 import type {BitcoinChain} from './chain.ts'
 import {type Payee, scriptOf} from './faucet.ts'
 
-const BODY_LIMIT_BYTES = 32 * 1024 * 1024
-const NOT_SERVED = new Set(
+const bodyLimitBytes = 32 * 1024 * 1024
+const notServed = new Set(
   `generate generateblock generatetoaddress generatetodescriptor invalidateblock loadtxoutset pruneblockchain preciousblock
    prioritisetransaction reconsiderblock setmocktime setnetworkactive stop submitblock submitheader forget`.split(
     /\s+/,
@@ -60,7 +60,7 @@ export class BitcoinRpcServer extends HttpServer {
   readonly #controls: Record<string, Method>
 
   constructor(chain: BitcoinChain, info: Info, log: Logger) {
-    super(BODY_LIMIT_BYTES, ({method, path, body}) => (method === 'GET' ? this.#rest(path) : this.#answer(body)))
+    super(bodyLimitBytes, ({method, path, body}) => (method === 'GET' ? this.#rest(path) : this.#answer(body)))
     this.#chain = chain
     this.#log = log
     this.server.keepAliveTimeout = 3_600_000
@@ -112,7 +112,7 @@ export class BitcoinRpcServer extends HttpServer {
       method === 'sendrawtransaction' ||
       method === 'submitpackage' ||
       (method === 'getblock' && this.#chain.kind === 'bcoin') ||
-      NOT_SERVED.has(method)
+      notServed.has(method)
     )
   }
 
@@ -138,7 +138,7 @@ export class BitcoinRpcServer extends HttpServer {
   async #call(method: string, params: unknown[]): Promise<unknown> {
     const chain = this.#chain
     const [first, second, third] = params
-    if (NOT_SERVED.has(method)) throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
+    if (notServed.has(method)) throw new RpcError({code: -32601, message: `the local chain does not serve ${method}`})
     const control = this.#controls[method]
     if (control) return await control(params)
     switch (method) {

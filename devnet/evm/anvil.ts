@@ -7,12 +7,12 @@ import {createInterface} from 'node:readline'
 import {Pool} from 'undici'
 import {z} from 'zod'
 import {Engine, EngineGone, RpcError, startEngine} from '../engine.ts'
-import {MNEMONIC} from './constants.ts'
+import {mnemonic} from './constants.ts'
 
 /** States of so many blocks below the head can be queried; each costs memory. */
-export const KEPT_STATES = 128
-const START_TIMEOUT_MS = 20_000
-const CALL_TIMEOUT_MS = 5_000
+export const keptStates = 128
+const startTimeoutMs = 20_000
+const callTimeoutMs = 5_000
 
 const Answer = z.object({
   result: z.unknown().optional(),
@@ -28,7 +28,7 @@ export class Anvil extends Engine {
 
   private constructor(child: ChildProcess, url: string) {
     super(child)
-    this.#http = new Pool(url, {headersTimeout: CALL_TIMEOUT_MS, bodyTimeout: CALL_TIMEOUT_MS})
+    this.#http = new Pool(url, {headersTimeout: callTimeoutMs, bodyTimeout: callTimeoutMs})
     child.once('exit', () => this.#http.destroy())
   }
 
@@ -38,14 +38,14 @@ export class Anvil extends Engine {
       port: 0,
       'chain-id': chainId,
       timestamp: genesis,
-      mnemonic: MNEMONIC,
+      mnemonic,
       balance: 1_000_000_000,
       // Later hardforks keep 8191 block hashes in the state (EIP-2935): mining then takes ten times as long, and a
       // snapshot has 550 KB instead of 1.
       hardfork: 'cancun',
       order: 'fifo',
       'slots-in-an-epoch': 4,
-      'prune-history': KEPT_STATES,
+      'prune-history': keptStates,
       'cache-path': path.join(directory, 'anvil'), // never written; it tells whose process this is
     }
     const words = ['--no-mining', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])]
@@ -101,7 +101,7 @@ async function address(child: ChildProcess): Promise<string> {
       child.kill('SIGKILL')
       reject(new EngineGone(`anvil did not start (${why}): ${said.trim()}`))
     }
-    const timer = setTimeout(fail, START_TIMEOUT_MS, `silent for ${START_TIMEOUT_MS / 1000} s`)
+    const timer = setTimeout(fail, startTimeoutMs, `silent for ${startTimeoutMs / 1000} s`)
     child.once('error', error => fail(error.message))
     child.once('exit', (code, signal) => fail(signal ?? `exit code ${code}`))
     createInterface({input: child.stdout!}).on('line', line => {

@@ -21,18 +21,18 @@ import {type Abi, encodeDeployData, type Hex, keccak256, numberToHex} from 'viem
 import {z} from 'zod'
 import type {Head} from '../client.ts'
 import {EngineGone, RpcError, Turns} from '../engine.ts'
-import {Anvil, KEPT_STATES} from './anvil.ts'
-import {chainIds, deployer, faucet, type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
+import {Anvil, keptStates} from './anvil.ts'
+import {chainIds, deployer, faucet, type LocalChainCode, multisendAddress, usdcAddress} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
 import {Block, FullBlock, type Journal} from './journal.ts'
 
-const SNAPSHOT_INTERVAL_BLOCKS = 250
-const ENGINE_LIFE_BLOCKS = 3000
-const COMMIT_BLOCKS = 50
-const SNAPSHOTS_TRIED = 3
-const ATTEMPTS = 3
-const GAS_PRICE = {maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n}
-const USDC_SUPPLY = 10n ** 18n // a trillion USDC
+const snapshotIntervalBlocks = 250
+const engineLifeBlocks = 3000
+const commitBlocks = 50
+const snapshotsTried = 3
+const attempts = 3
+const gasPrice = {maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n}
+const usdcSupply = 10n ** 18n // a trillion USDC
 
 const State = z.looseObject({
   blocks: z.array(z.looseObject({header: z.looseObject({number: z.string()})})),
@@ -98,7 +98,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
       try {
         return await engine.call(method, params)
       } catch (error) {
-        if (error instanceof RpcError || attempt === ATTEMPTS) throw error
+        if (error instanceof RpcError || attempt === attempts) throw error
         await this.#drop(engine)
       }
     }
@@ -131,7 +131,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
       target ??= this.head.height + count
       while (this.head.height < target) {
         const blocks: FullBlock[] = []
-        for (let height = this.head.height + 1; height <= target && blocks.length < COMMIT_BLOCKS; height++) {
+        for (let height = this.head.height + 1; height <= target && blocks.length < commitBlocks; height++) {
           const parent = blocks.at(-1)?.block ?? this.head
           blocks.push(await execute(engine, this.#plan(Number(parent.timestamp), target - height)))
         }
@@ -210,7 +210,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
       } catch (error) {
         if (error instanceof Refused) throw error.cause
         if (this.#engine) await this.#drop(this.#engine) // it may be ahead of the journal
-        if (!(error instanceof EngineGone) || attempt === ATTEMPTS) throw error
+        if (!(error instanceof EngineGone) || attempt === attempts) throw error
       }
     }
   }
@@ -229,7 +229,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
       encodeDeployData({
         abi: contracts.TestUsdc.abi as Abi,
         bytecode: contracts.TestUsdc.bytecode as Hex,
-        args: [faucet.address, USDC_SUPPLY],
+        args: [faucet.address, usdcSupply],
       }),
       contracts.Multisend.bytecode as Hex,
     ]
@@ -238,7 +238,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     )
     const block = await execute(engine, {...this.#plan(this.head.timestamp, 0), raw})
     const made = block.receipts.map(receipt => z.string().parse(receipt.contractAddress).toLowerCase())
-    const expected = [USDC_ADDRESS, MULTISEND_ADDRESS].map(address => address.toLowerCase())
+    const expected = [usdcAddress, multisendAddress].map(address => address.toLowerCase())
     if (String(made) !== String(expected)) throw new Error(`the contracts are at ${made}, not at ${expected}`)
     this.#commit([block])
   }
@@ -266,7 +266,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
    */
   async #restore(height: number): Promise<Anvil> {
     const genesis = Number(this.#journal.meta('genesis_timestamp'))
-    for (const snapshot of [...this.#journal.snapshots(height - KEPT_STATES, SNAPSHOTS_TRIED), undefined]) {
+    for (const snapshot of [...this.#journal.snapshots(height - keptStates, snapshotsTried), undefined]) {
       const engine = await this.#start(genesis)
       if (snapshot) await engine.call('anvil_loadState', [`0x${Buffer.from(snapshot.state).toString('hex')}`])
       if (await this.#replay(engine, snapshot?.height ?? 0, height)) return engine
@@ -314,9 +314,9 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   async #housekeep(engine: Anvil): Promise<Anvil> {
     const {height} = this.head
     const [newest] = this.#journal.snapshots(height, 1)
-    if (height - (newest?.height ?? 0) >= SNAPSHOT_INTERVAL_BLOCKS)
+    if (height - (newest?.height ?? 0) >= snapshotIntervalBlocks)
       this.#journal.saveSnapshot(height, await dump(engine, height))
-    return engine.mined < ENGINE_LIFE_BLOCKS ? engine : await this.#restoreHead()
+    return engine.mined < engineLifeBlocks ? engine : await this.#restoreHead()
   }
 
   // --- blocks ---
@@ -347,7 +347,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   }
 
   #request(request: {to?: Hex; data?: Hex; value?: bigint; gas: bigint; nonce: number}) {
-    return {type: 'eip1559', chainId: this.chainId, ...GAS_PRICE, ...request} as const
+    return {type: 'eip1559', chainId: this.chainId, ...gasPrice, ...request} as const
   }
 }
 

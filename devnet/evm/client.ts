@@ -13,7 +13,7 @@ import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
 import {askInfo, baseUnits, LocalClient, type Payment} from '../client.ts'
-import {MULTISEND_ADDRESS, USDC_ADDRESS, USDC_DECIMALS} from './constants.ts'
+import {multisendAddress, usdcAddress, usdcDecimals} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
 
 const Receipt = z.looseObject({
@@ -43,8 +43,8 @@ export class EvmClient extends LocalClient<Receipt> {
     if (token === native.token) return {to, value: baseUnits(amount, native)}
     if (token !== 'USDC')
       throw new Error(`the local ${this.chain} chain has no ${token}; it has ${native.token} and USDC`)
-    const value = baseUnits(amount, {token, decimals: USDC_DECIMALS})
-    return {to: USDC_ADDRESS, data: encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to, value]})}
+    const value = baseUnits(amount, {token, decimals: usdcDecimals})
+    return {to: usdcAddress, data: encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to, value]})}
   }
 
   /** Gives a transaction of the faucet to the pool, with the next nonce; the next block takes it. Resolves to the txid. */
@@ -59,7 +59,7 @@ export class EvmClient extends LocalClient<Receipt> {
   /** The transaction that calls a function of the Multisend contract. */
   multisend(functionName: string, args: unknown[], value?: bigint): Transaction {
     const data = encodeFunctionData({abi: contracts.Multisend.abi as Abi, functionName, args})
-    return {to: MULTISEND_ADDRESS, data, value}
+    return {to: multisendAddress, data, value}
   }
 
   /** Deploys a contract of devnet/evm/contracts from the faucet, such as a second, false USDC. Resolves to its address. */
@@ -80,7 +80,7 @@ export class EvmClient extends LocalClient<Receipt> {
     if (token === registered(this.chain).assets[0].token)
       return BigInt((await this.rpc('eth_getBalance', [address, 'latest'])) as Hex)
     const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
-    return BigInt((await this.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
+    return BigInt((await this.rpc('eth_call', [{to: usdcAddress, data}, 'latest'])) as Hex)
   }
 
   newAddress(): string {

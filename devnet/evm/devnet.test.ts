@@ -13,7 +13,7 @@ import {until} from '../../test/support/until.ts'
 import {Random} from '../../test/torture/random.ts'
 import {type Started, startDevnet} from '../start.ts'
 import type {EvmClient} from './client.ts'
-import {chainIds, faucet, MULTISEND_ADDRESS, USDC_ADDRESS} from './constants.ts'
+import {chainIds, faucet, multisendAddress, usdcAddress} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
 import {evm} from './family.ts'
 
@@ -84,7 +84,7 @@ async function balance(client: EvmClient, of: Hex): Promise<bigint> {
 
 async function usdcBalance(client: EvmClient, of: Hex): Promise<bigint> {
   const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [of]})
-  return hexToBigInt((await client.rpc('eth_call', [{to: USDC_ADDRESS, data}, 'latest'])) as Hex)
+  return hexToBigInt((await client.rpc('eth_call', [{to: usdcAddress, data}, 'latest'])) as Hex)
 }
 
 async function anvilPid(): Promise<number> {
@@ -111,7 +111,7 @@ async function play(client: EvmClient): Promise<void> {
     ),
   )
   await client.transact(client.multisend('payBySelfdestruct', [bob], 4n))
-  await client.transact({to: USDC_ADDRESS, data: '0xdeadbeef', gas: 100_000n}) // fails
+  await client.transact({to: usdcAddress, data: '0xdeadbeef', gas: 100_000n}) // fails
   await client.mine(20)
   await client.send({token: 'USDC', to: bob, amount: '12.34'})
   await client.reorg(3, {keepTransactions: true})
@@ -214,7 +214,7 @@ test('a transaction that is forgotten is not mined, not even after anvil was kil
 
 test('the chain has its id, its contracts in block 1, and its final block 8 below the head', async () => {
   const {client, devnet} = await start()
-  const identity = {ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_CONTRACT: USDC_ADDRESS}
+  const identity = {ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_CONTRACT: usdcAddress}
   expect(devnet).toMatchObject({chain: 'ETH', node: 'anvil', identity})
   expect(await client.rpc('eth_chainId')).toBe(numberToHex(chainIds.ETH))
   expect((await block(client, 'finalized')).number).toBe(0)
@@ -222,7 +222,7 @@ test('the chain has its id, its contracts in block 1, and its final block 8 belo
     .array(z.object({contractAddress: z.string()}))
     .parse(await client.rpc('eth_getBlockReceipts', ['0x1']))
   expect(receipts.map(receipt => receipt.contractAddress)).toEqual(
-    [USDC_ADDRESS, MULTISEND_ADDRESS].map(contract => contract.toLowerCase()),
+    [usdcAddress, multisendAddress].map(contract => contract.toLowerCase()),
   )
   await client.mine(19)
   const heights = ['latest', 'safe', 'finalized', 'earliest'].map(async tag => (await block(client, tag)).number)
@@ -353,15 +353,15 @@ test('value moves inside transactions as the traces say, and not where it was re
   const reverted = await client.mined(await client.transact(client.multisend('payAndRevertInside', [alice], 5n)))
   expect(reverted.status).toBe('0x1')
   expect([await balance(client, alice), await balance(client, bob)]).toEqual([4n, 6n])
-  expect(await balance(client, MULTISEND_ADDRESS)).toBe(0n)
+  expect(await balance(client, multisendAddress)).toBe(0n)
   const traces = JSON.stringify(await client.rpc('trace_block', [numberToHex(reverted.blockNumber)]))
   expect(traces).toContain(alice)
 
-  const allow = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [MULTISEND_ADDRESS, 30n]})
-  await client.mined(await client.transact({to: USDC_ADDRESS, data: allow}))
-  await client.mined(await client.transact(client.multisend('payTokens', [USDC_ADDRESS, [alice, bob], [10n, 20n]])))
+  const allow = encodeFunctionData({abi: erc20Abi, functionName: 'approve', args: [multisendAddress, 30n]})
+  await client.mined(await client.transact({to: usdcAddress, data: allow}))
+  await client.mined(await client.transact(client.multisend('payTokens', [usdcAddress, [alice, bob], [10n, 20n]])))
   expect([await usdcBalance(client, alice), await usdcBalance(client, bob)]).toEqual([10n, 20n])
-  const logs = await client.rpc('eth_getLogs', [{fromBlock: '0x2', toBlock: 'latest', address: USDC_ADDRESS}])
+  const logs = await client.rpc('eth_getLogs', [{fromBlock: '0x2', toBlock: 'latest', address: usdcAddress}])
   expect(logs).toHaveLength(3) // an approval, two transfers
 })
 
@@ -370,10 +370,10 @@ test('USDC moves by an authorisation (EIP-3009) once, and by a permit (EIP-2612)
   const owner = privateKeyToAccount(pad('0x1', {size: 32}))
   await client.send({token: 'USDC', to: owner.address, amount: '10'})
   const abi = contracts.TestUsdc.abi as Abi
-  const domain = {name: 'USDC', version: '2', chainId: chainIds.ETH, verifyingContract: USDC_ADDRESS}
+  const domain = {name: 'USDC', version: '2', chainId: chainIds.ETH, verifyingContract: usdcAddress}
   const call = async (functionName: string, args: unknown[]) => {
     const data = encodeFunctionData({abi, functionName, args})
-    return await client.mined(await client.transact({to: USDC_ADDRESS, data, gas: 200_000n}))
+    return await client.mined(await client.transact({to: usdcAddress, data, gas: 200_000n}))
   }
 
   const transfer = {

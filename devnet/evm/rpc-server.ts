@@ -9,13 +9,13 @@ import type {Info} from '../client.ts'
 import {RpcError} from '../engine.ts'
 import {answer, controlMethods, failureOf, HttpServer, type Method, type Reply} from '../rpc-server.ts'
 import type {LocalChain} from './chain.ts'
-import {accounts, FINALIZED_DEPTH, faucet, SAFE_DEPTH} from './constants.ts'
+import {accounts, faucet, finalizedDepth, safeDepth} from './constants.ts'
 import type {Block, FullBlock} from './journal.ts'
 
-const BODY_LIMIT_BYTES = 8 * 1024 * 1024
+const bodyLimitBytes = 8 * 1024 * 1024
 
 /** Answered by anvil: state at the head or shortly below, and questions about the pool. */
-const STATE_METHODS = new Set(
+const stateMethods = new Set(
   `eth_accounts eth_call eth_createAccessList eth_estimateGas eth_feeHistory eth_gasPrice eth_getBalance eth_getCode
    eth_getProof eth_getStorageAt eth_getTransactionCount eth_maxPriorityFeePerGas net_listening net_version txpool_content
    txpool_status web3_clientVersion`.split(/\s+/),
@@ -64,7 +64,7 @@ export class EvmRpcServer extends HttpServer {
   readonly #controls: Record<string, Method>
 
   constructor(chain: LocalChain, info: Info, log: Logger) {
-    super(BODY_LIMIT_BYTES, request => this.#onRequest(request))
+    super(bodyLimitBytes, request => this.#onRequest(request))
     this.#chain = chain
     this.#log = log
     this.#controls = controlMethods(info, {
@@ -76,7 +76,7 @@ export class EvmRpcServer extends HttpServer {
       reorg: (depth, options) => chain.reorg(depth, Reorg.parse(options ?? {})),
       forget: txids => chain.forget(txids),
     })
-    this.#webSockets = new WebSocketServer({server: this.server, maxPayload: BODY_LIMIT_BYTES})
+    this.#webSockets = new WebSocketServer({server: this.server, maxPayload: bodyLimitBytes})
     this.#webSockets.on('connection', socket => this.#onSocket(socket))
     this.#webSockets.on('error', () => {}) // the HTTP server's errors are repeated here
   }
@@ -134,7 +134,7 @@ export class EvmRpcServer extends HttpServer {
   // --- methods ---
 
   async #call(method: string, params: unknown[]): Promise<unknown> {
-    if (STATE_METHODS.has(method)) return await this.#chain.query(method, params)
+    if (stateMethods.has(method)) return await this.#chain.query(method, params)
     const control = this.#controls[method]
     if (control) return await control(params)
     switch (method) {
@@ -186,8 +186,8 @@ export class EvmRpcServer extends HttpServer {
     const depth = {
       latest: 0,
       pending: 0,
-      safe: SAFE_DEPTH,
-      finalized: FINALIZED_DEPTH,
+      safe: safeDepth,
+      finalized: finalizedDepth,
       earliest: Number.POSITIVE_INFINITY,
     }
     return Math.max(0, this.#chain.head.height - depth[tag])

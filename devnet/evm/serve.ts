@@ -3,7 +3,7 @@ import type {ChainCode} from '../../chains/registry.ts'
 import type {Opened, ServeOptions, Serving} from '../family.ts'
 import {listenAgain} from '../listen.ts'
 import {LocalChain} from './chain.ts'
-import {chainIds, FINALIZED_DEPTH, faucet, type LocalChainCode, USDC_ADDRESS} from './constants.ts'
+import {chainIds, faucet, finalizedDepth, type LocalChainCode, usdcAddress} from './constants.ts'
 import {Journal} from './journal.ts'
 import {EvmRpcServer} from './rpc-server.ts'
 
@@ -25,7 +25,7 @@ async function serve(code: LocalChainCode, journal: Journal, options: ServeOptio
     chain: code,
     node,
     block_interval_ms: blockIntervalMs,
-    confirmations: FINALIZED_DEPTH + 1,
+    confirmations: finalizedDepth + 1,
     faucet_address: faucet.address,
   }
   const server = new EvmRpcServer(chain, info, log)
@@ -37,7 +37,7 @@ async function serve(code: LocalChainCode, journal: Journal, options: ServeOptio
       node,
       url,
       control_url: `http://127.0.0.1:${port}`,
-      identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_CONTRACT`]: USDC_ADDRESS},
+      identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_CONTRACT`]: usdcAddress},
       source: {[`${code}_RPC_URL`]: url, [`${code}_FINALITY`]: 'tag', [`${code}_TRACES`]: 'debug'},
     },
     mine: () => chain.mine(1),

@@ -3,7 +3,7 @@
 import {randomBytes} from 'node:crypto'
 import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'
-import {MNEMONIC} from '../../devnet/evm/constants.ts'
+import {mnemonic} from '../../devnet/evm/constants.ts'
 import {Anvil, abis, localChainId} from '../support/anvil.ts'
 import {type Call, RpcProxy} from '../support/rpc-proxy.ts'
 import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.ts'
@@ -13,7 +13,7 @@ import {type Forms, RpcSource} from './rpc-source.ts'
 /** Accounts 0 to 9 are anvil's own. */
 const firstPayer = 10
 const payers = 200
-const keys = mnemonicToAccount(MNEMONIC, {path: "m/44'/60'/0'/0"}).getHdKey()
+const keys = mnemonicToAccount(mnemonic, {path: "m/44'/60'/0'/0"}).getHdKey()
 /** Output index of the first internal call; the one below it is the transaction itself. */
 const firstInternal = 1_000_001
 

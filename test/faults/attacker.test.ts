@@ -21,13 +21,13 @@ import {makeMerchant} from '../support/people.ts'
 import {newHome, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
 
-const GWEI = 10n ** 9n
-const USDC = 10n ** 6n
-const ETHER = 10n ** 18n
-const fees = {max_fee_per_gas: `${2n * GWEI}`, max_priority_fee_per_gas: `${GWEI}`, gas_limit: 100_000}
+const gwei = 10n ** 9n
+const usdc = 10n ** 6n
+const ether = 10n ** 18n
+const fees = {max_fee_per_gas: `${2n * gwei}`, max_priority_fee_per_gas: `${gwei}`, gas_limit: 100_000}
 /** What a worker may claim that a transaction offers. */
 const cheapest = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 1}
-const networkFee = `${2n * GWEI * 100_000n}`
+const networkFee = `${2n * gwei * 100_000n}`
 const usdcContract = (registered('ETH') as EvmChain).assets[1]!.contract!.toLowerCase()
 
 let db: TestDatabase
@@ -49,8 +49,8 @@ beforeAll(async () => {
   const [row] = await db.rows<{address: string}>(`select address from custody.address where purpose = 'treasury'`)
   treasury = row!.address
   chain = await ChainWriter.open(db, 'ETH')
-  await arrive(treasury, 'ETH', 1000n * ETHER)
-  await arrive(treasury, 'USDC', 1_000_000n * USDC)
+  await arrive(treasury, 'ETH', 1000n * ether)
+  await arrive(treasury, 'USDC', 1_000_000n * usdc)
 })
 
 beforeEach(() => useUp())
@@ -308,7 +308,7 @@ test('neither role can write a row of any table', async () => {
 })
 
 test('an invented payout, or one that is not about to pay, is not paid', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   await refused(pay(randomUUID(), freshNonce()), 'unknown_settlement')
   const payout = await claim(shop)
   await refused(pay(payout, freshNonce()), 'wrong_state')
@@ -317,7 +317,7 @@ test('an invented payout, or one that is not about to pay, is not paid', async (
 })
 
 test('money goes to the whitelist of its own merchant alone, whatever address the API registers', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(7n * USDC)]
+  const [a, b] = [await openShop(100n * usdc), await openShop(7n * usdc)]
   for (const address of [newAddress(), b.wallet]) {
     await payTo(a, address)
     const payout = await claim(a)
@@ -333,7 +333,7 @@ test('money goes to the whitelist of its own merchant alone, whatever address th
 })
 
 test('an entry of the whitelist that was removed, or does not count yet, is none', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
   await db.rows('update custody.whitelist set removed_at = clock_timestamp() where merchant_id = $1', [shop.id])
@@ -346,7 +346,7 @@ test('an entry of the whitelist that was removed, or does not count yet, is none
 })
 
 test('the same intent again gives the same bytes; anything else for the settlement only shares its nonce', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const first = await sign(pay(payout, nonce))
@@ -355,19 +355,19 @@ test('the same intent again gives the same bytes; anything else for the settleme
   expect(await sign(pay(payout, nonce))).toEqual(first)
   expect(await countOf('journal')).toBe(signed)
   await refused(pay(payout, freshNonce()), 'settlement_changed')
-  expect(await sign(pay(payout, nonce, {max_fee_per_gas: `${2n * GWEI + 1n}`}))).toEqual(first) // too little more for another
+  expect(await sign(pay(payout, nonce, {max_fee_per_gas: `${2n * gwei + 1n}`}))).toEqual(first) // too little more for another
   await refused(
-    pay(payout, nonce, {max_fee_per_gas: `${10n ** 15n}`, max_priority_fee_per_gas: `${2n * GWEI}`}),
+    pay(payout, nonce, {max_fee_per_gas: `${10n ** 15n}`, max_priority_fee_per_gas: `${2n * gwei}`}),
     'fee_above_cap',
   )
   const replacement = await sign(
-    pay(payout, nonce, {max_fee_per_gas: `${3n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}),
+    pay(payout, nonce, {max_fee_per_gas: `${3n * gwei}`, max_priority_fee_per_gas: `${2n * gwei}`}),
   )
   expect(parseTransaction(replacement.raw!)).toMatchObject({nonce, data: parseTransaction(first.raw!).data})
 })
 
 test('a nonce that pays one settlement pays no other', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(100n * USDC)]
+  const [a, b] = [await openShop(100n * usdc), await openShop(100n * usdc)]
   const first = await claim(a)
   const nonce = await begin(first)
   expect(await sign(pay(first, nonce))).toMatchObject({ok: true})
@@ -377,7 +377,7 @@ test('a nonce that pays one settlement pays no other', async () => {
 })
 
 test('a payout whose payment is out, and that the worker fails, is not paid a second time', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   expect(await sign(pay(payout, await begin(payout)))).toMatchObject({ok: true})
   // The worker keeps the signed bytes for itself, and tells the database that nothing was signed.
@@ -388,7 +388,7 @@ test('a payout whose payment is out, and that the worker fails, is not paid a se
 })
 
 test('a payment cannot be filed under another payout than the one that it was signed for', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(50n * USDC)]
+  const [a, b] = [await openShop(100n * usdc), await openShop(50n * usdc)]
   const [ofA, ofB] = [await claim(a), await claim(b)]
   const nonces = [await begin(ofA), await begin(ofB)]
   const paid = await sign(pay(ofA, nonces[0]!))
@@ -400,22 +400,22 @@ test('a payment cannot be filed under another payout than the one that it was si
     cheapest,
   ])
   await expect(filing).rejects.toThrow('was signed for another nonce')
-  await refused(await payForged(await forgePayout(a, 1n * USDC + 1n)), 'exceeds_received')
+  await refused(await payForged(await forgePayout(a, 1n * usdc + 1n)), 'exceeds_received')
 })
 
 test('a payment that arrived is not called failed because the worker filed it with another amount', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
   const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
-  const lie = [spend!.id, txid, raw, `${1n * USDC}`, cheapest]
+  const lie = [spend!.id, txid, raw, `${1n * usdc}`, cheapest]
   await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`, lie)
   const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
   const transfer = {txid: txid!, outputIndex: 1, token: 'USDC', sender: treasury.toLowerCase()}
-  const paid = {...transfer, amount: 99n * USDC, recipientKey: shop.wallet.toLowerCase()}
+  const paid = {...transfer, amount: 99n * usdc, recipientKey: shop.wallet.toLowerCase()}
   expect(await indexed({sent: [sent], candidates: [paid]})).toMatchObject([{txid, success: true}])
-  expect(await indexed({sent: [sent], candidates: [{...paid, amount: 1n * USDC}]})).toMatchObject([
+  expect(await indexed({sent: [sent], candidates: [{...paid, amount: 1n * usdc}]})).toMatchObject([
     {txid, success: false},
   ])
 })
@@ -437,13 +437,13 @@ async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<I
 }
 
 test('proof on the chain, and nothing less, lets a settlement be paid again', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const paid = await sign(pay(payout, nonce))
   const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
   const store = `select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`
-  await attacker.jobs.query(store, [spend!.id, paid.txid, paid.raw, `${99n * USDC}`, fees])
+  await attacker.jobs.query(store, [spend!.id, paid.txid, paid.raw, `${99n * usdc}`, fees])
   await include(paid.txid!, nonce, false)
   const again = await claim(shop)
   expect(await sign(pay(again, await begin(again)))).toMatchObject({ok: true})
@@ -462,7 +462,7 @@ async function include(txid: string, nonce: number, success: boolean): Promise<v
 }
 
 test('transactions without number that nobody here stored open one incident for their sender, which counts them', async () => {
-  const shop = await openShop(1n * ETHER, 'ETH')
+  const shop = await openShop(1n * ether, 'ETH')
   const incidents = () =>
     db.rows<{id: string; subject: string; details: object}>(
       'select id, subject, details from app.incident where resolved_at is null order by id',
@@ -520,13 +520,13 @@ async function beginSweeps(coin: string, of: {address: string; amount: bigint}[]
 }
 
 test('sweeps go to our treasury, from addresses of ours, and are bound to their nonce and their spend', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(5n * ETHER, 'ETH')]
+  const [a, b] = [await openShop(100n * usdc), await openShop(5n * ether, 'ETH')]
   for (const address of [newAddress(), treasury, a.wallet])
-    await refused(sweep(randomUUID(), address, 'USDC', USDC, freshNonce()), 'not_ours')
-  const [native] = (await beginSweeps('ETH', [{address: b.address, amount: ETHER}])) as [ReturnType<typeof sweep>]
+    await refused(sweep(randomUUID(), address, 'USDC', usdc, freshNonce()), 'not_ours')
+  const [native] = (await beginSweeps('ETH', [{address: b.address, amount: ether}])) as [ReturnType<typeof sweep>]
   for (const other of [
     {nonce: 1},
-    {amount: `${ETHER + 1n}`},
+    {amount: `${ether + 1n}`},
     {address: a.address},
     {token: 'USDC', gas_limit: 100_000},
   ])
@@ -535,22 +535,22 @@ test('sweeps go to our treasury, from addresses of ours, and are bound to their 
   expect(parseTransaction(signed.raw!).to).toBe(treasury.toLowerCase())
   await refused({...native, spend_id: randomUUID()}, 'unknown_settlement')
   await refused({...native, nonce: 1}, 'settlement_changed')
-  const dearer = {max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}
-  await refused({...native, amount: `${2n * ETHER}`, ...dearer}, 'settlement_changed')
+  const dearer = {max_fee_per_gas: `${4n * gwei}`, max_priority_fee_per_gas: `${2n * gwei}`}
+  await refused({...native, amount: `${2n * ether}`, ...dearer}, 'settlement_changed')
 })
 
 test('a cancel moves nothing, and uses no nonce but that of what is to be cancelled', async () => {
-  const shop = await openShop(3n * ETHER, 'ETH')
+  const shop = await openShop(3n * ether, 'ETH')
   await refused(cancel(newAddress(), 0), 'not_ours')
   for (const nonce of [0, 10]) await refused(cancel(shop.address, nonce), 'unknown_settlement')
-  const [swept] = await beginSweeps('ETH', [{address: shop.address, amount: ETHER}])
+  const [swept] = await beginSweeps('ETH', [{address: shop.address, amount: ether}])
   await refused(cancel(shop.address, 0), 'wrong_state') // nobody wants that
   await attacker.jobs.query('select app.cancel_spend($1)', [swept!.spend_id])
   await refused(swept!, 'wrong_state')
   const {raw} = await sign(cancel(shop.address, 0))
   expect(parseTransaction(raw!)).toMatchObject({to: shop.address.toLowerCase(), nonce: 0})
   expect(parseTransaction(raw!).value ?? 0n).toBe(0n)
-  const other = await openShop(3n * ETHER, 'ETH')
+  const other = await openShop(3n * ether, 'ETH')
   const payout = await claim(other, 'ETH')
   const nonce = await begin(payout)
   const {raw: payment} = await sign(pay(payout, nonce))
@@ -561,7 +561,7 @@ test('a cancel moves nothing, and uses no nonce but that of what is to be cancel
 })
 
 test('nobody but the operator makes a withdrawal', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   await begin(payout)
   const [spend] = await db.rows<{id: string; nonce: number}>('select id, nonce from app.spend where payout_id = $1', [
@@ -577,9 +577,9 @@ test('nobody but the operator makes a withdrawal', async () => {
 
 test('limits hold, for one payout and for a day', async () => {
   const [big, ...small] = [
-    await openShop(51n * ETHER, 'ETH'),
-    await openShop(40n * ETHER, 'ETH'),
-    await openShop(40n * ETHER, 'ETH'),
+    await openShop(51n * ether, 'ETH'),
+    await openShop(40n * ether, 'ETH'),
+    await openShop(40n * ether, 'ETH'),
   ]
   const payout = await claim(big, 'ETH')
   await refused(pay(payout, await begin(payout)), 'above_limit')
@@ -591,7 +591,7 @@ test('limits hold, for one payout and for a day', async () => {
 
 test('without the token, or with anything but an intent, nothing is answered but an error', async () => {
   const before = await countOf('journal')
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const intent = pay(payout, await begin(payout))
   expect(await ask('/sign', {intents: [intent]}, 'guess')).toMatchObject({status: 401, body: {error: 'unauthorized'}})
@@ -611,48 +611,48 @@ test('without the token, or with anything but an intent, nothing is answered but
 // --- with rows written by the owner, as if even those rights had leaked ---
 
 test('a forged payout is paid up to what the merchant received, and no further', async () => {
-  const shop = await openShop(100n * USDC)
-  await refused(await payForged(await forgePayout(shop, 100n * USDC + 1n)), 'exceeds_received')
-  const twins = [await forgePayout(shop, 60n * USDC), await forgePayout(shop, 60n * USDC)] as const
+  const shop = await openShop(100n * usdc)
+  await refused(await payForged(await forgePayout(shop, 100n * usdc + 1n)), 'exceeds_received')
+  const twins = [await forgePayout(shop, 60n * usdc), await forgePayout(shop, 60n * usdc)] as const
   const intents = [pay(twins[0], await bind(twins[0], 1)), pay(twins[1], await bind(twins[1]))]
   const {body} = await ask('/sign', {intents})
   expect(body.results.map(({ok, code}) => code ?? ok)).toEqual(['exceeds_received', true]) // the lower nonce comes first
-  await refused(await payForged(await forgePayout(shop, 40n * USDC + 1n)), 'exceeds_received')
+  await refused(await payForged(await forgePayout(shop, 40n * usdc + 1n)), 'exceeds_received')
   await refused(pay(await forgePayout(shop, 1n, newAddress()), freshNonce()), 'not_whitelisted')
   for (const status of ['pending', 'sweeping', 'completed', 'failed'])
     await refused(await payForged(await forgePayout(shop, 1n, shop.wallet, status)), 'wrong_state')
 })
 
 test('balances, deposits and holdings that were blown up give nobody more than the chain brought', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   await asOwner(`update app.deposit set amount = amount * 1000 where merchant_id = $1`, [shop.id])
   await asOwner(`update app.holding set amount = amount * 1000 where merchant_id = $1`, [shop.id])
   await asOwner(
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values ($1, 'ETH', 'USDC', $2, 0)`,
-    [shop.id, `${99_900n * USDC}`],
+    [shop.id, `${99_900n * usdc}`],
   )
   const payout = await claim(shop)
   const [row] = await db.rows('select gross from app.payout where id = $1', [payout])
-  expect(row).toEqual({gross: `${100_000n * USDC}`})
+  expect(row).toEqual({gross: `${100_000n * usdc}`})
   await refused(pay(payout, await begin(payout)), 'exceeds_received')
 })
 
 test('an address handed to one merchant is the source of money of that one alone', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(7n * USDC)]
+  const [a, b] = [await openShop(100n * usdc), await openShop(7n * usdc)]
   const steal = 'update custody.address set merchant_id = $1 where address = $2'
   await expect(db.rows(steal, [b.id, a.address])).rejects.toMatchObject({code: 'P0003'})
   await asOwner('update app.address set merchant_id = $1 where address = $2', [b.id, a.address])
   await asOwner('update app.deposit set merchant_id = $1 where address = $2', [b.id, a.address])
-  await refused(await payForged(await forgePayout(b, 8n * USDC)), 'exceeds_received')
-  await arrive(a.address, 'USDC', 50n * USDC)
-  await refused(await payForged(await forgePayout(b, 8n * USDC)), 'exceeds_received')
-  expect(await sign(await payForged(await forgePayout(a, 150n * USDC)))).toMatchObject({ok: true})
+  await refused(await payForged(await forgePayout(b, 8n * usdc)), 'exceeds_received')
+  await arrive(a.address, 'USDC', 50n * usdc)
+  await refused(await payForged(await forgePayout(b, 8n * usdc)), 'exceeds_received')
+  expect(await sign(await payForged(await forgePayout(a, 150n * usdc)))).toMatchObject({ok: true})
 })
 
 test('money that is not final belongs to nobody', async () => {
-  const shop = await openShop(10n * USDC)
-  await chain.write({add: [[{txid: newTxid(), token: 'USDC', amount: 90n * USDC, recipient: shop.address}]]})
-  const payout = await forgePayout(shop, 100n * USDC)
+  const shop = await openShop(10n * usdc)
+  await chain.write({add: [[{txid: newTxid(), token: 'USDC', amount: 90n * usdc, recipient: shop.address}]]})
+  const payout = await forgePayout(shop, 100n * usdc)
   const intent = await payForged(payout)
   await refused(intent, 'exceeds_received')
   await chain.finalize(chain.head.height)
@@ -660,10 +660,10 @@ test('money that is not final belongs to nobody', async () => {
 })
 
 test('a token that is none of ours is not paid, least of all in the native coin', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const fake = newAddress().toLowerCase()
-  await arrive(shop.address, fake, 500n * ETHER)
-  const payout = await forgePayout(shop, 40n * ETHER)
+  await arrive(shop.address, fake, 500n * ether)
+  const payout = await forgePayout(shop, 40n * ether)
   await asOwner('update app.payout set token = $2 where id = $1', [payout, fake])
   await refused(pay(payout, freshNonce()), 'unknown_settlement')
   await asOwner(`update app.payout set chain = 'SOL' where id = $1`, [payout])
@@ -671,11 +671,11 @@ test('a token that is none of ours is not paid, least of all in the native coin'
 })
 
 test('what was signed for a settlement is what it stays, whatever its row says later', async () => {
-  const shop = await openShop(100n * USDC)
-  const payout = await forgePayout(shop, 50n * USDC)
+  const shop = await openShop(100n * usdc)
+  const payout = await forgePayout(shop, 50n * usdc)
   const nonce = await bind(payout)
   expect(await sign(pay(payout, nonce))).toMatchObject({ok: true})
-  const more = {max_fee_per_gas: `${4n * GWEI}`, max_priority_fee_per_gas: `${2n * GWEI}`}
+  const more = {max_fee_per_gas: `${4n * gwei}`, max_priority_fee_per_gas: `${2n * gwei}`}
   const second = newAddress()
   await whitelist(shop, second)
   await asOwner('update app.payout set address = $2 where id = $1', [payout, second])
@@ -690,8 +690,8 @@ test('what was signed for a settlement is what it stays, whatever its row says l
 })
 
 test('a payout whose net is not its gross less its fee is not paid', async () => {
-  const shop = await openShop(100n * USDC)
-  const payout = await forgePayout(shop, 50n * USDC)
+  const shop = await openShop(100n * usdc)
+  const payout = await forgePayout(shop, 50n * usdc)
   const [row] = await db.rows<{name: string}>(
     `select conname as name from pg_constraint where conrelid = 'app.payout'::regclass and pg_get_constraintdef(oid) like '%gross = (fee + net)%'`,
   )
@@ -734,26 +734,26 @@ describe('a journal whose rows the owner writes', () => {
     ['the journal calls it a cancel', `update custody.journal set kind = 'cancel' where subject_id = $1`],
     ['the journal has it no more', 'delete from custody.journal where subject_id = $1'],
   ])('a merchant is not paid twice because %s; it is an incident of the chain', async (_, sql) => {
-    const shop = await openShop(100n * USDC)
-    const payout = await forgePayout(shop, 100n * USDC)
+    const shop = await openShop(100n * usdc)
+    const payout = await forgePayout(shop, 100n * usdc)
     const first = await payForged(payout)
     expect(await sign(first)).toMatchObject({ok: true})
-    expect(await sign(await payForged(await forgePayout(await openShop(1n * USDC), 1n)))).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(await openShop(1n * usdc), 1n)))).toMatchObject({ok: true})
     await changed(sql, [payout], async () => {
       // Before it was found, or after: by the sum over the file, or by the row.
-      for (const again of [await payForged(await forgePayout(shop, 100n * USDC)), first]) {
+      for (const again of [await payForged(await forgePayout(shop, 100n * usdc)), first]) {
         const answer = await sign(again)
         expect(['journal_changed', 'exceeds_received', 'settlement_changed']).toContain(answer.code)
       }
       expect(await found()).toEqual({chain: 'ETH'})
-      await refused(await payForged(await forgePayout(await openShop(1n * USDC), 1n)), 'journal_changed')
+      await refused(await payForged(await forgePayout(await openShop(1n * usdc), 1n)), 'journal_changed')
     })
-    expect(await sign(await payForged(await forgePayout(await openShop(1n * USDC), 1n)))).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(await openShop(1n * usdc), 1n)))).toMatchObject({ok: true})
   })
 
   test('custody that lost its connection compares the whole table with the file before it signs anything', async () => {
-    const shop = await openShop(100n * USDC)
-    expect(await sign(await payForged(await forgePayout(shop, 1n * USDC)))).toMatchObject({ok: true})
+    const shop = await openShop(100n * usdc)
+    expect(await sign(await payForged(await forgePayout(shop, 1n * usdc)))).toMatchObject({ok: true})
     const exit = once(custody, 'exit')
     await db.rows(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-custody' and datname = current_database()`,
@@ -761,17 +761,17 @@ describe('a journal whose rows the owner writes', () => {
     await exit
     await changed(`update custody.journal set raw = '0x' where seq = 2 and stream = 'ETH'`, [], async () => {
       await startCustody()
-      await refused(await payForged(await forgePayout(shop, 1n * USDC)), 'journal_changed')
+      await refused(await payForged(await forgePayout(shop, 1n * usdc)), 'journal_changed')
       expect(await incident()).toEqual({chain: 'ETH'})
     })
-    expect(await sign(await payForged(await forgePayout(shop, 1n * USDC)))).toMatchObject({ok: true})
+    expect(await sign(await payForged(await forgePayout(shop, 1n * usdc)))).toMatchObject({ok: true})
   })
 })
 
 // --- what signing costs ---
 
 test('a nonce far ahead, which would make what is signed with it unpayable, is signed with once those below it are', async () => {
-  const [a, b] = [await openShop(100n * USDC), await openShop(100n * USDC)]
+  const [a, b] = [await openShop(100n * usdc), await openShop(100n * usdc)]
   const payouts = [await claim(a), await claim(b)] as const
   const nonces = [await begin(payouts[0]), await begin(payouts[1])] as const
   await refused(pay(payouts[0], 2 ** 31 - 1), 'settlement_changed')
@@ -786,10 +786,10 @@ test('a nonce far ahead, which would make what is signed with it unpayable, is s
 })
 
 /** Nothing offers more for a unit of gas. */
-const dearest = {max_fee_per_gas: `${500n * GWEI}`, max_priority_fee_per_gas: `${500n * GWEI}`}
+const dearest = {max_fee_per_gas: `${500n * gwei}`, max_priority_fee_per_gas: `${500n * gwei}`}
 
 test('sweeps and cancels that nobody began are not signed, whatever they would cost', async () => {
-  const shop = await openShop(3n * ETHER, 'ETH')
+  const shop = await openShop(3n * ether, 'ETH')
   const invented = Array.from({length: 140}, (_, nonce) => [
     sweep(randomUUID(), shop.address, 'ETH', 1n, nonce, dearest),
     cancel(treasury, 1_000_000 + nonce, dearest),
@@ -802,13 +802,13 @@ test('sweeps and cancels that nobody began are not signed, whatever they would c
   const [begun] = await beginSweeps('ETH', [{address: shop.address, amount: 1n}])
   await refused({...begun, ...dearest}, 'sweep_too_dear')
   await refused(begun!, 'sweep_too_dear')
-  const tokens = await openShop(100n * USDC)
+  const tokens = await openShop(100n * usdc)
   const [unit] = await beginSweeps('USDC', [{address: tokens.address, amount: 1n}])
   await refused(unit!, 'sweep_too_dear')
   await attacker.jobs.query('select app.cancel_spend($1)', [unit!.spend_id])
   await useUp()
-  const {address} = await openShop(100n * USDC)
-  const [whole] = await beginSweeps('USDC', [{address, amount: 100n * USDC}])
+  const {address} = await openShop(100n * usdc)
+  const [whole] = await beginSweeps('USDC', [{address, amount: 100n * usdc}])
   await refused({...whole, ...dearest}, 'sweep_too_dear') // 0.05 ETH for 100 USDC
   expect(await sign(whole!)).toMatchObject({ok: true})
   expect(await countOf('journal')).toBe(signed + 2) // with the cancel
@@ -859,20 +859,20 @@ async function arriveInTreasury(bitcoin: ChainWriter): Promise<void> {
 }
 
 test('on a halted chain nothing is signed but what the owner of the database decided about a payment', async () => {
-  const shop = await openShop(100n * USDC)
+  const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
   const [spend] = await db.rows<{id: string}>('select id from app.spend where payout_id = $1', [payout])
   await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [spend!.id, txid, raw, cheapest])
-  const [swept] = await beginSweeps('ETH', [{address: (await openShop(ETHER, 'ETH')).address, amount: ETHER / 2n}])
-  const next = await claim(await openShop(100n * USDC))
+  const [swept] = await beginSweeps('ETH', [{address: (await openShop(ether, 'ETH')).address, amount: ether / 2n}])
+  const next = await claim(await openShop(100n * usdc))
   const unsigned = pay(next, await begin(next))
 
   await db.rows(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'it', '{}')`,
   )
-  const higher = (by: bigint) => ({max_fee_per_gas: `${by * GWEI}`, max_priority_fee_per_gas: `${by * GWEI}`})
+  const higher = (by: bigint) => ({max_fee_per_gas: `${by * gwei}`, max_priority_fee_per_gas: `${by * gwei}`})
   for (const intent of [unsigned, swept!, pay(payout, nonce, higher(4n))]) await refused(intent, 'chain_halted')
   expect(await ask('/check', {payout_id: idOf(payout)})).toMatchObject({body: {ok: false}})
   for (const client of Object.values(attacker))
@@ -889,7 +889,7 @@ test('on a halted chain nothing is signed but what the owner of the database dec
   expect(await sign(unsigned)).toMatchObject({ok: true})
 })
 
-const budget = ETHER / 2n // ETH_FEE_BUDGET, as it is by default: docs/custody.md
+const budget = ether / 2n // ETH_FEE_BUDGET, as it is by default: docs/custody.md
 
 /** What everything signed today can cost, and what of it a final block says. */
 async function promised(): Promise<bigint> {
@@ -903,7 +903,7 @@ async function promised(): Promise<bigint> {
 }
 
 test('with everything that the worker may do, network fees of a day come to no more than the budget', async () => {
-  const victim = await openShop(100n * USDC)
+  const victim = await openShop(100n * usdc)
   const payout = await claim(victim)
   const nonce = await begin(payout)
   expect(await sign(pay(payout, nonce))).toMatchObject({ok: true})
@@ -912,19 +912,19 @@ test('with everything that the worker may do, network fees of a day come to no m
     await attacker.api.query(`select app.provision_user($1, $2, array['ETH'])`, [merchant, `u${i}`])
   const users = await db.rows<{address: string}>('select address from app.address where merchant_id = $1', [merchant])
   await chain.write({
-    add: [users.map(({address}) => ({txid: newTxid(), token: 'ETH', amount: ETHER, recipient: address}))],
+    add: [users.map(({address}) => ({txid: newTxid(), token: 'ETH', amount: ether, recipient: address}))],
   })
   await chain.finalize(chain.head.height)
   const burning = await beginSweeps(
     'ETH',
-    users.map(({address}) => ({address, amount: ETHER / 20n})),
+    users.map(({address}) => ({address, amount: ether / 20n})),
     dearest,
   )
   expect(burning).toHaveLength(40)
   const results = await Promise.all(burning.map(intent => sign(intent))) // 40 requests at once, of 0.0105 ETH each
   const codes = results.map(({ok, code}) => code ?? ok)
   expect(new Set(codes)).toEqual(new Set([true, 'fee_budget_reached']))
-  const [most, fee] = [(budget * 3n) / 4n, 21_000n * 500n * GWEI]
+  const [most, fee] = [(budget * 3n) / 4n, 21_000n * 500n * gwei]
   expect(await promised()).toBeLessThanOrEqual(most)
   expect(await promised()).toBeGreaterThan(most - fee)
 
@@ -932,7 +932,7 @@ test('with everything that the worker may do, network fees of a day come to no m
   const unsigned = burning[codes.indexOf('fee_budget_reached')]!
   await attacker.jobs.query('select app.cancel_spend($1)', [unsigned.spend_id])
   await refused(cancel(unsigned.address, 0, dearest), 'fee_budget_reached')
-  const next = await claim(await openShop(100n * USDC))
+  const next = await claim(await openShop(100n * usdc))
   await refused(pay(next, await begin(next), {...dearest, gas_limit: 100_000}), 'fee_budget_reached')
   await refused(pay(payout, nonce, {...dearest, gas_limit: 300_000}), 'fee_budget_reached')
   expect(await sign(pay(payout, nonce, {...dearest, gas_limit: 200_000}))).toMatchObject({ok: true})
@@ -941,11 +941,11 @@ test('with everything that the worker may do, network fees of a day come to no m
   expect(await promised()).toBeLessThanOrEqual(budget)
 
   // Which is for the operator alone to raise.
-  const raise = `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, ${ETHER / 5n})`
+  const raise = `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, ${ether / 5n})`
   for (const client of Object.values(attacker)) await expect(client.query(raise)).rejects.toMatchObject({code: '42501'})
   await db.rows(raise)
   expect(await sign(cancel(unsigned.address, 0, dearest))).toMatchObject({ok: true})
-  expect(await promised()).toBeLessThanOrEqual(budget + ETHER / 5n)
+  expect(await promised()).toBeLessThanOrEqual(budget + ether / 5n)
 })
 
 test('in the end nothing was signed that goes anywhere else, and nobody was paid more than they received', async () => {

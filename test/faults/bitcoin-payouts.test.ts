@@ -9,7 +9,7 @@ import {bitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {readSettings} from '../../chains/settings.ts'
 import {openNode} from '../../jobs/payouts/bitcoin/node.ts'
 import {hasBitcoind} from '../support/bitcoin.ts'
-import {BitcoinPayoutWorld, BTC, type OutputRow, regtest, someAddress} from '../support/bitcoin-payout-world.ts'
+import {BitcoinPayoutWorld, btc, type OutputRow, regtest, someAddress} from '../support/bitcoin-payout-world.ts'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
 import type {Shop} from '../support/payout-processes.ts'
@@ -156,7 +156,7 @@ async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
 }
 
 describe('with a treasury that has enough', () => {
-  beforeAll(() => open([BTC, BTC, 50_000n, 20_000n]))
+  beforeAll(() => open([btc, btc, 50_000n, 20_000n]))
   afterAll(close)
   afterEach(async () => {
     world.isMining = true
@@ -615,7 +615,7 @@ describe('with a treasury that has nothing', () => {
 })
 
 describe.skipIf(!hasBitcoind)('with a bitcoind as the only source', () => {
-  beforeAll(() => open([2n * BTC], {BITCOIN_SOURCE: 'node'}))
+  beforeAll(() => open([2n * btc], {BITCOIN_SOURCE: 'node'}))
   afterAll(close)
 
   test('a payout is paid, and the operator withdraws and audits', async () => {

@@ -4,10 +4,10 @@ import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {hasBitcoind} from '../support/bitcoin.ts'
-import {BitcoinPayoutWorld, BTC} from '../support/bitcoin-payout-world.ts'
+import {BitcoinPayoutWorld, btc} from '../support/bitcoin-payout-world.ts'
 import {assertBooks} from '../support/books.ts'
 import type {PayoutProcesses} from '../support/payout-processes.ts'
-import {ETHER, PayoutWorld, type Shop, USDC} from '../support/payout-world.ts'
+import {ether, PayoutWorld, type Shop, usdc} from '../support/payout-world.ts'
 import {until} from '../support/until.ts'
 
 const ofEveryChain = [
@@ -50,9 +50,9 @@ async function onEthereum(): Promise<Field> {
   const tokenOf = ({addresses}: Shop) => (addresses.length === 1 ? 'ETH' : 'USDC')
   return {
     world,
-    openShop: n => (n % 2 ? world.openShop('ETH', [ETHER]) : world.openShop('USDC', [10n * USDC, 20n * USDC])),
+    openShop: n => (n % 2 ? world.openShop('ETH', [ether]) : world.openShop('USDC', [10n * usdc, 20n * usdc])),
     tokenOf,
-    grossOf: shop => (tokenOf(shop) === 'ETH' ? ETHER : 30n * USDC),
+    grossOf: shop => (tokenOf(shop) === 'ETH' ? ether : 30n * usdc),
     received: shop => world.received(shop, tokenOf(shop)),
     passOver: async () => {
       await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${(20n * 10n ** 9n).toString(16)}`])
@@ -64,7 +64,7 @@ async function onEthereum(): Promise<Field> {
 }
 
 async function onBitcoin(): Promise<Field> {
-  const world = await BitcoinPayoutWorld.open({treasury: [BTC, BTC]})
+  const world = await BitcoinPayoutWorld.open({treasury: [btc, btc]})
   return {
     world,
     openShop: () => world.openShop([100_000n, 200_000n]),

@@ -10,8 +10,8 @@ import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Indexer} from '../support/indexer.ts'
 import {makeMerchant} from '../support/people.ts'
 
-const GWEI = 10n ** 9n
-const ETHER = 10n ** 18n
+const gwei = 10n ** 9n
+const ether = 10n ** 18n
 const finalDepth = 8
 
 /** An address of ours, and the index of its key at the node. */
@@ -75,7 +75,7 @@ async function sign(
   {to, value = 0n, data}: Call,
 ): Promise<{txid: string; raw: string}> {
   const [row] = await db.rows<{nonce: number}>('select nonce from app.spend where id = $1', [spend])
-  const fees = {maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI, gas: data ? 120_000n : 21_000n}
+  const fees = {maxFeePerGas: 20n * gwei, maxPriorityFeePerGas: gwei, gas: data ? 120_000n : 21_000n}
   const raw = await account.signTransaction({
     chainId: localChainId,
     type: 'eip1559',
@@ -112,7 +112,7 @@ async function beginToPay(token: string): Promise<{payout: string; spend: string
   ]
   await db.rows('select app.begin_sweeping($1)', [id])
   await db.rows('select app.begin_paying_from_treasury($1)', [id])
-  const [begun] = await db.rows('select app.begin_payment($1, $2) as short', [id, 20n * GWEI * 120_000n])
+  const [begun] = await db.rows('select app.begin_payment($1, $2) as short', [id, 20n * gwei * 120_000n])
   expect(begun).toEqual({short: null})
   const [{spend}] = (await db.rows(`select id as spend from app.spend where payout_id = $1`, [id])) as [{spend: string}]
   return {payout: id, spend, net: BigInt(net)}
@@ -156,7 +156,7 @@ async function holdings(): Promise<{ledger: bigint[]; chain: bigint[]}> {
 }
 
 test("what the treasury is sent is posted once when it is final, as the operator's, through a reorganisation", async () => {
-  const txid = await anvil.send({to: treasury.address, value: 10n * ETHER})
+  const txid = await anvil.send({to: treasury.address, value: 10n * ether})
   await mined()
   const raw = await anvil.raw(txid)
   await mined(2)
@@ -170,8 +170,8 @@ test("what the treasury is sent is posted once when it is final, as the operator
   await finalised()
   const topUp = {kind: 'top_up', merchant_id: null}
   expect(await entries()).toEqual([
-    {...topUp, account: 'treasury', token: 'ETH', amount: String(10n * ETHER)},
-    {...topUp, account: 'operator', token: 'ETH', amount: String(-10n * ETHER)},
+    {...topUp, account: 'treasury', token: 'ETH', amount: String(10n * ether)},
+    {...topUp, account: 'operator', token: 'ETH', amount: String(-10n * ether)},
     {...topUp, account: 'treasury', token: 'USDC', amount: '1000000'},
     {...topUp, account: 'operator', token: 'USDC', amount: '-1000000'},
   ])
@@ -181,7 +181,7 @@ test("what the treasury is sent is posted once when it is final, as the operator
 })
 
 test('a transaction of ours is seen, follows the chain through reorganisations, and is settled once when it is final', async () => {
-  await anvil.send({to: holder.address, value: ETHER})
+  await anvil.send({to: holder.address, value: ether})
   await finalised()
   const {payout, spend, net} = await beginToPay('ETH')
   const {txid, raw} = await sign(spend, treasury, {to: recipient, value: net})
@@ -217,7 +217,7 @@ test('a transaction of ours is seen, follows the chain through reorganisations, 
 
 test("a sweep brings the money to the treasury, as the merchant's and not as a top-up", async () => {
   const [held] = await db.rows<{amount: string}>(`select amount from app.holding where token = 'ETH'`)
-  const cost = 20n * GWEI * 21_000n
+  const cost = 20n * gwei * 21_000n
   const amount = BigInt(held!.amount) - cost
   await db.rows(`select app.begin_sweeps(null, 'ETH', 'ETH', array[$1], array[$2::numeric], array[$3::numeric])`, [
     holder.address,

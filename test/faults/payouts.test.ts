@@ -3,11 +3,11 @@
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
-import {ETHER, PayoutWorld, type Shop, USDC} from '../support/payout-world.ts'
+import {ether, PayoutWorld, type Shop, usdc} from '../support/payout-world.ts'
 import {type Call, faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
-const GWEI = 10n ** 9n
+const gwei = 10n ** 9n
 
 let world: PayoutWorld
 let worker: ChildProcess
@@ -39,7 +39,7 @@ const isBroadcast = ({method}: Call) => method === 'eth_sendRawTransaction'
 
 /** A payout whose signed payment waits in the node's pool, where no block takes it. */
 async function payingButNotMined(): Promise<{shop: Shop; id: string}> {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   world.isMining = false
   const id = await world.request(shop, 'ETH')
   await world.becomes(id, 'paying')
@@ -60,7 +60,7 @@ async function mineAt(baseFee: bigint, blocks = 1): Promise<void> {
 async function tooDearUntilReplaced(id: string): Promise<string[]> {
   return await until(
     async () => {
-      await mineAt(20n * GWEI)
+      await mineAt(20n * gwei)
       const attempts = await world.db.rows<{txid: string}>(
         'select o.txid from app.outbound_tx o join app.spend s on s.id = o.spend_id where s.payout_id = $1 order by attempt',
         [id],
@@ -74,31 +74,31 @@ async function tooDearUntilReplaced(id: string): Promise<string[]> {
 // --- the way it goes ---
 
 test('the treasury advances what it can afford: the net arrives to the last wei, and nothing is swept', async () => {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   const id = await world.request(shop, 'ETH')
   const payout = await world.becomes(id, 'completed')
-  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
   expect(await world.spends(id)).toMatchObject([{kind: 'payout', status: 'final', outcome: 'done'}])
   expect(payout).toMatchObject({waiting_reason: null, error_code: null})
   expect(BigInt(payout.network_fee)).toBeGreaterThan(0n)
 })
 
 test('what the treasury cannot advance is swept first, the largest address first, and no more than it takes', async () => {
-  const shop = await world.openShop('USDC', [100n * USDC, USDC, 50n * USDC])
+  const shop = await world.openShop('USDC', [100n * usdc, usdc, 50n * usdc])
   const id = await world.request(shop, 'USDC')
   await world.becomes(id, 'completed')
-  expect(await world.received(shop, 'USDC')).toBe(netOf(151n * USDC))
+  expect(await world.received(shop, 'USDC')).toBe(netOf(151n * usdc))
   const left = await Promise.all(shop.addresses.map(address => world.anvil.tokenBalance(address)))
-  expect(left.toSorted()).toEqual([0n, 0n, USDC])
+  expect(left.toSorted()).toEqual([0n, 0n, usdc])
   for (const address of shop.addresses) expect(await world.anvil.balance(address)).toBe(0n) // it needed no gas
 })
 
 test('with sweep_first every address that is worth it is swept before anything is paid, and dust is left alone', async () => {
   const dust = 5n * 10n ** 13n // more than a sweep costs, and not worth it
-  const shop = await world.openShop('ETH', [ETHER, 2n * ETHER, dust])
+  const shop = await world.openShop('ETH', [ether, 2n * ether, dust])
   const id = await world.request(shop, 'ETH', true)
   await world.becomes(id, 'completed')
-  expect(await world.received(shop, 'ETH')).toBe(netOf(3n * ETHER + dust))
+  expect(await world.received(shop, 'ETH')).toBe(netOf(3n * ether + dust))
   expect((await world.spends(id)).map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual([
     'sweep done',
     'sweep done',
@@ -110,12 +110,12 @@ test('with sweep_first every address that is worth it is swept before anything i
 })
 
 test('an address that holds much is swept without a payout, where the operator asked for it', async () => {
-  const shop = await world.openShop('USDC', [600n * USDC, 400n * USDC])
+  const shop = await world.openShop('USDC', [600n * usdc, 400n * usdc])
   const collector = await world.startWorker({settings: {ETH_COLLECT_ABOVE: 'USDC:500'}})
   const balances = () => Promise.all(shop.addresses.map(address => world.anvil.tokenBalance(address)))
   await until(async () => (await balances()).includes(0n), {timeoutMs: 15_000, what: 'the address to be swept'})
   await world.kill(collector)
-  expect((await balances()).toSorted()).toEqual([0n, 400n * USDC])
+  expect((await balances()).toSorted()).toEqual([0n, 400n * usdc])
   await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
     timeoutMs: 15_000,
     what: 'the sweep to be final',
@@ -125,14 +125,14 @@ test('an address that holds much is swept without a payout, where the operator a
 // --- waiting ---
 
 test('a payout to an address that is not whitelisted waits, goes on once it is, and fails when that takes too long', async () => {
-  const shop = await world.openShop('ETH', [ETHER], {whitelisted: false})
+  const shop = await world.openShop('ETH', [ether], {whitelisted: false})
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'pending'})
   await world.whitelist(shop)
   await world.becomes(id, 'completed')
 
   await world.unlist(shop)
-  await world.pay('ETH', shop.addresses, [2n * ETHER])
+  await world.pay('ETH', shop.addresses, [2n * ether])
   const late = await world.request(shop, 'ETH')
   await world.becomes(late, 'not_whitelisted')
   await world.db.rows(
@@ -140,12 +140,12 @@ test('a payout to an address that is not whitelisted waits, goes on once it is, 
     [late],
   )
   expect(await world.becomes(late, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
-  expect(await balanceOf(shop, 'ETH')).toBe(`${2n * ETHER}`)
-  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  expect(await balanceOf(shop, 'ETH')).toBe(`${2n * ether}`)
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 })
 
 test('a payout whose address left the whitelist while it was swept for is not paid until it is back', async () => {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   world.isMining = false
   const id = await world.request(shop, 'ETH', true)
   await world.becomes(id, 'sweeps')
@@ -159,7 +159,7 @@ test('a payout whose address left the whitelist while it was swept for is not pa
 
 test('a payment whose nonce is taken, and a withdrawal, that custody refuses give their nonces up', async () => {
   await world.kill(worker)
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   const id = await world.request(shop, 'ETH')
   for (const begin of ['begin_sweeping($1)', 'begin_paying_from_treasury($1)', 'begin_payment($1, 1000000000000000)'])
     await world.db.rows(`select app.${begin}`, [id])
@@ -182,11 +182,11 @@ test('a payment whose nonce is taken, and a withdrawal, that custody refuses giv
     },
     {timeoutMs: 20_000, what: 'both nonces to be used up'},
   )
-  expect(await balanceOf(shop, 'ETH')).toBe(`${ETHER}`)
+  expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
 test('nothing is begun while the chain asks for more than the cap, or while an incident is open', async () => {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   const [incident] = await world.db.rows<{id: string}>(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'fork_below_final', 'ETH', '{}') returning id`,
   )
@@ -196,7 +196,7 @@ test('nothing is begun while the chain asks for more than the cap, or while an i
 
   world.node.behave = async ({method}, pass) => {
     const answer = (await pass()) as object
-    return method === 'eth_getBlockByNumber' ? {...answer, baseFeePerGas: `0x${(600n * GWEI).toString(16)}`} : answer
+    return method === 'eth_getBlockByNumber' ? {...answer, baseFeePerGas: `0x${(600n * gwei).toString(16)}`} : answer
   }
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'fee_above_cap')).toMatchObject({
@@ -211,7 +211,7 @@ test('nothing is begun while the chain asks for more than the cap, or while an i
 })
 
 test('while the fee budget of the day is spent payouts wait, with a nonce or without, nothing is cancelled, and raising it wakes them', async () => {
-  const [begun, pending] = [await world.openShop('ETH', [ETHER]), await world.openShop('ETH', [ETHER])]
+  const [begun, pending] = [await world.openShop('ETH', [ether]), await world.openShop('ETH', [ether])]
   await world.kill(worker)
   await world.killCustody()
   await world.startCustody({settings: {ETH_FEE_BUDGET: '0.000000001'}})
@@ -256,11 +256,11 @@ test('on a halted chain an operator has a payment replaced, and nothing else is 
   await world.db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where subject = 'it'`)
   world.isMining = true
   await world.becomes(id, 'completed')
-  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 })
 
 test('a payment that would fail is not made, until it would not', async () => {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'would_revert')).toMatchObject({status: 'swept'})
@@ -272,7 +272,7 @@ test('a treasury without coins for gas holds payouts up; they go on by themselve
   const [own] = await world.db.rows<{funds: string}>(`select app.operator_funds('ETH', 'ETH') as funds`)
   const wallet = '0x00000000000000000000000000000000DeaDBeef'
   await world.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1)`, [wallet])
-  const fee = 100_000n * 10n * GWEI
+  const fee = 100_000n * 10n * gwei
   const amount = BigInt(own!.funds) - fee
   await world.db.rows(`select app.begin_withdrawal('ETH', 'ETH', $1, $2, $3)`, [String(amount), wallet, String(fee)])
   await until(async () => (await world.anvil.balance(wallet)) === amount, {timeoutMs: 15_000, what: 'the withdrawal'})
@@ -283,21 +283,21 @@ test('a treasury without coins for gas holds payouts up; they go on by themselve
   // What is left of the fee is worth a payment or two: the addresses are too many for it.
   const addresses = 12
   await world.db.rows(`select app.begin_withdrawal('ETH', 'ETH', app.operator_funds('ETH', 'ETH') - $1, $2, $1)`, [
-    String(60_000n * 2n * GWEI),
+    String(60_000n * 2n * gwei),
     wallet,
   ])
-  const shop = await world.openShop('USDC', Array(addresses).fill(10n * USDC))
+  const shop = await world.openShop('USDC', Array(addresses).fill(10n * usdc))
   const id = await world.request(shop, 'USDC', true)
   expect(await world.becomes(id, 'insufficient_treasury_funds')).toMatchObject({status: 'sweeping'})
-  await world.topUp(10n * ETHER)
+  await world.topUp(10n * ether)
   await world.becomes(id, 'completed')
-  expect(await world.received(shop, 'USDC')).toBe(netOf(BigInt(addresses) * 10n * USDC))
+  expect(await world.received(shop, 'USDC')).toBe(netOf(BigInt(addresses) * 10n * usdc))
 })
 
 // --- what others do meanwhile ---
 
 test('custody that is down is waited for', async () => {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   await world.killCustody()
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'custody_unreachable')).toMatchObject({status: 'pending'})
@@ -306,7 +306,7 @@ test('custody that is down is waited for', async () => {
 })
 
 test('a node that takes a payment and does not answer, and then is away, changes nothing', async () => {
-  const shop = await world.openShop('ETH', [ETHER])
+  const shop = await world.openShop('ETH', [ether])
   let taken = 0
   world.node.behave = async (call, pass) => {
     if (taken) return faults.status(503)
@@ -318,9 +318,9 @@ test('a node that takes a payment and does not answer, and then is away, changes
   const id = await world.request(shop, 'ETH')
   await world.becomes(id, 'completed') // the indexer saw it, from its own node
   expect(taken).toBe(1)
-  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 
-  const next = await world.openShop('ETH', [ETHER])
+  const next = await world.openShop('ETH', [ether])
   const other = await world.request(next, 'ETH')
   await world.becomes(other, 'node_unreachable')
   world.node.behave = undefined
@@ -331,23 +331,23 @@ test('a payment that no block takes is replaced by a dearer one, with the same n
   const {shop, id} = await payingButNotMined()
   const [, second] = await tooDearUntilReplaced(id)
   world.isMining = true
-  await mineAt(20n * GWEI, 3) // it may be in a block already, that is not final
+  await mineAt(20n * gwei, 3) // it may be in a block already, that is not final
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
-  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
-  await mineAt(GWEI / 10n)
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
+  await mineAt(gwei / 10n)
 })
 
 test('if the first attempt is mined after it was replaced, that counts, and nothing is paid twice', async () => {
   const {shop, id} = await payingButNotMined()
   world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement gets nowhere
   const [first] = await tooDearUntilReplaced(id)
-  await mineAt(GWEI / 10n)
+  await mineAt(gwei / 10n)
   const [attempt] = await world.db.rows<{raw: string}>('select raw from app.outbound_tx where txid = $1', [first])
   await world.anvil.resend(attempt!.raw).catch(() => {}) // where this node dropped what was too cheap
   await world.anvil.mine(3)
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: first})
   world.node.behave = undefined
-  expect(await world.received(shop, 'ETH')).toBe(netOf(ETHER))
+  expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 })
 
 test('a payment that is mined and reverts fails the payout, and gives the balance back', async () => {
@@ -356,7 +356,7 @@ test('a payment that is mined and reverts fails the payout, and gives the balanc
   world.isMining = true
   expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'transaction_reverted', txid: null})
   expect(await world.received(shop, 'ETH')).toBe(0n)
-  expect(await balanceOf(shop, 'ETH')).toBe(`${ETHER}`)
+  expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
 test('an operator cancels a payment that is under way: its nonce is used up by nothing, and the balance is back', async () => {
@@ -369,16 +369,16 @@ test('an operator cancels a payment that is under way: its nonce is used up by n
   world.isMining = true
   expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})
   expect(await world.received(shop, 'ETH')).toBe(0n)
-  expect(await balanceOf(shop, 'ETH')).toBe(`${ETHER}`)
+  expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
 test('an address that two payouts need is swept once for both', async () => {
-  const shop = await world.openShop('USDC', [10n * USDC])
+  const shop = await world.openShop('USDC', [10n * usdc])
   world.node.behave = (call, pass) => (isBroadcast(call) ? faults.error('not now') : pass())
   const first = await world.request(shop, 'USDC', true)
   await world.becomes(first, 'sweeps')
-  await world.anvil.sendUsdc(shop.addresses[0]!, 5n * USDC)
-  await until(async () => (await balanceOf(shop, 'USDC')) === `${5n * USDC}`, {
+  await world.anvil.sendUsdc(shop.addresses[0]!, 5n * usdc)
+  await until(async () => (await balanceOf(shop, 'USDC')) === `${5n * usdc}`, {
     timeoutMs: 15_000,
     what: 'the second deposit',
   })
@@ -389,16 +389,16 @@ test('an address that two payouts need is swept once for both', async () => {
   world.node.behave = undefined
   await world.becomes(first, 'completed')
   await world.becomes(second, 'completed')
-  expect(await world.received(shop, 'USDC')).toBe(netOf(10n * USDC) + netOf(5n * USDC))
+  expect(await world.received(shop, 'USDC')).toBe(netOf(10n * usdc) + netOf(5n * usdc))
 })
 
 test('two workers beside each other pay each payout once', async () => {
   const other = await world.startWorker()
-  const shops = await Promise.all([1n, 2n, 3n].map(n => world.openShop('ETH', [n * ETHER, n * ETHER])))
+  const shops = await Promise.all([1n, 2n, 3n].map(n => world.openShop('ETH', [n * ether, n * ether])))
   const ids = await Promise.all(shops.map(shop => world.request(shop, 'ETH', true)))
   for (const id of ids) await world.becomes(id, 'completed')
   await world.kill(other)
   for (const [i, shop] of shops.entries())
-    expect(await world.received(shop, 'ETH')).toBe(netOf(BigInt(i + 1) * 2n * ETHER))
+    expect(await world.received(shop, 'ETH')).toBe(netOf(BigInt(i + 1) * 2n * ether))
   for (const id of ids) for (const {attempts} of await world.spends(id)) expect(attempts).toBe(1)
 })

@@ -3,13 +3,13 @@ import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {factsOf, readSettings} from '../../chains/settings.ts'
 import {localChainId} from '../support/anvil.ts'
-import {BitcoinPayoutWorld, BTC} from '../support/bitcoin-payout-world.ts'
+import {BitcoinPayoutWorld, btc} from '../support/bitcoin-payout-world.ts'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
 import type {TestDatabase} from '../support/database.ts'
 import {World} from '../support/indexer.ts'
 import type {PayoutProcesses} from '../support/payout-processes.ts'
-import {ETHER, PayoutWorld, USDC} from '../support/payout-world.ts'
+import {ether, PayoutWorld, usdc} from '../support/payout-world.ts'
 import {until} from '../support/until.ts'
 
 /** Everything that merchants see, and the books, in the order in which it was written. */
@@ -61,10 +61,10 @@ describe('ETH', () => {
   afterAll(() => world?.close())
 
   test('with sweeps and payouts, read again: nothing is another', async () => {
-    const [a, b] = [await world.openShop('ETH', [ETHER, 2n * ETHER]), await world.openShop('USDC', [100n * USDC, USDC])]
+    const [a, b] = [await world.openShop('ETH', [ether, 2n * ether]), await world.openShop('USDC', [100n * usdc, usdc])]
     const payouts = [await world.request(a, 'ETH', true), await world.request(b, 'USDC')]
     for (const id of payouts) await world.becomes(id, 'completed')
-    await world.openShop('ETH', [ETHER / 2n])
+    await world.openShop('ETH', [ether / 2n])
     await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
       timeoutMs: 40_000,
       what: 'everything that was sent to be final',
@@ -82,15 +82,15 @@ describe('ETH', () => {
 describe('BTC', () => {
   let world: BitcoinPayoutWorld
   beforeAll(async () => {
-    world = await BitcoinPayoutWorld.open({treasury: [BTC, BTC]})
+    world = await BitcoinPayoutWorld.open({treasury: [btc, btc]})
     await world.startWorker()
   })
   afterAll(() => world?.close())
 
   test('with payouts, read again from an Electrum server and from a node: nothing is another', async () => {
-    const shop = await world.openShop([BTC / 10n, BTC / 5n])
+    const shop = await world.openShop([btc / 10n, btc / 5n])
     await world.becomes(await world.request(shop, 'BTC'), 'completed')
-    await world.openShop([BTC / 20n])
+    await world.openShop([btc / 20n])
     for (const source of ['electrum', 'node'])
       await isTheSameAfterwards(world, 'BTC', {
         BITCOIN_SOURCE: source,

@@ -6,7 +6,7 @@ import {getAddress} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
-import {ETHER, PayoutWorld, USDC} from '../support/payout-world.ts'
+import {ether, PayoutWorld, usdc} from '../support/payout-world.ts'
 import {makeMerchant} from '../support/people.ts'
 import {until} from '../support/until.ts'
 
@@ -83,7 +83,7 @@ async function isReturned(address: string): Promise<void> {
 
 test('what arrived on a chain that was not asked for is listed, credited, and paid out', async () => {
   const {merchant, address} = await stranger()
-  await world.pay('ETH', [address], [ETHER])
+  await world.pay('ETH', [address], [ether])
   const [row] = await listed(address)
   expect(row).toMatchObject({amount: '1', token: 'ETH', reason: 'chain_not_requested', status: 'final', decision: null})
   await commandLine.json('unattributed', 'credit', row!.id, '--yes')
@@ -95,7 +95,7 @@ test('what arrived on a chain that was not asked for is listed, credited, and pa
   const payout = await world.request(shop, 'ETH', true)
   await world.becomes(payout, 'completed')
   await world.kill(worker)
-  expect(await world.received(shop, 'ETH')).toBe(ETHER - ETHER / 100n)
+  expect(await world.received(shop, 'ETH')).toBe(ether - ether / 100n)
   expect(await posted('ETH', address)).toBe(await held('ETH', address))
 })
 
@@ -103,7 +103,7 @@ test.each(['ETH', 'USDC'] as const)(
   '%s is returned exactly, though workers die at every step, and a merchant keeps what it has there',
   async token => {
     const {merchant, address} = await stranger()
-    const unit = token === 'ETH' ? ETHER : USDC
+    const unit = token === 'ETH' ? ether : usdc
     await world.pay(token, [address], [3n * unit])
     await world.api.query(`select app.provision_user($1, 'abroad', array['ETH'])`, [merchant])
     await world.pay(token, [address], [2n * unit]) // credited
@@ -151,7 +151,7 @@ test.each(['ETH', 'USDC'] as const)(
 
 test('a return waits while its destination is off the whitelist, and leaves when it is back, or is named anew', async () => {
   const {address} = await stranger()
-  await world.pay('USDC', [address], [USDC])
+  await world.pay('USDC', [address], [usdc])
   const [first, second] = [await whitelisted(), await whitelisted()]
   const [row] = await listed(address)
   await commandLine.json('unattributed', 'return', row!.id, '--to', first)
@@ -167,5 +167,5 @@ test('a return waits while its destination is off the whitelist, and leaves when
   await commandLine.json('unattributed', 'return', row!.id, '--to', second)
   await isReturned(address)
   await world.kill(worker)
-  expect([await held('USDC', first), await held('USDC', second)]).toEqual([0n, USDC])
+  expect([await held('USDC', first), await held('USDC', second)]).toEqual([0n, usdc])
 }, 120_000)

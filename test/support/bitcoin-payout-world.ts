@@ -19,7 +19,7 @@ import {until} from './until.ts'
 const confirmations = 2
 const emptyBlockMs = 1000
 
-export const BTC = 10n ** 8n
+export const btc = 10n ** 8n
 
 const bitcoin = chain('BTC')
 export const regtest = bitcoin.family === 'bitcoin' ? bitcoin.networks.regtest : undefined!
@@ -58,7 +58,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
   /** Everything but workers runs, and the treasury has its coins, in one output each. `settings` are those of custody and the workers. */
   static async open({
     node,
-    treasury = [BTC],
+    treasury = [btc],
     settings = {},
   }: {
     node?: BitcoinNode

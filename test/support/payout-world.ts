@@ -19,8 +19,8 @@ export type {Shop} from './payout-processes.ts'
 /** Blocks come without transactions, too: fees fall with them, and what is stuck shows. */
 const emptyBlockMs = 1000
 
-export const ETHER = 10n ** 18n
-export const USDC = 10n ** 6n
+export const ether = 10n ** 18n
+export const usdc = 10n ** 6n
 
 export class PayoutWorld extends PayoutProcesses {
   readonly anvil: Anvil
@@ -61,7 +61,7 @@ export class PayoutWorld extends PayoutProcesses {
     )
     const running: Running = {chain: 'ETH', db, home, custody, settings: all, source: {ETH_RPC_URL: node.httpUrl}}
     const world = new PayoutWorld({...running, anvil, node, indexer, treasury: row!.address})
-    await world.topUp(10n * ETHER)
+    await world.topUp(10n * ether)
     return world
   }
 

@@ -6,9 +6,9 @@ import type {ChainWriter} from './chain-writer.ts'
 import {hashOf} from './chain-writer.ts'
 import type {TestDatabase} from './database.ts'
 
-const GAS = 21_000n
-const GAS_PRICE = 10n ** 9n
-export const networkFee = GAS * GAS_PRICE
+const gas = 21_000n
+const gasPrice = 10n ** 9n
+export const networkFee = gas * gasPrice
 
 /** The treasury of the EVM chains; watched. */
 export async function makeTreasury(db: TestDatabase): Promise<string> {
@@ -58,7 +58,7 @@ export async function beginToPay(db: TestDatabase, payout: string): Promise<stri
       payout,
       txid,
       raw,
-      {max_fee_per_gas: String(GAS_PRICE), max_priority_fee_per_gas: String(GAS_PRICE), gas_limit: String(GAS)},
+      {max_fee_per_gas: String(gasPrice), max_priority_fee_per_gas: String(gasPrice), gas_limit: String(gas)},
     ],
   )
   return txid

@@ -3,7 +3,7 @@ import {readFile} from 'node:fs/promises'
 import {fileURLToPath} from 'node:url'
 import {prepareZXingModule, type ReadResult, readBarcodes} from 'zxing-wasm/reader'
 
-const PIXELS_PER_MODULE = 4
+const pixelsPerModule = 4
 
 interface Pixels {
   data: Uint8ClampedArray
@@ -28,11 +28,11 @@ export async function readQr(picture: Uint8Array | Pixels): Promise<ReadResult> 
 /** The code that an SVG document of filled rectangles draws on nothing (transparent, here grey). */
 export function readQrSvg(svg: string): Promise<ReadResult> {
   const size = Number(/viewBox="0 0 (\d+) \1"/.exec(svg)![1])
-  const width = size * PIXELS_PER_MODULE
+  const width = size * pixelsPerModule
   const data = new Uint8ClampedArray(width * width * 4).fill(128)
   for (const [, color, shapes] of svg.matchAll(/<path fill="#(fff|000)" d="([^"]+)"\/>/g)) {
     const rest = shapes!.replace(/M(\d+) (\d+)h(\d+)v(\d+)(?:H0|h-\3)z/g, (_shape, ...numbers) => {
-      const [x, y, w, h] = numbers.slice(0, 4).map(number => Number(number) * PIXELS_PER_MODULE) as [
+      const [x, y, w, h] = numbers.slice(0, 4).map(number => Number(number) * pixelsPerModule) as [
         number,
         number,
         number,

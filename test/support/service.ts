@@ -8,7 +8,7 @@ import {readService, type Service} from '../../base/home.ts'
 import {until} from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const START_TIMEOUT_MS = 180_000
+const startTimeoutMs = 180_000
 
 export interface Started {
   child: ChildProcess
@@ -44,7 +44,7 @@ export async function start(home: string, more?: NodeJS.ProcessEnv): Promise<Sta
       const found = readService(home)
       return found?.running && found.pid === starting.child.pid && found
     },
-    {timeoutMs: START_TIMEOUT_MS, what: 'service.json'},
+    {timeoutMs: startTimeoutMs, what: 'service.json'},
   )
   if (service === 'ended' && starting.output().includes('was not ready after')) return await start(home, more)
   if (service === 'ended') throw new Error(`the service ended:\n${starting.output()}`)

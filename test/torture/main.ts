@@ -22,8 +22,8 @@ import {chainCodes, Service} from './service.ts'
 import {Users} from './users.ts'
 import {checks} from './verify.ts'
 
-const SETTLE_TIMEOUT_MS = 180_000
-const STOP_TIMEOUT_MS = 10_000
+const settleTimeoutMs = 180_000
+const stopTimeoutMs = 10_000
 
 const {values} = parseArgs({options: {seed: {type: 'string'}, seconds: {type: 'string', default: '60'}}})
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 32))
@@ -67,7 +67,7 @@ async function torture(home: string): Promise<string[]> {
   const stoppedMs = await service.stop()
   for (const {receiver} of merchants) receiver.close()
   for (const proxy of proxies) proxy.close()
-  if (stoppedMs > STOP_TIMEOUT_MS) failed.push(`the service took ${stoppedMs} ms to stop`)
+  if (stoppedMs > stopTimeoutMs) failed.push(`the service took ${stoppedMs} ms to stop`)
   return failed
 }
 
@@ -111,7 +111,7 @@ async function prepare({service, merchants, users, payments, payers, claimants, 
   await until(
     async () => (await service.query('select from app.treasury where balance > 0')).length === chainCodes.length + 1,
     {
-      timeoutMs: SETTLE_TIMEOUT_MS,
+      timeoutMs: settleTimeoutMs,
       intervalMs: 250,
       what: 'the treasuries to be funded, finally',
     },
@@ -159,7 +159,7 @@ function calm({service, merchants, proxies}: Cast): void {
 
 /** Nothing is inflicted any more: waits until every payout is over, every block is final and every event delivered. */
 async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
-  const waited = {timeoutMs: SETTLE_TIMEOUT_MS, intervalMs: 250}
+  const waited = {timeoutMs: settleTimeoutMs, intervalMs: 250}
   await until(async () => service.query('select 1'), {...waited, what: 'the database'})
   const db = new pg.Pool({connectionString: service.databaseUrl})
   db.on('error', () => {})

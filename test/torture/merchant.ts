@@ -6,9 +6,9 @@ import type {Random} from './random.ts'
 import {Receiver} from './receiver.ts'
 import {chainCodes, type Service} from './service.ts'
 
-const RETRY_MS = 250
-const ANSWER_TIMEOUT_MS = 120_000
-const CALL_TIMEOUT_MS = 10_000
+const retryMs = 250
+const answerTimeoutMs = 120_000
+const callTimeoutMs = 10_000
 
 export interface Answer {
   status: number
@@ -62,7 +62,7 @@ export class Merchant {
   /** A call, made again until it is answered by anything but an error of the server. */
   async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
     let last: unknown
-    for (const deadline = Date.now() + ANSWER_TIMEOUT_MS; Date.now() < deadline; await sleep(RETRY_MS)) {
+    for (const deadline = Date.now() + answerTimeoutMs; Date.now() < deadline; await sleep(retryMs)) {
       try {
         const answer = await this.askOnce(method, path, body, headers)
         if (answer.status < 500) return answer
@@ -80,7 +80,7 @@ export class Merchant {
       method,
       headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'}), ...headers},
       body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      signal: AbortSignal.timeout(callTimeoutMs),
     })
     return {status: response.status, text: await response.text()}
   }

@@ -4,7 +4,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import type {EvmClient} from '../../devnet/evm/client.ts'
-import {accounts, chainIds, type LocalChainCode, MULTISEND_ADDRESS, USDC_ADDRESS} from '../../devnet/evm/constants.ts'
+import {accounts, chainIds, type LocalChainCode, multisendAddress, usdcAddress} from '../../devnet/evm/constants.ts'
 import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
 import {families} from '../../devnet/families.ts'
 import type {Payer} from './payer.ts'
@@ -71,8 +71,8 @@ export class EvmPayer implements Payer {
     const usdc = (functionName: 'transfer' | 'approve', to: string): Hex =>
       encodeFunctionData({abi: erc20Abi, functionName, args: [to as Hex, usdcEach]})
     for (const payer of payers) {
-      await client.transact({to: USDC_ADDRESS, data: usdc('transfer', accounts[payer]!.address)})
-      await client.submit(await this.#sign(client, payer, {to: USDC_ADDRESS, data: usdc('approve', MULTISEND_ADDRESS)}))
+      await client.transact({to: usdcAddress, data: usdc('transfer', accounts[payer]!.address)})
+      await client.submit(await this.#sign(client, payer, {to: usdcAddress, data: usdc('approve', multisendAddress)}))
     }
     await client.mine(1)
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
@@ -174,13 +174,13 @@ export class EvmPayer implements Payer {
       return {outputIndex: firstInternal + 1 + i, token: this.#native, amount, address: to}
     })
     const total = amounts.reduce((sum, amount) => sum + amount)
-    return {to: MULTISEND_ADDRESS, value: total, data: multisend('pay', [amounts.map(() => to), amounts]), moves}
+    return {to: multisendAddress, value: total, data: multisend('pay', [amounts.map(() => to), amounts]), moves}
   }
 
   #payTokens(to: string, amounts: bigint[]): Planned {
     return {
-      to: MULTISEND_ADDRESS,
-      data: multisend('payTokens', [USDC_ADDRESS, amounts.map(() => to), amounts]),
+      to: multisendAddress,
+      data: multisend('payTokens', [usdcAddress, amounts.map(() => to), amounts]),
       moves: amounts.map((amount, i) => ({outputIndex: 1 + i, token: this.#usdc, amount, address: to})),
     }
   }
@@ -191,7 +191,7 @@ export class EvmPayer implements Payer {
 
   /** Not supported on POLYGON. */
   get #usdc(): string {
-    return this.chain === 'ETH' ? 'USDC' : USDC_ADDRESS.toLowerCase()
+    return this.chain === 'ETH' ? 'USDC' : usdcAddress.toLowerCase()
   }
 
   /** Whoever is paid beside somebody else. */
@@ -206,7 +206,7 @@ export class EvmPayer implements Payer {
     const [a, b, c] = [this.#coins(), this.#coins(), this.#coins()]
     const [u, v] = [this.#amount(), this.#amount()]
     const multi = (functionName: string, args: unknown[], value: bigint, moves: Moved[]): Planned => {
-      return {to: MULTISEND_ADDRESS, value, data: multisend(functionName, args), moves}
+      return {to: multisendAddress, value, data: multisend(functionName, args), moves}
     }
     const at = (outputIndex: number, token: string, amount: bigint, address = to): Moved => {
       return {outputIndex, token, amount, address}
@@ -215,7 +215,7 @@ export class EvmPayer implements Payer {
       encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to as Hex, value]})
     const plans: Record<keyof typeof weights, () => Planned> = {
       native: () => ({to: to, value: a, moves: [at(0, native, a)]}),
-      token: () => ({to: USDC_ADDRESS, data: transfer(u), moves: [at(1, usdc, u)]}),
+      token: () => ({to: usdcAddress, data: transfer(u), moves: [at(1, usdc, u)]}),
       many: () =>
         multi(
           'pay',
@@ -226,8 +226,7 @@ export class EvmPayer implements Payer {
           a + b + c,
           [at(firstInternal + 1, native, a), at(firstInternal + 2, native, b, other), at(firstInternal + 3, native, c)],
         ),
-      tokens: () =>
-        multi('payTokens', [USDC_ADDRESS, [to, other], [u, v]], 0n, [at(1, usdc, u), at(2, usdc, v, other)]),
+      tokens: () => multi('payTokens', [usdcAddress, [to, other], [u, v]], 0n, [at(1, usdc, u), at(2, usdc, v, other)]),
       selfdestruct: () => multi('payBySelfdestruct', [to], a, [at(firstInternal + 2, native, a)]),
       undone: () => multi('payAndRevertInside', [to], a, []),
       failed: () =>
@@ -240,7 +239,7 @@ export class EvmPayer implements Payer {
           a,
           [],
         ),
-      nothing: () => ({to: USDC_ADDRESS, data: transfer(0n), moves: []}),
+      nothing: () => ({to: usdcAddress, data: transfer(0n), moves: []}),
     }
     const kind = this.#random.weighted(weights)
     this.#count(kind)

@@ -13,8 +13,8 @@ import {readDevnet} from '../../devnet/file.ts'
 import {kill} from '../support/processes.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const START_TIMEOUT_MS = 180_000
-const WORKER_WAIT_MS = 500
+const startTimeoutMs = 180_000
+const workerWaitMs = 500
 
 /** More than a local chain has otherwise, so that reorganisations can be of more than one block. */
 export const bitcoinConfirmations = 6
@@ -76,7 +76,7 @@ export class Service {
 
   /** Starts the supervisor, and waits until it says that everything runs. Starts it again where it ends instead. */
   async start(): Promise<void> {
-    const deadline = Date.now() + START_TIMEOUT_MS
+    const deadline = Date.now() + startTimeoutMs
     while (!(await this.#startOnce(deadline))) if (Date.now() > deadline) throw new Error('the service does not start')
   }
 
@@ -140,7 +140,7 @@ export class Service {
         await exited
         stopped.removeEventListener('abort', end)
       } catch {} // the service is just starting
-      await sleep(WORKER_WAIT_MS)
+      await sleep(workerWaitMs)
     }
   }
 

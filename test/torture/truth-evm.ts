@@ -3,7 +3,7 @@ import {getAddress, numberToHex} from 'viem'
 import {z} from 'zod'
 import {chain as registered} from '../../chains/registry.ts'
 import type {EvmClient} from '../../devnet/evm/client.ts'
-import {USDC_ADDRESS} from '../../devnet/evm/constants.ts'
+import {usdcAddress} from '../../devnet/evm/constants.ts'
 import type {Ours, Truth} from './truth.ts'
 
 /** What a transaction moves to an address of ours, if it succeeds. */
@@ -120,7 +120,7 @@ async function readBlocks(chain: EvmClient): Promise<Found> {
 
 function transferOf(txid: string, {address, topics, data}: {address: string; topics: string[]; data: string}): Left[] {
   const [topic, from, to] = topics
-  if (getAddress(address) !== USDC_ADDRESS || topic !== transferTopic) return []
+  if (getAddress(address) !== usdcAddress || topic !== transferTopic) return []
   const addressOf = (word: string) => getAddress(`0x${word.slice(-40)}`)
   return [{txid, from: addressOf(from!), to: addressOf(to!), token: 'USDC', amount: BigInt(data)}]
 }
@@ -133,5 +133,5 @@ function sum(amounts: {amount: bigint}[]): bigint {
 function codeOf({chain}: EvmClient, coin: Coin): string {
   const {assets} = registered(chain)
   if (coin === 'native') return assets[0].token
-  return assets.some(({token}) => token === 'USDC') ? 'USDC' : USDC_ADDRESS.toLowerCase()
+  return assets.some(({token}) => token === 'USDC') ? 'USDC' : usdcAddress.toLowerCase()
 }

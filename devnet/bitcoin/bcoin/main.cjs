@@ -5,7 +5,7 @@ const {parseArgs} = require('node:util')
 const bcoin = require('bcoin')
 
 const {values} = parseArgs({options: {port: {type: 'string'}, dir: {type: 'string'}}})
-const INCREMENTAL_RATE = 1 // sat/vB
+const incrementalRate = 1 // sat/vB
 
 bcoin.Network.get('regtest').addressPrefix.bech32 = 'bcrt' // its own is 'rb', which no wallet knows
 const node = new bcoin.FullNode({
@@ -72,7 +72,7 @@ async function replace(tx, conflicts) {
   const size = tx.getVirtualSize()
   const sum = out.reduce((total, entry) => total + entry.fee, 0)
   const highest = Math.max(...conflicts.map(entry => entry.fee / entry.tx.getVirtualSize()))
-  if (fee < sum + size * INCREMENTAL_RATE || fee / size <= highest)
+  if (fee < sum + size * incrementalRate || fee / size <= highest)
     throw new Refused(-26, `insufficient fee, rejecting replacement ${tx.txid()}`)
   for (const entry of conflicts) if (node.mempool.hasEntry(entry.tx.hash('hex'))) node.mempool.evictEntry(entry)
   try {
