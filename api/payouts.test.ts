@@ -6,7 +6,7 @@ import {writeAssets} from '../db/assets.ts'
 import {type Api, Client, fillPool, makeKey, type Reply, startApi} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/payouts.ts'
+import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
 
 const destination = '0x52908400098527886E0F7030069857D2E4169EE7'

@@ -18,7 +18,7 @@ import {families} from '../devnet/families.ts'
 import {startDevnet} from '../devnet/start.ts'
 import {compareAll} from '../jobs/audit/compare.ts'
 import {addressesMax, heldCode, readHeld} from '../jobs/audit/evm/held-code.ts'
-import {Anvil} from '../test/support/anvil.ts'
+import {Anvil} from '../test/support/evm/anvil.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
 import type {Result} from './result.ts'
 

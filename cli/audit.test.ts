@@ -2,12 +2,12 @@
 // invariant is broken there; and a coin more or less on a real chain is a difference. What it says is kept, and its exit code tells.
 import {encodeFunctionData, numberToHex} from 'viem'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {Anvil, abis} from '../test/support/anvil.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {Anvil, abis} from '../test/support/evm/anvil.ts'
+import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/evm/payouts.ts'
 import {PaymentRequests} from '../test/support/payment-requests.ts'
-import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
 
 const ether = 10n ** 18n

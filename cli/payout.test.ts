@@ -3,7 +3,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {CommandLine} from '../test/support/command-line.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/payouts.ts'
+import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
 const destination = '0x52908400098527886E0F7030069857D2E4169EE7'

@@ -15,7 +15,7 @@ import {
   type Merchant,
   newAddress,
   tokenGas,
-} from '../test/support/custody-world.ts'
+} from '../test/support/evm/written-world.ts'
 import {readBackup} from './backup.ts'
 import {seedFile} from './seed.ts'
 

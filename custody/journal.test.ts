@@ -17,6 +17,7 @@ import {fileURLToPath} from 'node:url'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {killCustody, spawnCustody} from '../test/support/custody.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {
   CustodyWorld,
   fees,
@@ -25,8 +26,7 @@ import {
   type Merchant,
   newAddress,
   sweepIntent,
-} from '../test/support/custody-world.ts'
-import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+} from '../test/support/evm/written-world.ts'
 import {until} from '../test/support/until.ts'
 import {families} from './families.ts'
 import {type Draft, entryColumns, insertEntry, Journal} from './journal.ts'

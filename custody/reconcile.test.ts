@@ -2,7 +2,7 @@
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {BitcoinWorld} from '../test/support/bitcoin-world.ts'
+import {BitcoinWorld} from '../test/support/bitcoin/written-world.ts'
 import {until} from '../test/support/until.ts'
 import {journalFile} from './journal-file.ts'
 import {reconcile} from './reconcile.ts'

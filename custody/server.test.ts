@@ -1,7 +1,7 @@
 // The door of custody: who may ask, and in which form.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {CustodyWorld, fees, newAddress, sweepIntent} from '../test/support/custody-world.ts'
+import {CustodyWorld, fees, newAddress, sweepIntent} from '../test/support/evm/written-world.ts'
 
 let world: CustodyWorld
 

@@ -3,9 +3,9 @@
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/evm/payouts.ts'
 import {Money} from '../test/support/money.ts'
 import {PaymentRequests} from '../test/support/payment-requests.ts'
-import {beginToPay, includeFinally, makeTreasury, networkFee, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
 let db: TestDatabase

@@ -3,8 +3,8 @@ import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {PaymentRequests} from '../test/support/payment-requests.ts'
-import {makeTreasury, topUp} from '../test/support/payouts.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
 
 let db: TestDatabase

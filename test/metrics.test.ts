@@ -9,7 +9,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {parse} from 'yaml'
 import '../service/child.ts' // the supervisor counts in it
 import {registry} from '../base/observe.ts'
-import {CustodyWorld, type Merchant, newAddress} from './support/custody-world.ts'
+import {CustodyWorld, type Merchant, newAddress} from './support/evm/written-world.ts'
 import {Indexer} from './support/indexer.ts'
 import {portsInARow} from './support/ports.ts'
 import {until} from './support/until.ts'

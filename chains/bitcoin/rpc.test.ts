@@ -5,7 +5,7 @@ import {inspect} from 'node:util'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {z} from 'zod'
 import {PermanentError, RetryableError} from '../../base/errors.ts'
-import {bitcoinNodes, regtestGenesis, startBitcoin, type TestBitcoin} from '../../test/support/bitcoin.ts'
+import {bitcoinNodes, regtestGenesis, startBitcoin, type TestBitcoin} from '../../test/support/bitcoin/node.ts'
 import {Bitcoind, RpcError} from './rpc.ts'
 
 const open: {close(): unknown}[] = []

@@ -1,7 +1,7 @@
 // What contracts of a real chain are asked before their tokens are followed.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
-import {Anvil, euro, localChainId} from '../../test/support/anvil.ts'
+import {Anvil, euro, localChainId} from '../../test/support/evm/anvil.ts'
 import {faults, RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {readSettings} from '../settings.ts'
 import {refusedToken, tokenGuard} from './check-tokens.ts'

@@ -2,8 +2,8 @@
 // nothing. Whoever asks here has the token and the worker's place in the database.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {BitcoinWorld, destinations, newTxid} from '../../test/support/bitcoin-world.ts'
-import {fees} from '../../test/support/custody-world.ts'
+import {BitcoinWorld, destinations, newTxid} from '../../test/support/bitcoin/written-world.ts'
+import {fees} from '../../test/support/evm/written-world.ts'
 
 let btc: BitcoinWorld
 

@@ -20,7 +20,7 @@ import {
   newAddress,
   sweepIntent,
   tokenGas,
-} from '../../test/support/custody-world.ts'
+} from '../../test/support/evm/written-world.ts'
 import {authorisationNonce} from './sign.ts'
 
 const usdc = '0x1c7d4b196cb0c7b01d743fbc6116a902379c7238'

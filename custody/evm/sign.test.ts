@@ -13,7 +13,7 @@ import {
 } from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/evm/constants.ts'
-import {Anvil, localChainId} from '../../test/support/anvil.ts'
+import {Anvil, localChainId} from '../../test/support/evm/anvil.ts'
 import {families} from '../families.ts'
 import {type KeyPath, localKeys} from '../keys.ts'
 import {readSignature} from '../secp256k1.ts'

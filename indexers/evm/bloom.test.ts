@@ -1,5 +1,5 @@
 import {expect, test} from 'vitest'
-import {Anvil} from '../../test/support/anvil.ts'
+import {Anvil} from '../../test/support/evm/anvil.ts'
 import {logsBloom} from './bloom.ts'
 
 test('the filter over the logs of a block is the one that its header has', async () => {

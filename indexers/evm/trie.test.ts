@@ -1,6 +1,6 @@
 // Roots of lists, against what others computed. That whole blocks have the roots of their headers is whole.test.ts.
 import {expect, test} from 'vitest'
-import {Anvil} from '../../test/support/anvil.ts'
+import {Anvil} from '../../test/support/evm/anvil.ts'
 import {orderedTrieRoot, rlp} from './trie.ts'
 
 test.each([

@@ -8,12 +8,12 @@ import {addressOfScript} from '../../chains/bitcoin/script.ts'
 import {bitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {readSettings} from '../../chains/settings.ts'
 import {openNode} from '../../jobs/payouts/bitcoin/node.ts'
-import {hasBitcoind} from '../support/bitcoin.ts'
-import {BitcoinPayoutWorld, btc, type OutputRow, regtest, someAddress} from '../support/bitcoin-payout-world.ts'
+import {hasBitcoind} from '../support/bitcoin/node.ts'
+import {BitcoinPayoutWorld, btc, type OutputRow, regtest, someAddress} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
-import type {Shop} from '../support/payout-processes.ts'
 import {until} from '../support/until.ts'
+import type {Shop} from '../support/world.ts'
 
 const netOf = (gross: bigint) => gross - gross / 100n
 

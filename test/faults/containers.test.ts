@@ -3,11 +3,11 @@ import {randomBytes} from 'node:crypto'
 import {afterAll, beforeAll, expect, inject, test} from 'vitest'
 import {z} from 'zod'
 import {Custody} from '../../jobs/payouts/custody.ts'
-import {Anvil, localChainId} from '../support/anvil.ts'
-import {startBitcoin, type TestBitcoin} from '../support/bitcoin.ts'
-import {Containers} from '../support/containers.ts'
+import {startBitcoin, type TestBitcoin} from '../support/bitcoin/node.ts'
 import {createDatabase, dropDatabase, urlOf} from '../support/database.ts'
+import {Anvil, localChainId} from '../support/evm/anvil.ts'
 import {until} from '../support/until.ts'
+import {Containers} from './containers.ts'
 
 const database = `containers_${randomBytes(6).toString('hex')}`
 const followers = ['jobs', 'api', 'indexer-eth', 'indexer-polygon', 'indexer-btc']

@@ -3,12 +3,12 @@
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {hasBitcoind} from '../support/bitcoin.ts'
-import {BitcoinPayoutWorld, btc} from '../support/bitcoin-payout-world.ts'
+import {hasBitcoind} from '../support/bitcoin/node.ts'
+import {BitcoinPayoutWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
-import type {PayoutProcesses} from '../support/payout-processes.ts'
-import {ether, PayoutWorld, type Shop, usdc} from '../support/payout-world.ts'
+import {ether, PayoutWorld, type Shop, usdc} from '../support/evm/world.ts'
 import {until} from '../support/until.ts'
+import type {PayoutProcesses} from '../support/world.ts'
 
 const ofEveryChain = [
   'payout: before check',

@@ -1,8 +1,8 @@
 // Every way in which value reaches an address, on a real node, read by real indexers with both tracers: what is credited is what the
 // chain says, to the last wei.
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {Anvil} from '../support/anvil.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {Anvil} from '../support/evm/anvil.ts'
 import {depositsOf, Indexer} from '../support/indexer.ts'
 import {makeMerchant, makeUser} from '../support/people.ts'
 

@@ -4,9 +4,9 @@
 import {encodeFunctionData, type Hex, keccak256} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/evm/constants.ts'
-import {Anvil, abis, localChainId} from '../support/anvil.ts'
 import {assertBooks} from '../support/books.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {Anvil, abis, localChainId} from '../support/evm/anvil.ts'
 import {Indexer} from '../support/indexer.ts'
 import {makeMerchant} from '../support/people.ts'
 

@@ -3,7 +3,7 @@
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
-import {ether, PayoutWorld, type Shop, usdc} from '../support/payout-world.ts'
+import {ether, PayoutWorld, type Shop, usdc} from '../support/evm/world.ts'
 import {type Call, faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 

@@ -2,15 +2,15 @@
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {factsOf, readSettings} from '../../chains/settings.ts'
-import {localChainId} from '../support/anvil.ts'
-import {BitcoinPayoutWorld, btc} from '../support/bitcoin-payout-world.ts'
+import {BitcoinPayoutWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
 import type {TestDatabase} from '../support/database.ts'
+import {localChainId} from '../support/evm/anvil.ts'
+import {ether, PayoutWorld, usdc} from '../support/evm/world.ts'
 import {World} from '../support/indexer.ts'
-import type {PayoutProcesses} from '../support/payout-processes.ts'
-import {ether, PayoutWorld, usdc} from '../support/payout-world.ts'
 import {until} from '../support/until.ts'
+import type {PayoutProcesses} from '../support/world.ts'
 
 /** Everything that merchants see, and the books, in the order in which it was written. */
 const told = `select

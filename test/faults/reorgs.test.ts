@@ -1,8 +1,8 @@
 // What a reorganisation of an EVM chain can do besides what it does on every chain (test/conformance): a transaction runs again, and moves
 // something else, or among others.
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {Anvil} from '../support/anvil.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {Anvil} from '../support/evm/anvil.ts'
 import {depositsOf, Indexer} from '../support/indexer.ts'
 import {makeMerchant, makeUser, type TestUser} from '../support/people.ts'
 

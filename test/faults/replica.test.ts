@@ -5,8 +5,8 @@ import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
 import {type Api, Client, fillPool, makeKey, startApi} from '../support/api.ts'
 import {makeMerchant} from '../support/people.ts'
-import {ReplicatedDatabase} from '../support/standby.ts'
 import {until} from '../support/until.ts'
+import {ReplicatedDatabase} from './standby.ts'
 
 const timeoutMs = 60_000
 let db: ReplicatedDatabase

@@ -6,7 +6,7 @@ import {getAddress} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
-import {ether, PayoutWorld, usdc} from '../support/payout-world.ts'
+import {ether, PayoutWorld, usdc} from '../support/evm/world.ts'
 import {makeMerchant} from '../support/people.ts'
 import {until} from '../support/until.ts'
 

@@ -6,7 +6,7 @@ import pg from 'pg'
 import {getAddress} from 'viem'
 import {ChainWriter, type TestInclusion, type TestTransfer} from './chain-writer.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
-import {makeTreasury} from './payouts.ts'
+import {makeTreasury} from './evm/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from './people.ts'
 
 export const networkFee = 10

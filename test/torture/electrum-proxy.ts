@@ -3,8 +3,8 @@
 // what its server likes best is to take a transaction and not to say so, or to say so and not to take it.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {Transaction} from 'bitcoinjs-lib'
-import {type Lie, lie} from '../support/electrum-lies.ts'
-import {faults, LyingElectrum} from '../support/lying-electrum.ts'
+import {type Lie, lie} from '../support/bitcoin/electrum-lies.ts'
+import {faults, LyingElectrum} from '../support/bitcoin/lying-electrum.ts'
 import type {Behaviour} from '../support/rpc-proxy.ts'
 import type {GoBetween} from './go-between.ts'
 import type {Random} from './random.ts'

@@ -4,17 +4,17 @@
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {getAddress} from 'viem'
+import {startCustody} from '../custody.ts'
+import {testDatabase} from '../database.ts'
+import {Indexer} from '../indexer.ts'
+import {makeMerchant} from '../people.ts'
+import {newHome} from '../processes.ts'
+import {RpcProxy} from '../rpc-proxy.ts'
+import {until} from '../until.ts'
+import {PayoutProcesses, type Running, type Shop} from '../world.ts'
 import {Anvil, localChainId} from './anvil.ts'
-import {startCustody} from './custody.ts'
-import {testDatabase} from './database.ts'
-import {Indexer} from './indexer.ts'
-import {PayoutProcesses, type Running, type Shop} from './payout-processes.ts'
-import {makeMerchant} from './people.ts'
-import {newHome} from './processes.ts'
-import {RpcProxy} from './rpc-proxy.ts'
-import {until} from './until.ts'
 
-export type {Shop} from './payout-processes.ts'
+export type {Shop} from '../world.ts'
 
 /** Blocks come without transactions, too: fees fall with them, and what is stuck shows. */
 const emptyBlockMs = 1000

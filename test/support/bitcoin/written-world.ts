@@ -2,8 +2,8 @@
 import {randomBytes, randomUUID} from 'node:crypto'
 import {address, crypto, initEccLib, networks, script, Transaction} from 'bitcoinjs-lib'
 import * as secp256k1 from 'tiny-secp256k1'
-import {ChainWriter, type TestInclusion} from './chain-writer.ts'
-import {CustodyWorld, type Merchant} from './custody-world.ts'
+import {ChainWriter, type TestInclusion} from '../chain-writer.ts'
+import {CustodyWorld, type Merchant} from '../evm/written-world.ts'
 
 const network = networks.regtest
 initEccLib(secp256k1) // for P2TR addresses

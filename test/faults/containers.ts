@@ -8,8 +8,8 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {freePort} from '../../devnet/listen.ts'
-import {type ComposeService, readCompose} from './compose.ts'
-import {until} from './until.ts'
+import {type ComposeService, readCompose} from '../support/compose.ts'
+import {until} from '../support/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const patience = {timeoutMs: 90_000, intervalMs: 500}

@@ -2,13 +2,13 @@
 import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
-import {RetryableError} from '../../base/errors.ts'
-import {Electrum, ElectrumError} from '../../chains/bitcoin/electrum.ts'
-import {scripthashOf, scriptOfAddress} from '../../chains/bitcoin/script.ts'
-import {regtestGenesis, startBitcoin, type TestBitcoin} from './bitcoin.ts'
+import {RetryableError} from '../../../base/errors.ts'
+import {Electrum, ElectrumError} from '../../../chains/bitcoin/electrum.ts'
+import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
+import {until} from '../until.ts'
 import {type Lie, lie} from './electrum-lies.ts'
 import {LyingElectrum} from './lying-electrum.ts'
-import {until} from './until.ts'
+import {regtestGenesis, startBitcoin, type TestBitcoin} from './node.ts'
 
 const regtest = {hrp: 'bcrt', pubKeyHash: 0x6f, scriptHash: 0xc4}
 const addresses = ['bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080', 'mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn']

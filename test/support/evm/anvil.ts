@@ -7,8 +7,8 @@ import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
 import {type Abi, encodeDeployData, encodeFunctionData, getContractAddress, type Hex, numberToHex} from 'viem'
-import {accounts, deployer} from '../../devnet/evm/constants.ts'
-import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
+import {accounts, deployer} from '../../../devnet/evm/constants.ts'
+import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
 
 export const localChainId = 31_337
 export const abis = {usdc: contracts.TestUsdc.abi as Abi, multisend: contracts.Multisend.abi as Abi}

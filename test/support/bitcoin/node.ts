@@ -4,11 +4,11 @@ import {once} from 'node:events'
 import {mkdtemp, realpath, rm} from 'node:fs/promises'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
-import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
-import {findBitcoind, type NodeKind} from '../../devnet/bitcoin/node.ts'
-import {killLeftover} from '../../devnet/engine.ts'
-import {families} from '../../devnet/families.ts'
-import {startDevnet} from '../../devnet/start.ts'
+import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
+import {findBitcoind, type NodeKind} from '../../../devnet/bitcoin/node.ts'
+import {killLeftover} from '../../../devnet/engine.ts'
+import {families} from '../../../devnet/families.ts'
+import {startDevnet} from '../../../devnet/start.ts'
 
 export type BitcoinNode = NodeKind
 

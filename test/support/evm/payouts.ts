@@ -2,9 +2,9 @@
 // down of it, up to its final block, which a ChainWriter writes. For tests of what others see of payouts; how they are made is tested on a real chain (test/faults/payouts.test.ts).
 import {randomBytes} from 'node:crypto'
 import {getAddress, type Hex, keccak256} from 'viem'
-import type {ChainWriter} from './chain-writer.ts'
-import {hashOf} from './chain-writer.ts'
-import type {TestDatabase} from './database.ts'
+import type {ChainWriter} from '../chain-writer.ts'
+import {hashOf} from '../chain-writer.ts'
+import type {TestDatabase} from '../database.ts'
 
 const gas = 21_000n
 const gasPrice = 10n ** 9n

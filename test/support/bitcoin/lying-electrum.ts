@@ -4,8 +4,8 @@ import {once} from 'node:events'
 import {type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket} from 'node:net'
 import {createInterface} from 'node:readline'
 import {createServer as createTlsServer} from 'node:tls'
-import type {Behaviour} from './rpc-proxy.ts'
-import {until} from './until.ts'
+import type {Behaviour} from '../rpc-proxy.ts'
+import {until} from '../until.ts'
 
 /** Instead of an answer: this text as it is, and, where it says so, the end of the connection. */
 class Sends extends Error {

@@ -2,8 +2,8 @@
 // or end: then it tells its clients what they missed, as a server does that has caught up.
 import {createHash, randomBytes} from 'node:crypto'
 import {Transaction} from 'bitcoinjs-lib'
+import type {Behaviour} from '../rpc-proxy.ts'
 import {type Ask, faults, type LyingElectrum} from './lying-electrum.ts'
-import type {Behaviour} from './rpc-proxy.ts'
 
 export type Lie =
   /** Shows the chain and the unmined transactions as they were when this began, as a server does whose node is cut off. */
