@@ -13,6 +13,8 @@ interface FakeTransaction {
   ours: boolean
   fee: bigint
   outputs: Candidate[]
+  /** No block above this height can have it. */
+  lastHeight: number
 }
 
 export interface FakeBlock extends BlockRef {
@@ -32,6 +34,8 @@ export interface FakeOptions {
   finality: number
   /** The address of ours that sends. */
   sender: string
+  /** How many blocks after the head a new transaction can still be in; without it, it never expires. */
+  lifetime?: number
   /** Hands an address out, committed before any transaction pays to it. */
   provision: () => Promise<string>
 }
@@ -84,7 +88,8 @@ export class FakeChain {
   }
 
   async #transact(): Promise<void> {
-    const {random} = this.options
+    const {random, lifetime = Number.POSITIVE_INFINITY} = this.options
+    const lastHeight = this.head.height + lifetime
     for (let i = Math.floor(random() * 3); i > 0; i--) {
       const txid = `tx${++this.#serial}`
       const outputs: Candidate[] = []
@@ -93,7 +98,7 @@ export class FakeChain {
         const recipientKey = await this.#recipient()
         outputs.push({txid, outputIndex, token, amount: this.#amount(), sender: 'someone', recipientKey})
       }
-      this.#pool.push({txid, ours: random() < 0.2, fee: 1000n, outputs})
+      this.#pool.push({txid, ours: random() < 0.2, fee: 1000n, outputs, lastHeight})
     }
   }
 
@@ -125,7 +130,8 @@ export class FakeChain {
   }
 
   #mine(): void {
-    const taken = this.#pool.filter(() => this.options.random() < 0.6)
+    const height = this.head.height + 1
+    const taken = this.#pool.filter(({lastHeight}) => this.options.random() < 0.6 && height <= lastHeight)
     this.#pool = this.#pool.filter(transaction => !taken.includes(transaction))
     this.#append(taken, this.head)
   }
@@ -158,9 +164,9 @@ export class FakeChain {
     return {...transaction, fee: transaction.fee + 1n, outputs}
   }
 
-  #instead({txid, outputs}: FakeTransaction): FakeTransaction {
+  #instead({txid, outputs, lastHeight}: FakeTransaction): FakeTransaction {
     const id = `${txid}r${++this.#serial}`
-    return {txid: id, ours: false, fee: 1n, outputs: outputs.map(output => ({...output, txid: id}))}
+    return {txid: id, ours: false, fee: 1n, outputs: outputs.map(output => ({...output, txid: id})), lastHeight}
   }
 }
 
