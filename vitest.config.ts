@@ -1,3 +1,4 @@
+import path from 'node:path'
 import {defineConfig} from 'vitest/config'
 import {BaseSequencer, type TestSpecification} from 'vitest/node'
 
@@ -18,12 +19,46 @@ const faults = [
 ]
 const never = ['node_modules/**', '.sluice/**']
 
-/** What takes longest begins first, so that the others end beside it. A fresh checkout knows no durations, and goes by the size of files. */
+/** What takes more than ten seconds on two cores, the longest first. */
+const slow = [
+  'test/conformance/conformance',
+  'test/faults/bitcoin-payouts',
+  'devnet/bitcoin/devnet',
+  'test/start',
+  'test/faults/payouts',
+  'test/faults/restore',
+  'test/faults/crash-points',
+  'devnet/evm/devnet',
+  'test/faults/following',
+  'test/faults/payment-requests',
+  'custody/journal',
+  'test/faults/reindex',
+  'test/faults/unattributed',
+  'test/faults/node',
+  'custody/main',
+  'test/faults/containers',
+  'test/faults/attacker',
+  'test/faults/finality',
+  'indexers/follow',
+  'cli/main',
+  'custody/cli',
+  'cli/status',
+  'indexers/bitcoin/electrum-source',
+  'db/embedded',
+  'db/outputs',
+  'cli/payout',
+  'chains/bitcoin/electrum',
+  'indexers/evm/bloom',
+  'db/definitions',
+  'db/migrate',
+  'db/settle',
+].map(name => path.resolve(`${name}.test.ts`))
+
+/** What takes longest begins first, so that the others end beside it. A fresh checkout knows no durations: vitest would go by the size of files. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({moduleId}: TestSpecification) => /test\/(conformance|faults\/restore)/.test(moduleId)
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isLong), ...sorted.filter(file => !isLong(file))]
+    const rank = ({moduleId}: TestSpecification) => (slow.includes(moduleId) ? slow.indexOf(moduleId) : slow.length)
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
   }
 }
 
