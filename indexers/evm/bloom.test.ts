@@ -21,7 +21,7 @@ test('the filter over the logs of a block is the one that its header has', async
 // Why the filter of a block is not what its logs are held against: other logs cover the bits of one that is missing. Of a transfer of a token that
 // others transfer, too, they are those of two topics, 6 of 2048: with n logs all of them are covered with a probability of (1 - (2047/2048)^6n)^6,
 // which is one in 3,700 with 100 logs, one in 130 with 200, 4 % with 300, 21 % with 500 and 72 % with 1,000.
-test.each([100, 300, 500, 1000])('of %i logs, the filter misses one that is left out as often as it must', count => {
+test.each([100, 500])('of %i logs, the filter misses one that is left out as often as it must', count => {
   const seed = 7
   let state = seed
   const random = () => {
@@ -34,7 +34,8 @@ test.each([100, 300, 500, 1000])('of %i logs, the filter misses one that is left
   for (let block = 0; block < blocks; block++) {
     const address = `0x${'ab'.repeat(20)}`
     const logs = Array.from({length: count}, () => ({address, topics: [`0x${'dd'.repeat(32)}`, topic(), topic()]}))
-    if (logsBloom(logs.slice(1)) === logsBloom(logs)) missed++
+    const [first, others] = [BigInt(logsBloom(logs.slice(0, 1))), BigInt(logsBloom(logs.slice(1)))]
+    if ((first | others) === others) missed++
   }
   const rate = (1 - (2047 / 2048) ** (6 * count)) ** 6
   const deviation = Math.sqrt(blocks * rate * (1 - rate))
