@@ -150,6 +150,7 @@ const isAtHead = async ({anvil, db}: World) => {
 async function invariants(world: World, expect: ExpectStatic): Promise<void> {
   const {db, anvil} = world
   const blocks = await db.rows<{height: number; hash: string}>('select height, hash from chain.block order by height')
+  expect(blocks.length).toBeGreaterThan(0)
   for (const {height, hash} of blocks) expect((await anvil.block(height)).hash).toBe(hash)
   const {height} = await anvil.block('finalized')
   expect((await world.cursor()).final_height).toBeLessThanOrEqual(height)
