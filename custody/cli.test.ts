@@ -7,26 +7,19 @@ import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
-import {
-  CustodyWorld,
-  fees,
-  higherFees,
-  junk,
-  type Merchant,
-  newAddress,
-  tokenGas,
-} from '../test/support/evm/written-world.ts'
+import {fees, higherFees, newAddress, tokenGas, WrittenEvm} from '../test/support/evm/written-world.ts'
+import {junk, type Merchant} from '../test/support/written-world.ts'
 import {readBackup} from './backup.ts'
 import {seedFile} from './seed.ts'
 
 const program = fileURLToPath(new URL('cli.ts', import.meta.url))
 const passphrase = 'correct horse'
 
-let world: CustodyWorld
+let world: WrittenEvm
 let outside: string
 
 beforeAll(async () => {
-  world = await CustodyWorld.open()
+  world = await WrittenEvm.open()
   outside = mkdtempSync(path.join(tmpdir(), 'sluice-backup-'))
 })
 afterAll(async () => {
@@ -342,7 +335,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     fee: 10n,
   }))
   const ofC = [swept0, swept1].map((txid, nonce) => ({txid, sender: c.address, nonce, fee: 10n}))
-  await world.eth.write({add: [{inclusions: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
+  await world.writer.write({add: [{inclusions: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
   await world.finalize()
   expect(await world.db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(Array(4).fill('completed'))

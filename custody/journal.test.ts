@@ -18,16 +18,9 @@ import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {killCustody, spawnCustody} from '../test/support/custody.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {
-  CustodyWorld,
-  fees,
-  higherFees,
-  junk,
-  type Merchant,
-  newAddress,
-  sweepIntent,
-} from '../test/support/evm/written-world.ts'
+import {fees, higherFees, newAddress, sweepIntent, WrittenEvm} from '../test/support/evm/written-world.ts'
 import {until} from '../test/support/until.ts'
+import {junk, type Merchant} from '../test/support/written-world.ts'
 import {families} from './families.ts'
 import {type Draft, entryColumns, insertEntry, Journal} from './journal.ts'
 import {type Entry, hashOf, JournalFile, journalFile, readEntries} from './journal-file.ts'
@@ -391,7 +384,7 @@ test('a write that failed leaves a beginning, which is taken away before the nex
 const crash = fileURLToPath(new URL('../test/support/crash.ts', import.meta.url))
 
 test('killed at every step under parallel signers, it gives out nothing that is not in the journal, and no more than the budget', async () => {
-  const world = await CustodyWorld.open({ETH_FEE_BUDGET: '0.00112'}) // three quarters of it are 20 sweeps
+  const world = await WrittenEvm.open({ETH_FEE_BUDGET: '0.00112'}) // three quarters of it are 20 sweeps
   const merchants: Merchant[] = []
   for (let n = 0; n < 6; n++) merchants.push(await world.merchant())
   await world.filled() // a fill passes the same steps
@@ -413,9 +406,9 @@ test('killed at every step under parallel signers, it gives out nothing that is 
     const intents = merchants.map(({address}) => sweepIntent(address, {nonce}))
     for (const intent of intents) await world.forgeSpend(intent)
     const more = {NODE_OPTIONS: `--import=${crash}`, SLUICE_CRASH_MARK: path.join(world.home, label)}
-    await world.start({...more, SLUICE_CRASH_AT: `custody: ${label}`})
+    await world.startCustody({settings: {...more, SLUICE_CRASH_AT: `custody: ${label}`}})
     expect((await askAll(intents)).map(({status}) => status)).toContain('rejected')
-    await world.start()
+    await world.startCustody()
     const inFile = [...readEntries(journalFile(world.home))].map(({entry}) => entry).filter(({kind}) => kind !== 'pool')
     expect(inFile.map(({hash}) => hash)).toEqual((await world.journal()).map(({hash}) => hash))
     await askAll(intents)
@@ -428,7 +421,7 @@ test('killed at every step under parallel signers, it gives out nothing that is 
 }, 120_000)
 
 /** Nothing new is signed before custody has looked again, and lifted the halt. */
-async function isHealed(world: CustodyWorld): Promise<void> {
+async function isHealed(world: WrittenEvm): Promise<void> {
   const open = `select from app.incident where kind = 'journal_changed' and resolved_at is null`
   await until(async () => !(await world.db.rows(open)).length, {
     timeoutMs: 15_000,
@@ -437,7 +430,7 @@ async function isHealed(world: CustodyWorld): Promise<void> {
 }
 
 test('a payment that custody never signed is not repeated, to an address that is on no whitelist, because somebody put it in the table', async () => {
-  const world = await CustodyWorld.open()
+  const world = await WrittenEvm.open()
   const payout = await world.swept(await world.merchant())
   const pay = {intent: 'pay', payout_id: payout, nonce: 0, ...higherFees}
   const thief = newAddress()
@@ -461,7 +454,7 @@ test('a payment that custody never signed is not repeated, to an address that is
   await world.db.rows(insert, [JSON.stringify({...second, hash: hashOf(own!.hash!, second)})])
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
   await killCustody(world.custody)
-  await world.start() // as if it had died between the database and the file
+  await world.startCustody() // as if it had died between the database and the file
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'journal_changed'}])
   await remove(`stream = 'ETH' and seq = 2`, world.db)
   expect(await world.sign(pay)).toMatchObject([{ok: false, code: 'wrong_state'}])
@@ -469,7 +462,7 @@ test('a payment that custody never signed is not repeated, to an address that is
 }, 60_000)
 
 test('among thousands of entries, of which a thousand are compared in a second, what is changed is found before anything is signed by it', async () => {
-  const world = await CustodyWorld.open()
+  const world = await WrittenEvm.open()
   const payout = await world.swept(await world.merchant())
   const pay = (nonce: number) => ({intent: 'pay', payout_id: payout, nonce, ...fees})
   await killCustody(world.custody)
@@ -482,11 +475,11 @@ test('among thousands of entries, of which a thousand are compared in a second, 
 
   // At the start all of them are compared before the first answer.
   await asOwner(`update custody.journal set raw = '0x' where stream = 'ETH' and seq = 5000`, world.db)
-  await world.start()
+  await world.startCustody()
   expect(await world.sign(pay(0))).toMatchObject([{ok: false, code: 'journal_changed'}])
   await killCustody(world.custody)
   await asOwner(`update custody.journal set raw = '0x02' where stream = 'ETH' and seq = 5000`, world.db)
-  await world.start()
+  await world.startCustody()
   await world.forgeSpend(pay(0))
   expect(await world.sign(pay(0))).toMatchObject([{ok: true}])
 
@@ -503,7 +496,7 @@ test('among thousands of entries, of which a thousand are compared in a second, 
 }, 120_000)
 
 test('an older copy of the database hands out nothing twice, signs nothing, and stops its chain', async () => {
-  const world = await CustodyWorld.open()
+  const world = await WrittenEvm.open()
   const old = await world.merchant()
   await world.filled()
   const spend_id = '00000000-0000-0000-0000-000000000001'
@@ -544,7 +537,7 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   ])
   await world.db.rows('alter table custody.address enable trigger all')
 
-  await world.start()
+  await world.startCustody()
   const states = await world.db.rows<{family: string; retired: boolean; count: number}>(
     `select family, retired_at is not null as retired, count(*)::int as count from custody.address
      where purpose = 'deposit' and taken_at is null group by 1, 2 order by 1, 2`,
@@ -580,13 +573,13 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   )
   expect(halted).toMatchObject({halted: true})
   await killCustody(world.custody)
-  await world.start() // once is enough
+  await world.startCustody() // once is enough
   expect((await world.db.rows('select from custody.address where retired_at is not null')).length).toBe(2 * 41)
   await world.close()
 }, 60_000)
 
 test('a file of other addresses is refused at the start', async () => {
-  const world = await CustodyWorld.open()
+  const world = await WrittenEvm.open()
   await killCustody(world.custody)
   const file = journalFile(world.home)
   rmSync(file)

@@ -2,17 +2,17 @@
 import {randomUUID} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {BitcoinWorld} from '../test/support/bitcoin/written-world.ts'
+import {WrittenBitcoin} from '../test/support/bitcoin/written-world.ts'
 import {until} from '../test/support/until.ts'
 import {journalFile} from './journal-file.ts'
 import {reconcile} from './reconcile.ts'
 
-let btc: BitcoinWorld
+let btc: WrittenBitcoin
 let owner: pg.Client
 
 beforeAll(async () => {
-  btc = await BitcoinWorld.open()
-  owner = new pg.Client({connectionString: btc.world.db.ownerUrl})
+  btc = await WrittenBitcoin.open()
+  owner = new pg.Client({connectionString: btc.db.ownerUrl})
   await owner.connect()
 })
 afterAll(async () => {
@@ -34,20 +34,20 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
     string,
     string,
   ]
-  const payout = await btc.payout(merchant)
+  const payout = await btc.swept(merchant)
   const pay = {intent: 'pay_outputs', payout_id: payout, inputs: [a], fee: '1000'}
   const more = {...pay, inputs: [a, b], fee: '3000'}
   const sweep = {intent: 'sweep_outputs', spend_id: randomUUID(), chain: 'BTC', inputs: [c, d], fee: '1000'}
-  for (const intent of [more, sweep]) await btc.world.forgeSpend(intent)
-  const signed = await btc.world.sign(pay, more, sweep)
+  for (const intent of [more, sweep]) await btc.forgeSpend(intent)
+  const signed = await btc.sign(pay, more, sweep)
   expect(signed.map(({ok}) => ok)).toEqual([true, true, true])
 
   await forgetEntries()
-  await btc.world.forgetForged()
-  expect(await btc.world.sign(sweep)).toMatchObject([{ok: false, code: 'journal_ahead'}])
-  const done = await reconcile(owner, journalFile(btc.world.home))
+  await btc.forgetForged()
+  expect(await btc.sign(sweep)).toMatchObject([{ok: false, code: 'journal_ahead'}])
+  const done = await reconcile(owner, journalFile(btc.home))
   expect(done).toEqual({entries: 3, payouts: 1, without_purpose: 0})
-  const attempts = await btc.world.db.rows(
+  const attempts = await btc.db.rows(
     `select s.kind, s.sender as lead, s.payout_id, o.attempt, o.txid, o.fee::int as fee
      from app.outbound_tx o join app.spend s on s.id = o.spend_id order by s.kind, o.attempt`,
   )
@@ -57,7 +57,7 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
     {...ofPayout, attempt: 2, txid: signed[1].txid, fee: 3000},
     {kind: 'sweep', lead: c, payout_id: null, attempt: 1, txid: signed[2].txid, fee: 1000},
   ])
-  const reserved = await btc.world.db.rows<{outpoint: string; kind: string; from_attempt: number}>(
+  const reserved = await btc.db.rows<{outpoint: string; kind: string; from_attempt: number}>(
     `select u.txid || ':' || u.vout as outpoint, s.kind, u.from_attempt from app.output u join app.spend s on s.id = u.spend_id order by u.vout`,
   )
   expect(reserved).toEqual([
@@ -66,13 +66,13 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
     {outpoint: c, kind: 'sweep', from_attempt: 1},
     {outpoint: d, kind: 'sweep', from_attempt: 1},
   ])
-  expect(await btc.world.sign(sweep)).toMatchObject([{ok: true, txid: signed[2].txid}])
-  expect(await btc.world.sign({...sweep, inputs: [d]})).toMatchObject([{code: 'settlement_changed'}])
-  expect((await reconcile(owner, journalFile(btc.world.home))).entries).toBe(0)
+  expect(await btc.sign(sweep)).toMatchObject([{ok: true, txid: signed[2].txid}])
+  expect(await btc.sign({...sweep, inputs: [d]})).toMatchObject([{code: 'settlement_changed'}])
+  expect((await reconcile(owner, journalFile(btc.home))).entries).toBe(0)
 })
 
 test('what an older copy began with such outputs is given up, and a payout that it began otherwise goes on as it was signed', async () => {
-  const {db} = btc.world
+  const {db} = btc
   await btc.output(btc.treasury, 1_000_000n)
   const merchant = await btc.merchant()
   const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
@@ -102,10 +102,10 @@ test('what an older copy began with such outputs is given up, and a payout that 
       fee: '1000',
     },
   ]
-  for (const intent of intents) await btc.world.forgeSpend(intent)
-  expect(await btc.world.sign(...intents)).toMatchObject([{ok: true}, {ok: true}])
+  for (const intent of intents) await btc.forgeSpend(intent)
+  expect(await btc.sign(...intents)).toMatchObject([{ok: true}, {ok: true}])
   await forgetEntries()
-  await btc.world.forgetForged()
+  await btc.forgetForged()
   await inStatus('sweeping')
   const swept = (
     await db.rows<{outpoint: string}>(`select txid || ':' || vout as outpoint from app.output where amount = 60000`)
@@ -119,7 +119,7 @@ test('what an older copy began with such outputs is given up, and a payout that 
     await db.rows(`select app.begin_output_sweep(null, 'BTC', $1, $2, 1500) as short`, [merchant.id, [again, swept]]),
   ).toEqual([{short: null}])
 
-  expect(await reconcile(owner, journalFile(btc.world.home))).toMatchObject({payouts: 2}) // with the one of the test before
+  expect(await reconcile(owner, journalFile(btc.home))).toMatchObject({payouts: 2}) // with the one of the test before
   expect(
     await db.rows(
       `select s.kind, s.sender as lead, s.status, array_agg(u.amount::int order by u.amount) as inputs
@@ -140,18 +140,18 @@ test('what an older copy began with such outputs is given up, and a payout that 
 })
 
 test('it waits for what is settling the chain, and neither gives way', async () => {
-  const {db} = btc.world
+  const {db} = btc
   const merchant = await btc.merchant()
   const inputs = await btc.outputs(merchant.bitcoin, [80_000n])
   const sweep = {intent: 'sweep_outputs', spend_id: randomUUID(), chain: 'BTC', inputs, fee: '1000'}
-  await btc.world.forgeSpend(sweep)
-  expect(await btc.world.sign(sweep)).toMatchObject([{ok: true}])
+  await btc.forgeSpend(sweep)
+  expect(await btc.sign(sweep)).toMatchObject([{ok: true}])
   await forgetEntries()
-  await btc.world.forgetForged()
+  await btc.forgetForged()
   const settling = await db.pool.connect()
   try {
     await settling.query(`begin; select from chain.cursor where chain = 'BTC' for update`)
-    const reconciled = reconcile(owner, journalFile(btc.world.home)).catch((error: Error) => error)
+    const reconciled = reconcile(owner, journalFile(btc.home)).catch((error: Error) => error)
     const waits = async () => (await db.rows('select from pg_locks where not granted')).length > 0
     await until(waits, {timeoutMs: 5000, what: 'the reconciliation to wait'})
     await settling.query(`select app.lock_treasury('BTC'); commit`)

@@ -1,12 +1,12 @@
 // The door of custody: who may ask, and in which form.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {CustodyWorld, fees, newAddress, sweepIntent} from '../test/support/evm/written-world.ts'
+import {fees, newAddress, sweepIntent, WrittenEvm} from '../test/support/evm/written-world.ts'
 
-let world: CustodyWorld
+let world: WrittenEvm
 
 beforeAll(async () => {
-  world = await CustodyWorld.open()
+  world = await WrittenEvm.open()
 })
 afterAll(() => world.close())
 

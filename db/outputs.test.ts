@@ -6,8 +6,7 @@ import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
 import {ChainWriter, type TestInclusion, type TestTransfer} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
-import {idOf} from '../test/support/money.ts'
-import {makeMerchant, watchAddress} from '../test/support/people.ts'
+import {idOf, makeMerchant, watchAddress} from '../test/support/people.ts'
 
 const treasury = 'bcrt1qtreasury'
 
@@ -138,7 +137,7 @@ class Coins {
       id,
       sweepFirst,
     ])
-    const payout = idOf(rows[0].reply)
+    const payout = idOf(JSON.parse(rows[0].reply).id)
     await this.work('begin_sweeping', payout)
     return payout
   }

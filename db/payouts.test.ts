@@ -2,8 +2,8 @@
 // cancels meanwhile. With the roles of the API and the worker; the books are looked at after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
-import {idOf, Money} from '../test/support/money.ts'
-import type {TestUser} from '../test/support/people.ts'
+import {Money} from '../test/support/money.ts'
+import {idOf, type TestUser} from '../test/support/people.ts'
 
 let money: Money
 
@@ -166,7 +166,7 @@ describe('an Idempotency-Key', () => {
     const user = await rich()
     const first = await money.request(user.merchantId, {key: 'k'})
     await more(user)
-    await fail(idOf(first))
+    await fail(idOf(JSON.parse(first).id))
     expect(await money.request(user.merchantId, {key: 'k'})).toBe(first)
     expect(await payoutsOf(user)).toHaveLength(1)
   })

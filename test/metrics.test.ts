@@ -9,15 +9,16 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {parse} from 'yaml'
 import '../service/child.ts' // the supervisor counts in it
 import {registry} from '../base/observe.ts'
-import {CustodyWorld, type Merchant, newAddress} from './support/evm/written-world.ts'
+import {newAddress, WrittenEvm} from './support/evm/written-world.ts'
 import {Indexer} from './support/indexer.ts'
 import {portsInARow} from './support/ports.ts'
 import {until} from './support/until.ts'
 import {createEndpoint, type Receiver, startReceiver} from './support/webhooks.ts'
+import type {Merchant} from './support/written-world.ts'
 
 type Samples = Map<string, number>
 
-let world: CustodyWorld
+let world: WrittenEvm
 let merchant: Merchant
 let receiver: Receiver
 let indexer: Indexer
@@ -28,7 +29,7 @@ beforeAll(async () => {
   const first = await portsInARow(4)
   Object.assign(ports, {custody: first, jobs: first + 1, api: first + 2, indexer: first + 3})
   receiver = await startReceiver()
-  world = await CustodyWorld.open({METRICS_PORT: `${ports.custody}`})
+  world = await WrittenEvm.open({METRICS_PORT: `${ports.custody}`})
   merchant = await world.merchant()
   indexer = Indexer.start({
     db: world.db,

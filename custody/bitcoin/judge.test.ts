@@ -2,13 +2,13 @@
 // nothing. Whoever asks here has the token and the worker's place in the database.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {BitcoinWorld, destinations, newTxid} from '../../test/support/bitcoin/written-world.ts'
+import {destinations, newTxid, WrittenBitcoin} from '../../test/support/bitcoin/written-world.ts'
 import {fees} from '../../test/support/evm/written-world.ts'
 
-let btc: BitcoinWorld
+let btc: WrittenBitcoin
 
 beforeAll(async () => {
-  btc = await BitcoinWorld.open({BTC_PAYOUT_LIMIT: 'BTC:0.01', BTC_MAX_FEE_RATE: '50'})
+  btc = await WrittenBitcoin.open({BTC_PAYOUT_LIMIT: 'BTC:0.01', BTC_MAX_FEE_RATE: '50'})
 })
 afterAll(() => btc.close())
 
@@ -52,30 +52,30 @@ async function refused(
   intent: Record<string, unknown>,
   code: string,
 ): Promise<{message: string; needed?: {fee: string}}> {
-  const before = await btc.world.journal()
-  const result = await btc.world.signForged(intent)
+  const before = await btc.journal()
+  const result = await btc.signForged(intent)
   expect(result).toMatchObject({ok: false, code})
   expect(Object.keys(result)).not.toContain('raw')
-  expect(await btc.world.journal()).toEqual(before)
-  const [noted] = await btc.world.db.rows('select code, message, request from custody.refusal order by id desc limit 1')
+  expect(await btc.journal()).toEqual(before)
+  const [noted] = await btc.db.rows('select code, message, request from custody.refusal order by id desc limit 1')
   expect(noted).toEqual({code, message: result.message, request: intent})
   return result
 }
 
 async function signed(intent: Record<string, unknown>) {
-  const result = await btc.world.signForged(intent)
+  const result = await btc.signForged(intent)
   expect(result).toMatchObject({ok: true})
   return result as {ok: true; txid: string; raw: string; amount: string; fee: string; vsize: number}
 }
 
-const lastEntry = async () => (await btc.world.journal()).at(-1)!
+const lastEntry = async () => (await btc.journal()).at(-1)!
 
 describe('a payout', () => {
   test('is one transaction: its net to its address, and what is left after the fee to the treasury', async () => {
     const merchant = await btc.merchant()
     const [own, ofTreasury] = [await btc.output(merchant.bitcoin, 100_000n), await btc.output(btc.treasury, 50_000n)]
-    const payout = await btc.payout(merchant)
-    expect((await btc.world.custody.ask('/check', {payout_id: payout})).body).toEqual({ok: true})
+    const payout = await btc.swept(merchant)
+    expect((await btc.custody.ask('/check', {payout_id: payout})).body).toEqual({ok: true})
     const intent = pay(payout, [own, ofTreasury])
     const {txid, raw, amount, fee, vsize} = await signed(intent)
     const found = btc.read(raw)
@@ -120,7 +120,7 @@ describe('a payout', () => {
     for (const [kind, make] of Object.entries(destinations)) {
       const merchant = await btc.merchant(make())
       const own = await btc.output(merchant.bitcoin, 100_000n)
-      const {raw} = await signed(pay(await btc.payout(merchant), [own]))
+      const {raw} = await signed(pay(await btc.swept(merchant), [own]))
       expect(btc.read(raw).outputs, kind).toEqual([[merchant.payoutAddress, 99_000n]])
     }
   })
@@ -130,15 +130,15 @@ describe('a payout', () => {
     const [own, ...more] = await btc
       .outputs(btc.treasury, [40_000n, 30_000n, 20_000n])
       .then(async ofTreasury => [await btc.output(merchant.bitcoin, 100_000n), ...ofTreasury])
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     const intent = pay(payout, [own!, more[0]!])
     const first = await signed(intent)
-    const count = (await btc.world.journal()).length
+    const count = (await btc.journal()).length
     expect(await signed(intent)).toEqual(first)
     // The worker may have died before it stored them, and estimates anew.
     for (const fee of [0, 999, 1001, 1100]) expect(await signed({...intent, fee: String(fee)})).toEqual(first)
-    expect(await btc.world.journal()).toHaveLength(count)
-    await btc.world.db.rows(`update app.payout set status = 'paying' where id = $1`, [payout])
+    expect(await btc.journal()).toHaveLength(count)
+    await btc.db.rows(`update app.payout set status = 'paying' where id = $1`, [payout])
 
     const second = await signed({...intent, fee: '1300'})
     expect(btc.read(second.raw)).toMatchObject({fee: 1300n, inputs: [own, more[0]]})
@@ -159,7 +159,7 @@ describe('a payout', () => {
     const merchant = await btc.merchant()
     const own = await btc.output(merchant.bitcoin, 100_000n)
     const ofTreasury = await btc.outputs(btc.treasury, Array<bigint>(10).fill(10_000n))
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     const before = await signed(pay(payout, [own, ofTreasury[0]!], 4000))
     const {needed} = await refused(pay(payout, [own, ...ofTreasury], 5000), 'fee_too_low')
     expect(Number(needed!.fee)).toBeGreaterThan(4000 + 1.02 * 820) // ten more outputs: the rate decides, not what passing on costs
@@ -171,7 +171,7 @@ describe('a payout', () => {
   test('never is signed with another first output, however the others overlap', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     await signed(pay(payout, [a]))
     await refused(pay(payout, [b]), 'settlement_changed')
     await refused(pay(payout, [b, c], 40_000), 'settlement_changed')
@@ -181,7 +181,7 @@ describe('a payout', () => {
   test('with outputs of another merchant is refused', async () => {
     const [merchant, other] = [await btc.merchant(), await btc.merchant()]
     const [own, theirs] = [await btc.output(merchant.bitcoin, 100_000n), await btc.output(other.bitcoin, 100_000n)]
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     await refused(pay(payout, [theirs]), 'not_ours')
     await refused(pay(payout, [own, theirs]), 'not_ours')
     await signed(pay(payout, [own]))
@@ -191,7 +191,7 @@ describe('a payout', () => {
   test('with outputs that are not final, not ours, of another token, or not known is refused', async () => {
     const merchant = await btc.merchant()
     await btc.output(merchant.bitcoin, 100_000n)
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     const early = await btc.output(merchant.bitcoin, 100_000n, {final: false})
     await refused(pay(payout, [early]), 'not_ours')
     await btc.finalize()
@@ -207,7 +207,7 @@ describe('a payout', () => {
   test('with outputs that are spent is refused, once that is final', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n])) as [string, string]
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     await btc.include(newTxid(), [b])
     await refused(pay(payout, [b]), 'wrong_state')
     await refused(pay(payout, [a, b]), 'wrong_state')
@@ -221,25 +221,25 @@ describe('a payout', () => {
   test('of more than arrived for its merchant and is final is refused, however much the treasury has', async () => {
     const merchant = await btc.merchant()
     const ofTreasury = await btc.outputs(btc.treasury, [900_000n, 900_000n])
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     await refused(pay(payout, [ofTreasury[0]!]), 'exceeds_received')
     await btc.output((await btc.merchant()).bitcoin, 100_000n)
     await btc.output(merchant.bitcoin, 99_000n)
     await signed(pay(payout, [ofTreasury[0]!]))
-    await refused(pay(await btc.payout(merchant, 1000n), [ofTreasury[1]!]), 'exceeds_received')
+    await refused(pay(await btc.swept(merchant, 1000n), [ofTreasury[1]!]), 'exceeds_received')
   })
 
   test('of an amount that is not the net, to an address of ours, of none of this network, or above the limit is refused', async () => {
-    await btc.world.db.rows('alter table app.payout drop constraint payout_check')
+    await btc.db.rows('alter table app.payout drop constraint payout_check')
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [3_000_000n])
-    await refused(pay(await btc.payout(merchant, 100_000n, {net: 99_001n}), inputs), 'amount_not_net')
-    await refused(pay(await btc.payout(merchant, 1_100_000n), inputs), 'above_limit')
+    await refused(pay(await btc.swept(merchant, 100_000n, {net: 99_001n}), inputs), 'amount_not_net')
+    await refused(pay(await btc.swept(merchant, 1_100_000n), inputs), 'above_limit')
     const mainnet = 'bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu'
     for (const address of [merchant.bitcoin, btc.treasury, btc.treasury.toUpperCase(), mainnet, destinations.p2tr()]) {
-      await refused(pay(await btc.payout(merchant, 100_000n, {address}), inputs), 'not_whitelisted')
-      await btc.world.whitelist(merchant.id, address, 'BTC')
-      const now = pay(await btc.payout(merchant, 100_000n, {address}), inputs)
+      await refused(pay(await btc.swept(merchant, 100_000n, {address}), inputs), 'not_whitelisted')
+      await btc.whitelist(merchant.id, address, 'BTC')
+      const now = pay(await btc.swept(merchant, 100_000n, {address}), inputs)
       if (address.startsWith('bcrt1p')) await signed(now)
       else await refused(now, 'not_whitelisted')
     }
@@ -250,17 +250,17 @@ describe('a payout', () => {
     const inputs = await btc.outputs(merchant.bitcoin, [100_000n])
     await refused(pay(randomUUID(), inputs), 'unknown_settlement')
     for (const status of ['pending', 'sweeping', 'paying', 'completed', 'failed'])
-      await refused(pay(await btc.payout(merchant, 100_000n, {status}), inputs), 'wrong_state')
-    const payout = await btc.payout(merchant)
+      await refused(pay(await btc.swept(merchant, 100_000n, {status}), inputs), 'wrong_state')
+    const payout = await btc.swept(merchant)
     await refused({intent: 'pay', payout_id: payout, nonce: 0, ...fees}, 'unknown_settlement')
-    const onEth = await btc.world.swept(merchant)
+    const onEth = await btc.swept(merchant, 100_000n, {chain: 'ETH', token: 'ETH'})
     await refused(pay(onEth, inputs), 'unknown_settlement')
   })
 
   test('that takes more than its outputs hold, or leaves dust, is refused; change of nothing is well', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [100_000n])
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     await refused(pay(payout, inputs, 1001), 'insufficient_inputs')
     await refused(pay(payout, inputs, 999), 'dust')
     await refused(pay(payout, inputs, 707), 'dust')
@@ -269,14 +269,14 @@ describe('a payout', () => {
     expect(btc.read((await signed(pay(payout, inputs, 1000))).raw).outputs).toHaveLength(1)
     const ofTreasury = await btc.outputs(btc.treasury, [10_000n])
     await btc.output(merchant.bitcoin, 1000n)
-    const tiny = await btc.payout(merchant, 294n, {fee: 1n, net: 293n})
+    const tiny = await btc.swept(merchant, 294n, {fee: 1n, net: 293n})
     await refused(pay(tiny, ofTreasury), 'dust')
   })
 
   test('with a fee above the cap is refused, first and later', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [100_000n, 500_000n])
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     const cap = 50 * 209 // for two inputs and two outputs
     expect((await refused(pay(payout, inputs, cap + 1), 'fee_above_cap')).message).toContain('BTC_MAX_FEE_RATE')
     await signed(pay(payout, inputs, cap - 1000))
@@ -289,31 +289,31 @@ describe('an output', () => {
   test('that was signed for one payout is not signed for another one, nor for anything else', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 300_000n])) as [string, string, string]
-    const [one, other] = [await btc.payout(merchant), await btc.payout(merchant)]
+    const [one, other] = [await btc.swept(merchant), await btc.swept(merchant)]
     await signed(pay(one, [a, b]))
     for (const inputs of [[a], [b], [c, b], [b, c]]) await refused(pay(other, inputs, 2000), 'nonce_taken')
     await refused(sweep([b]), 'nonce_taken')
     const intents = [sweep([c]), pay(other, [c])]
-    for (const intent of intents.toReversed()) await btc.world.forgeSpend(intent)
-    const results = await btc.world.sign(...intents)
+    for (const intent of intents.toReversed()) await btc.forgeSpend(intent)
+    const results = await btc.sign(...intents)
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'nonce_taken'}]) // in one request, too
   })
 
   test('serves again once every signature with it is proven dead: its first output was spent by something else, finally', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
-    const [one, other] = [await btc.payout(merchant), await btc.payout(merchant)]
+    const [one, other] = [await btc.swept(merchant), await btc.swept(merchant)]
     const first = await signed(pay(one, [a]))
-    await btc.world.db.rows(`update app.payout set status = 'paying' where id = $1`, [one])
+    await btc.db.rows(`update app.payout set status = 'paying' where id = $1`, [one])
     const second = await signed(pay(one, [a, b], 2000))
     await btc.include(first.txid, [a], {final: false})
     await refused(pay(other, [b]), 'nonce_taken')
     await btc.finalize()
     await signed(pay(other, [b])) // the second cannot be mined any more, and is the only one with it
     expect(second.txid).not.toBe(first.txid)
-    const last = await btc.payout(merchant, 10_000n)
+    const last = await btc.swept(merchant, 10_000n)
     await signed(pay(last, [c], 500))
-    await refused(pay(await btc.payout(merchant, 100_000n), [c], 500), 'exceeds_received') // the first is no dead payment
+    await refused(pay(await btc.swept(merchant, 100_000n), [c], 500), 'exceeds_received') // the first is no dead payment
   })
 })
 
@@ -321,7 +321,7 @@ describe('a payout that can never be mined', () => {
   test('makes room for another one when a cancel, or something else, took its first output, finally; and is not signed again', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n])) as [string, string]
-    const payouts = [await btc.payout(merchant, 150_000n), await btc.payout(merchant, 150_000n)] as [string, string]
+    const payouts = [await btc.swept(merchant, 150_000n), await btc.swept(merchant, 150_000n)] as [string, string]
     await signed(pay(payouts[0], [a, b]))
     const next = pay(payouts[1], [await btc.output(btc.treasury, 500_000n)])
     await refused(next, 'exceeds_received')
@@ -410,7 +410,7 @@ describe('a bump', () => {
     const inputs = await btc.unmined([[merchant.bitcoin, 70_000n]])
     await refused(bump(randomUUID(), inputs), 'unknown_settlement')
     const id = await btc.bump(inputs, 200)
-    await btc.world.db.rows(`update app.spend set status = 'final' where id = $1`, [id])
+    await btc.db.rows(`update app.spend set status = 'final' where id = $1`, [id])
     await refused(bump(id, inputs), 'unknown_settlement')
     const other = await btc.unmined([[merchant.bitcoin, 70_000n]])
     await refused(bump(await btc.bump(other, 200, 'ETH'), other), 'unknown_settlement')
@@ -458,12 +458,12 @@ describe('a bump', () => {
     const id = await btc.bump(inputs, 200)
     await refused(sweep(inputs, 1000, id), 'not_ours')
     await refused(cancel(inputs, 1000, id), 'not_ours')
-    await btc.world.db.rows('update app.spend set cancelling = false where id = $1', [id])
+    await btc.db.rows('update app.spend set cancelling = false where id = $1', [id])
     await btc.output(merchant.bitcoin, 100_000n)
-    await refused(pay(await btc.payout(merchant), inputs), 'not_ours')
+    await refused(pay(await btc.swept(merchant), inputs), 'not_ours')
     await signed(bump(id, inputs))
     await btc.mine(inputs)
-    await refused(pay(await btc.payout(merchant), inputs, 3000), 'nonce_taken')
+    await refused(pay(await btc.swept(merchant), inputs, 3000), 'nonce_taken')
   })
 
   test('is an ordinary sweep of the same outputs once they are final: the child is replaced, and never signed beside it', async () => {
@@ -489,7 +489,7 @@ describe('a cancel', () => {
   test('takes the place of a payment: all that it spent goes to the treasury, for more than the payment offered', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n])) as [string, string]
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     const paid = await signed(pay(payout, [a, b]))
     const {needed} = await refused(cancel([a, b], 1000), 'fee_too_low')
     const asked = cancel([a, b], Number(needed!.fee))
@@ -511,7 +511,7 @@ describe('a cancel', () => {
   test('that leaves out an output of a payment, or has another one first, is refused: the payment would live', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n, 50_000n])) as [string, string, string]
-    const payout = await btc.payout(merchant)
+    const payout = await btc.swept(merchant)
     await signed(pay(payout, [a, b]))
     for (const spend_id of [payout, randomUUID()]) {
       await refused(cancel([a], 5000, spend_id), 'settlement_changed')
@@ -531,14 +531,14 @@ describe('a cancel', () => {
     const asked = cancel([a])
     await signed(asked)
     expect(await lastEntry()).toMatchObject({kind: 'cancel', subject_id: asked.spend_id, merchant_id: merchant.id})
-    await refused(pay(await btc.payout(merchant), [a], 9000), 'nonce_taken')
+    await refused(pay(await btc.swept(merchant), [a], 9000), 'nonce_taken')
   })
 })
 
 describe('a withdrawal', () => {
   /** As the owner of the database begins it. */
   async function begun(recipient: string, lead: string, amount = 70_000): Promise<string> {
-    const [row] = await btc.world.db.rows<{id: string}>(
+    const [row] = await btc.db.rows<{id: string}>(
       `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
        values ('withdrawal', 'BTC', 'BTC', $1, $2, $3, $4, 0, 1000) returning id`,
       [amount, btc.treasury, recipient, lead],
@@ -552,11 +552,11 @@ describe('a withdrawal', () => {
     const [a, b] = (await btc.outputs(btc.treasury, [50_000n, 50_000n])) as [string, string]
     const own = await btc.output(merchant.bitcoin, 50_000n)
     const id = await begun(recipient, a)
-    await btc.world.reserve([a, b], id)
+    await btc.reserve([a, b], id)
     await refused(withdraw(id, [a, b]), 'not_whitelisted')
-    await btc.world.whitelist(merchant.id, recipient, 'BTC')
+    await btc.whitelist(merchant.id, recipient, 'BTC')
     await refused(withdraw(id, [a, b]), 'not_whitelisted')
-    await btc.world.whitelist(null, recipient, 'BTC')
+    await btc.whitelist(null, recipient, 'BTC')
     await refused(withdraw(id, [b, a]), 'settlement_changed')
     await refused(withdraw(id, [a, own]), 'not_ours')
     const {raw} = await signed(withdraw(id, [a, b]))
@@ -565,7 +565,7 @@ describe('a withdrawal', () => {
       [btc.treasury, 29_000n],
     ])
     await signed(withdraw(id, [a, b], 3000))
-    await btc.world.db.rows('update app.spend set cancelling = true where id = $1', [id])
+    await btc.db.rows('update app.spend set cancelling = true where id = $1', [id])
     await refused(withdraw(id, [a, b], 9000), 'wrong_state')
     await refused(withdraw(randomUUID(), [a, b]), 'unknown_settlement')
   })
@@ -573,10 +573,10 @@ describe('a withdrawal', () => {
   test('to an address of this service, or of more than may leave at once, is refused', async () => {
     const [a, b] = (await btc.outputs(btc.treasury, [50_000n, 2_000_000n])) as [string, string]
     const {bitcoin} = await btc.merchant()
-    await btc.world.whitelist(null, bitcoin, 'BTC')
+    await btc.whitelist(null, bitcoin, 'BTC')
     await refused(withdraw(await begun(bitcoin, a, 10_000), [a]), 'not_whitelisted')
     const recipient = destinations.p2pkh()
-    await btc.world.whitelist(null, recipient, 'BTC')
+    await btc.whitelist(null, recipient, 'BTC')
     await refused(withdraw(await begun(recipient, b, 1_000_001), [b]), 'above_limit')
   })
 })
@@ -586,7 +586,7 @@ describe('the door', () => {
     const {bitcoin} = await btc.merchant()
     const good = sweep(await btc.outputs(bitcoin, [10_000n]))
     const [input] = good.inputs as [string]
-    const before = await btc.world.journal()
+    const before = await btc.journal()
     const bad = [
       {...good, inputs: []},
       {...good, inputs: [input, input]},
@@ -603,10 +603,10 @@ describe('the door', () => {
       {...good, destination: destinations.p2wpkh()},
     ]
     for (const one of bad) {
-      const {status, body} = await btc.world.custody.ask('/sign', {intents: [good, one]})
+      const {status, body} = await btc.custody.ask('/sign', {intents: [good, one]})
       expect([status, body.error], JSON.stringify(one).slice(0, 200)).toEqual([400, 'invalid_request'])
     }
-    expect(await btc.world.journal()).toEqual(before)
+    expect(await btc.journal()).toEqual(before)
   })
 
   test('answers a sweep of 500 outputs', async () => {

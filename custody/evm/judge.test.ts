@@ -12,25 +12,18 @@ import {
   type TransactionSerialized,
 } from 'viem'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {
-  CustodyWorld,
-  fees,
-  higherFees,
-  type Merchant,
-  newAddress,
-  sweepIntent,
-  tokenGas,
-} from '../../test/support/evm/written-world.ts'
+import {fees, higherFees, newAddress, sweepIntent, tokenGas, WrittenEvm} from '../../test/support/evm/written-world.ts'
+import type {Merchant} from '../../test/support/written-world.ts'
 import {authorisationNonce} from './sign.ts'
 
 const usdc = '0x1c7d4b196cb0c7b01d743fbc6116a902379c7238'
 const gwei = 10n ** 9n
 
-let world: CustodyWorld
+let world: WrittenEvm
 let nonce = 0
 
 beforeAll(async () => {
-  world = await CustodyWorld.open({ETH_PAYOUT_LIMIT: 'USDC:1', ETH_DAILY_LIMIT: 'USDC:1.5', ETH_MAX_FEE_GWEI: '100'})
+  world = await WrittenEvm.open({ETH_PAYOUT_LIMIT: 'USDC:1', ETH_DAILY_LIMIT: 'USDC:1.5', ETH_MAX_FEE_GWEI: '100'})
 })
 afterAll(() => world.close())
 
@@ -151,7 +144,7 @@ describe('a payout', () => {
     await refused(pay(randomUUID()), 'unknown_settlement')
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1000n)
-    const pending = await world.claim(merchant)
+    const pending = await world.request(merchant, 'ETH')
     await refused(pay(pending), 'wrong_state')
     expect((await world.custody.ask('/check', {payout_id: pending})).body).toEqual({ok: true})
     await world.db.rows(`select app.cancel_payout($1, $2)`, [merchant.id, pending])

@@ -2,24 +2,22 @@
 // owner of the database. On a real database, with the real custody process asked over its socket. Held to: every refusal has the right
 // code and is written down, and in the end the journal has nothing that goes anywhere but to an address that is on its merchant's
 // whitelist, or to our treasury, and no merchant was paid more than its addresses received.
-import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes, randomUUID} from 'node:crypto'
 import {once} from 'node:events'
-import {readFileSync} from 'node:fs'
-import {request as httpRequest} from 'node:http'
 import type {Store} from '@subsquid/typeorm-store'
 import pg from 'pg'
 import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTransaction} from 'viem'
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
-import {custodyDoor} from '../../base/home.ts'
 import {type EvmChain, chain as registered} from '../../chains/registry.ts'
 import {Inclusion} from '../../indexers/entities.ts'
 import {type ReadBlock, writeBlocks} from '../../indexers/match.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
+import {type CustodyProcess, killCustody, startCustody} from '../support/custody.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
-import {makeMerchant} from '../support/people.ts'
+import {idOf, makeMerchant} from '../support/people.ts'
 import {newHome, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
+import {treasuryOf} from '../support/world.ts'
 
 const gwei = 10n ** 9n
 const usdc = 10n ** 6n
@@ -32,8 +30,7 @@ const usdcContract = (registered('ETH') as EvmChain).assets[1]!.contract!.toLowe
 
 let db: TestDatabase
 let home: string
-let custody: ChildProcess
-let token: string
+let custody: CustodyProcess
 let chain: ChainWriter
 let treasury: string
 const attacker = {} as Record<'api' | 'jobs', pg.Client>
@@ -41,13 +38,12 @@ const attacker = {} as Record<'api' | 'jobs', pg.Client>
 beforeAll(async () => {
   db = await testDatabase()
   home = newHome()
-  await startCustody()
+  await start()
   for (const role of ['api', 'jobs'] as const) {
     attacker[role] = new pg.Client({connectionString: db.url(`sluice_${role}`)})
     await attacker[role].connect()
   }
-  const [row] = await db.rows<{address: string}>(`select address from custody.address where purpose = 'treasury'`)
-  treasury = row!.address
+  treasury = await treasuryOf(db, 'evm')
   chain = await ChainWriter.open(db, 'ETH')
   await arrive(treasury, 'ETH', 1000n * ether)
   await arrive(treasury, 'USDC', 1_000_000n * usdc)
@@ -56,28 +52,16 @@ beforeAll(async () => {
 beforeEach(() => useUp())
 
 afterAll(async () => {
-  custody.kill('SIGKILL')
+  await killCustody(custody)
   for (const client of Object.values(attacker)) await client.end()
   await chain.close()
   await db.drop()
   await removeHome(home)
 })
 
-async function startCustody(): Promise<void> {
-  custody = fork(new URL('../../custody/main.ts', import.meta.url), {
-    env: {
-      ...process.env,
-      DATABASE_URL: db.url('sluice_custody'),
-      SLUICE_HOME: home,
-      ADDRESS_POOL_SIZE: '100',
-      ETH_PAYOUT_LIMIT: 'ETH:50',
-      ETH_DAILY_LIMIT: 'ETH:60',
-      LOG_LEVEL: 'fatal',
-    },
-    execArgv: [],
-  })
-  expect((await once(custody, 'message', {signal: AbortSignal.timeout(60_000)}))[0]).toEqual({ready: true})
-  token = readFileSync(custodyDoor(home).tokenFile, 'utf8').trim()
+async function start(): Promise<void> {
+  const settings = {ADDRESS_POOL_SIZE: '100', ETH_PAYOUT_LIMIT: 'ETH:50', ETH_DAILY_LIMIT: 'ETH:60'}
+  custody = await startCustody(db, home, settings)
 }
 
 // --- what the tests play with ---
@@ -134,7 +118,6 @@ async function begin(payout: string): Promise<number> {
   return spend!.nonce
 }
 
-const idOf = (payout: string) => payout.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 const pay = (payout: string, nonce: number, more: object = {}) => ({
   intent: 'pay',
   payout_id: idOf(payout),
@@ -150,18 +133,8 @@ interface Result {
   raw?: Hex
 }
 
-function ask(path: string, body: unknown, bearer = token): Promise<{status: number; body: {results: Result[]}}> {
-  return new Promise((resolve, reject) => {
-    const headers = {authorization: `Bearer ${bearer}`, 'content-type': 'application/json'}
-    const asked = httpRequest({socketPath: custodyDoor(home).socket, path, method: 'POST', headers}, async response => {
-      let text = ''
-      for await (const chunk of response) text += chunk
-      resolve({status: response.statusCode!, body: JSON.parse(text)})
-    })
-    asked.once('error', reject)
-    asked.end(JSON.stringify(body))
-  })
-}
+const ask = (path: string, body: unknown, bearer?: string): Promise<{status: number; body: {results: Result[]}}> =>
+  custody.ask(path, body, bearer)
 
 async function sign(intent: object): Promise<Result> {
   const {status, body} = await ask('/sign', {intents: [intent]})
@@ -754,13 +727,13 @@ describe('a journal whose rows the owner writes', () => {
   test('custody that lost its connection compares the whole table with the file before it signs anything', async () => {
     const shop = await openShop(100n * usdc)
     expect(await sign(await payForged(await forgePayout(shop, 1n * usdc)))).toMatchObject({ok: true})
-    const exit = once(custody, 'exit')
+    const exit = once(custody.process, 'exit')
     await db.rows(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice-custody' and datname = current_database()`,
     )
     await exit
     await changed(`update custody.journal set raw = '0x' where seq = 2 and stream = 'ETH'`, [], async () => {
-      await startCustody()
+      await start()
       await refused(await payForged(await forgePayout(shop, 1n * usdc)), 'journal_changed')
       expect(await incident()).toEqual({chain: 'ETH'})
     })

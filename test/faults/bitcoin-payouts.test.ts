@@ -9,7 +9,7 @@ import {bitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {readSettings} from '../../chains/settings.ts'
 import {openNode} from '../../jobs/payouts/bitcoin/node.ts'
 import {hasBitcoind} from '../support/bitcoin/node.ts'
-import {BitcoinPayoutWorld, btc, type OutputRow, regtest, someAddress} from '../support/bitcoin/world.ts'
+import {BitcoinWorld, btc, type OutputRow, regtest, someAddress} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
 import {until} from '../support/until.ts'
@@ -17,11 +17,11 @@ import type {Shop} from '../support/world.ts'
 
 const netOf = (gross: bigint) => gross - gross / 100n
 
-let world: BitcoinPayoutWorld
+let world: BitcoinWorld
 let worker: ChildProcess
 
 async function open(treasury: bigint[], settings: Record<string, string> = {}): Promise<void> {
-  world = await BitcoinPayoutWorld.open({treasury, settings})
+  world = await BitcoinWorld.open({treasury, settings})
   worker = await world.startWorker()
 }
 

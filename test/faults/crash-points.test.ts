@@ -4,11 +4,11 @@ import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {hasBitcoind} from '../support/bitcoin/node.ts'
-import {BitcoinPayoutWorld, btc} from '../support/bitcoin/world.ts'
+import {BitcoinWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
-import {ether, PayoutWorld, type Shop, usdc} from '../support/evm/world.ts'
+import {EvmWorld, ether, type Shop, usdc} from '../support/evm/world.ts'
 import {until} from '../support/until.ts'
-import type {PayoutProcesses} from '../support/world.ts'
+import type {World} from '../support/world.ts'
 
 const ofEveryChain = [
   'payout: before check',
@@ -32,7 +32,7 @@ const replacing = 'send: before replace'
 
 /** What differs between chains. */
 interface Field {
-  world: PayoutProcesses & {isMining: boolean; close(): Promise<void>}
+  world: World & {isMining: boolean; close(): Promise<void>}
   openShop(n: number): Promise<Shop>
   tokenOf(shop: Shop): string
   grossOf(shop: Shop): bigint
@@ -45,7 +45,7 @@ interface Field {
 }
 
 async function onEthereum(): Promise<Field> {
-  const world = await PayoutWorld.open()
+  const world = await EvmWorld.open()
   // In turn with both ways of sweeping: by the address itself, and relayed by the treasury.
   const tokenOf = ({addresses}: Shop) => (addresses.length === 1 ? 'ETH' : 'USDC')
   return {
@@ -64,7 +64,7 @@ async function onEthereum(): Promise<Field> {
 }
 
 async function onBitcoin(): Promise<Field> {
-  const world = await BitcoinPayoutWorld.open({treasury: [btc, btc]})
+  const world = await BitcoinWorld.open({treasury: [btc, btc]})
   return {
     world,
     openShop: () => world.openShop([100_000n, 200_000n]),

@@ -1,6 +1,6 @@
 // What makes a block final, and what happens when the chain forks below what the store can undo, or below what is final already.
 import {describe, test} from 'vitest'
-import {World} from '../support/indexer.ts'
+import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import type {Behaviour, Call} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
@@ -9,26 +9,26 @@ const patience = 5
 const lie = (hash: string) => hash.replace(/^0x../, '0xff')
 
 /** A node whose final block stays where it is. */
-async function stalled(world: World): Promise<Behaviour> {
+async function stalled(world: IndexedEvm): Promise<Behaviour> {
   const frozen = await world.anvil.call('eth_getBlockByNumber', ['finalized', false])
   return ({params}, pass) => (params?.[0] === 'finalized' ? frozen : pass())
 }
 
-const incidents = ({db}: World) =>
+const incidents = ({db}: IndexedEvm) =>
   db.rows(`select kind, subject, details, resolution from app.incident where kind = 'fork_below_final' order by id`)
 
-const halted = (world: World) =>
+const halted = (world: IndexedEvm) =>
   until(async () => (await world.cursor()).halted_at, {timeoutMs: 60_000, what: 'the chain to be halted'})
 
 /** Waits until the indexer, which waits, has looked at the node some times more. */
-const looks = (world: World, times = 2) => world.node.asked(times, 'eth_chainId')
+const looks = (world: IndexedEvm, times = 2) => world.node.asked(times, 'eth_chainId')
 
 describe.concurrent('finality', {timeout: 240_000}, () => {
   test('by N confirmations: a block is final when it and the blocks above it are N, and not before', async ({
     expect,
     ...test
   }) => {
-    const world = await World.create(test, {slotsInAnEpoch: 32, settings: {FINALITY: '3'}})
+    const world = await IndexedEvm.create(test, {slotsInAnEpoch: 32, settings: {FINALITY: '3'}})
     world.indexer.start()
     const {txid, height} = await world.deposit()
     await world.mined()
@@ -44,7 +44,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect,
     ...test
   }) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer, anvil, node} = world
     indexer.start()
     const before = await world.deposit()
@@ -78,7 +78,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect,
     ...test
   }) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer, node} = world
     indexer.start()
     const {height} = await world.deposit()
@@ -121,7 +121,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect,
     ...test
   }) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer, anvil, node, db} = world
     indexer.start()
     const stays = await world.deposit()

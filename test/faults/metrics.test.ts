@@ -1,11 +1,12 @@
 // What an indexer counts of a real chain.
 import {expect, test} from 'vitest'
-import {Indexer, World} from '../support/indexer.ts'
+import {IndexedEvm} from '../support/evm/indexed-world.ts'
+import {Indexer} from '../support/indexer.ts'
 import {portsInARow} from '../support/ports.ts'
 import {until} from '../support/until.ts'
 
 test('blocks, transfers and reorganisations of a chain are counted as they are written', async context => {
-  const world = await World.create(context)
+  const world = await IndexedEvm.create(context)
   const port = await portsInARow(1)
   const {db, node, anvil, user} = world
   const settings = {USDC_CONTRACT: anvil.usdc}

@@ -1,7 +1,7 @@
 // A node that misbehaves, over HTTP and over a websocket: whatever it answers, or does not, what is indexed is on the chain, nothing is
 // final that the chain does not call final, and once the node behaves, nothing is missing and nothing was said twice.
 import {describe, type ExpectStatic, test} from 'vitest'
-import {World} from '../support/indexer.ts'
+import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {type Behaviour, type Block, type Call, faults, type Receipt} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
@@ -142,12 +142,12 @@ const misbehaviours: Record<string, Misbehaviour> = {
   },
 }
 
-const isAtHead = async ({anvil, db}: World) => {
+const isAtHead = async ({anvil, db}: IndexedEvm) => {
   const [at] = await db.rows<{hash: string}>('select head_hash as hash from chain.cursor')
   return at?.hash === (await anvil.block()).hash
 }
 
-async function invariants(world: World, expect: ExpectStatic): Promise<void> {
+async function invariants(world: IndexedEvm, expect: ExpectStatic): Promise<void> {
   const {db, anvil} = world
   const blocks = await db.rows<{height: number; hash: string}>('select height, hash from chain.block order by height')
   expect(blocks.length).toBeGreaterThan(0)
@@ -160,7 +160,7 @@ async function invariants(world: World, expect: ExpectStatic): Promise<void> {
 
 describe.concurrent('a node', {timeout: 240_000}, () => {
   test.for(['ws', 'http'] as const)('over %s that does wrong', async (transport, {expect, ...test}) => {
-    const world = await World.create(test, {transport})
+    const world = await IndexedEvm.create(test, {transport})
     const {indexer, anvil, node, user, other, db} = world
     indexer.start()
     await world.mined(3)
@@ -209,7 +209,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
   })
 
   test('that hangs, or whose head stands still, is noticed, and asked anew', async ({expect, ...test}) => {
-    const world = await World.create(test, {settings: {STALL_TIMEOUT_MS: '2000'}})
+    const world = await IndexedEvm.create(test, {settings: {STALL_TIMEOUT_MS: '2000'}})
     const {indexer, node, anvil} = world
     indexer.start()
     await world.mined(3)
@@ -248,7 +248,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     'over %s that names a head far too high %s is followed again at once, and what can be undone is not lost',
     async ([transport, when, traces], {expect, ...test}) => {
       const settings = {TRACES: traces, STALL_TIMEOUT_MS: '60000'}
-      const world = await World.create(test, {transport, slotsInAnEpoch: 64, settings})
+      const world = await IndexedEvm.create(test, {transport, slotsInAnEpoch: 64, settings})
       const {anvil, user, indexer, node} = world
       await anvil.mine(60)
       const higher = (block: Block) => ({...block, number: `0x${(Number(block.number) + 5000).toString(16)}`})
@@ -289,7 +289,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
   )
 
   test('that cannot be reached is said so, and used once it is there', async ({expect, ...test}) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer, node} = world
     node.behave = call => (call.method === 'eth_chainId' ? faults.hang() : faults.drop())
     indexer.start()
@@ -304,7 +304,10 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     ['in lean batches', 'off'],
     ['with call traces', 'debug'],
   ] as const)('that does wrong while the indexer catches up %s', async ([, traces], {expect, ...test}) => {
-    const world = await World.create(test, {transport: traces === 'off' ? 'http' : 'ws', settings: {TRACES: traces}})
+    const world = await IndexedEvm.create(test, {
+      transport: traces === 'off' ? 'http' : 'ws',
+      settings: {TRACES: traces},
+    })
     const {anvil, user, indexer, node} = world
     const sent: string[] = []
     for (let i = 0; i < 40; i++) {

@@ -3,17 +3,17 @@
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
-import {ether, PayoutWorld, type Shop, usdc} from '../support/evm/world.ts'
+import {EvmWorld, ether, type Shop, usdc} from '../support/evm/world.ts'
 import {type Call, faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
 const gwei = 10n ** 9n
 
-let world: PayoutWorld
+let world: EvmWorld
 let worker: ChildProcess
 
 beforeAll(async () => {
-  world = await PayoutWorld.open()
+  world = await EvmWorld.open()
   worker = await world.startWorker()
 })
 afterAll(async () => {
@@ -128,7 +128,7 @@ test('a payout to an address that is not whitelisted waits, goes on once it is, 
   const shop = await world.openShop('ETH', [ether], {whitelisted: false})
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'pending'})
-  await world.whitelist(shop)
+  await world.whitelist(shop.id, shop.wallet)
   await world.becomes(id, 'completed')
 
   await world.unlist(shop)
@@ -153,7 +153,7 @@ test('a payout whose address left the whitelist while it was swept for is not pa
   world.isMining = true
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'swept'})
   expect(await world.received(shop, 'ETH')).toBe(0n)
-  await world.whitelist(shop)
+  await world.whitelist(shop.id, shop.wallet)
   await world.becomes(id, 'completed')
 })
 

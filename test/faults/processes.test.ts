@@ -1,10 +1,11 @@
 // Indexers that die, and connections that break, at the worst moments: one indexer writes at a time, and nothing is lost or said twice.
 import {describe, test} from 'vitest'
-import {Indexer, World} from '../support/indexer.ts'
+import {IndexedEvm} from '../support/evm/indexed-world.ts'
+import {Indexer} from '../support/indexer.ts'
 import {until} from '../support/until.ts'
 
 /** The pid of the server process that has the indexer's write transaction open; it waits at COMMIT for `held` to be let go. */
-const writing = ({db}: World) =>
+const writing = ({db}: IndexedEvm) =>
   until(
     async () => {
       const [row] = await db.rows<{pid: number}>(
@@ -17,7 +18,7 @@ const writing = ({db}: World) =>
   )
 
 /** Holds the row that every settlement needs, runs `meanwhile`, and lets go. */
-async function holdingCursor(world: World, meanwhile: () => Promise<void>): Promise<void> {
+async function holdingCursor(world: IndexedEvm, meanwhile: () => Promise<void>): Promise<void> {
   const client = await world.db.pool.connect()
   try {
     await client.query(`begin; select from chain.cursor where chain = 'ETH' for update`)
@@ -33,7 +34,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     expect,
     onTestFinished,
   }) => {
-    const world = await World.create({onTestFinished})
+    const world = await IndexedEvm.create({onTestFinished})
     const {indexer, db, node} = world
     indexer.start()
     const before = await world.deposit()
@@ -65,7 +66,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     expect,
     ...test
   }) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer, anvil, user} = world
     indexer.start()
     const first = await world.deposit()
@@ -92,7 +93,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     expect,
     ...test
   }) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer, db, anvil, user} = world
     const cut = (name: string) =>
       db.rows(
@@ -122,7 +123,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
   })
 
   test('ends when it is asked to, and when the supervisor that started it is gone', async ({expect, ...test}) => {
-    const world = await World.create(test)
+    const world = await IndexedEvm.create(test)
     const {indexer} = world
     indexer.start()
     await world.mined()

@@ -5,7 +5,8 @@ import {expect, test} from 'vitest'
 import {orderedTrieRoot} from '../../indexers/evm/trie.ts'
 import {encodedWithdrawals} from '../../indexers/evm/whole.ts'
 import {CommandLine} from '../support/command-line.ts'
-import {depositsOf, World} from '../support/indexer.ts'
+import {IndexedEvm} from '../support/evm/indexed-world.ts'
+import {depositsOf} from '../support/indexer.ts'
 import type {Block} from '../support/rpc-proxy.ts'
 
 const gwei = 10n ** 9n
@@ -18,10 +19,10 @@ interface Paid {
 
 /** Anvil makes no withdrawals: its blocks get them on their way to the indexer, with their root, and what is withdrawn is put on the addresses. */
 class Withdrawals {
-  readonly #world: World
+  readonly #world: IndexedEvm
   readonly #blocks = new Map<string, {withdrawals: object[]; withdrawalsRoot: string}>()
 
-  constructor(world: World) {
+  constructor(world: IndexedEvm) {
     this.#world = world
     world.node.behave = async ({method}, pass) => {
       const answer = await pass()
@@ -65,7 +66,10 @@ test.for([
 ] as const)(
   'what a block pays to an address of ours is recorded for nobody, and the books explain it: %s',
   async ([, traces], test) => {
-    const world = await World.create(test, {transport: traces === 'off' ? 'http' : 'ws', settings: {TRACES: traces}})
+    const world = await IndexedEvm.create(test, {
+      transport: traces === 'off' ? 'http' : 'ws',
+      settings: {TRACES: traces},
+    })
     const {anvil, indexer, user, other, db} = world
     const withdrawals = new Withdrawals(world)
     const commandLine = new CommandLine(db, {

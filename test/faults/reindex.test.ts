@@ -2,15 +2,15 @@
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {factsOf, readSettings} from '../../chains/settings.ts'
-import {BitcoinPayoutWorld, btc} from '../support/bitcoin/world.ts'
+import {BitcoinWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
 import type {TestDatabase} from '../support/database.ts'
 import {localChainId} from '../support/evm/anvil.ts'
-import {ether, PayoutWorld, usdc} from '../support/evm/world.ts'
-import {World} from '../support/indexer.ts'
+import {IndexedEvm} from '../support/evm/indexed-world.ts'
+import {EvmWorld, ether, usdc} from '../support/evm/world.ts'
 import {until} from '../support/until.ts'
-import type {PayoutProcesses} from '../support/world.ts'
+import type {World} from '../support/world.ts'
 
 /** Everything that merchants see, and the books, in the order in which it was written. */
 const told = `select
@@ -36,7 +36,7 @@ async function readAgain(db: TestDatabase, chain: 'ETH' | 'BTC', environment: Re
 }
 
 /** Reads everything again twice, while blocks go on to come. */
-async function isTheSameAfterwards(world: PayoutProcesses, chain: 'ETH' | 'BTC', environment: Record<string, string>) {
+async function isTheSameAfterwards(world: World, chain: 'ETH' | 'BTC', environment: Record<string, string>) {
   const numbered = async () => !(await world.db.rows('select from app.event where sequence is null')).length
   await until(numbered, {timeoutMs: 10_000, what: 'each event to have its number'}) // which it gets after its transaction
   const [before] = await world.db.rows(told)
@@ -53,9 +53,9 @@ async function isTheSameAfterwards(world: PayoutProcesses, chain: 'ETH' | 'BTC',
 }
 
 describe('ETH', () => {
-  let world: PayoutWorld
+  let world: EvmWorld
   beforeAll(async () => {
-    world = await PayoutWorld.open()
+    world = await EvmWorld.open()
     await world.startWorker()
   })
   afterAll(() => world?.close())
@@ -80,9 +80,9 @@ describe('ETH', () => {
 })
 
 describe('BTC', () => {
-  let world: BitcoinPayoutWorld
+  let world: BitcoinWorld
   beforeAll(async () => {
-    world = await BitcoinPayoutWorld.open({treasury: [btc, btc]})
+    world = await BitcoinWorld.open({treasury: [btc, btc]})
     await world.startWorker()
   })
   afterAll(() => world?.close())
@@ -103,7 +103,7 @@ describe('BTC', () => {
 })
 
 test('a chain that is read without call traces is put right from blocks and receipts alone, many at a time', async context => {
-  const world = await World.create(context, {transport: 'http', settings: {TRACES: 'off'}})
+  const world = await IndexedEvm.create(context, {transport: 'http', settings: {TRACES: 'off'}})
   world.indexer.start()
   const {txid} = await world.deposit()
   await world.mined(150)

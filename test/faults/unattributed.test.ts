@@ -6,15 +6,15 @@ import {getAddress} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
-import {ether, PayoutWorld, usdc} from '../support/evm/world.ts'
+import {EvmWorld, ether, usdc} from '../support/evm/world.ts'
 import {makeMerchant} from '../support/people.ts'
 import {until} from '../support/until.ts'
 
-let world: PayoutWorld
+let world: EvmWorld
 let commandLine: CommandLine
 
 beforeAll(async () => {
-  world = await PayoutWorld.open()
+  world = await EvmWorld.open()
   commandLine = new CommandLine(world.db, {
     ETH: {
       rpc_url: world.anvil.wsUrl,
@@ -90,7 +90,7 @@ test('what arrived on a chain that was not asked for is listed, credited, and pa
   expect(await listed(address)).toEqual([])
   const shop = {id: merchant, addresses: [address], wallet: wallet()}
   await world.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [merchant, shop.wallet])
-  await world.whitelist(shop)
+  await world.whitelist(shop.id, shop.wallet)
   const worker = await world.startWorker()
   const payout = await world.request(shop, 'ETH', true)
   await world.becomes(payout, 'completed')
@@ -141,7 +141,7 @@ test.each(['ETH', 'USDC'] as const)(
 
     const shop = {id: merchant, addresses: [address], wallet: wallet()}
     await world.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [merchant, shop.wallet])
-    await world.whitelist(shop)
+    await world.whitelist(shop.id, shop.wallet)
     await world.becomes(await world.request(shop, token, true), 'completed')
     expect(await world.received(shop, token)).toBe(2n * unit - (2n * unit) / 100n)
     await world.kill(worker)

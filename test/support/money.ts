@@ -7,7 +7,7 @@ import {getAddress} from 'viem'
 import {ChainWriter, type TestInclusion, type TestTransfer} from './chain-writer.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
 import {makeTreasury} from './evm/payouts.ts'
-import {makeMerchant, makeUser, type TestUser} from './people.ts'
+import {idOf, makeMerchant, makeUser, type TestUser} from './people.ts'
 
 export const networkFee = 10
 
@@ -136,7 +136,7 @@ export class Money {
 
   /** Resolves to the id of the payout. */
   async claim({merchantId}: TestUser, token = 'USDC', {sweepFirst = false} = {}): Promise<string> {
-    return idOf(await this.request(merchantId, {token, sweepFirst}))
+    return idOf(JSON.parse(await this.request(merchantId, {token, sweepFirst})).id)
   }
 
   /** Resolves to the reply. */
@@ -298,12 +298,6 @@ export class Money {
     const [row] = await this.db.rows<{funds: string}>(`select app.operator_funds('ETH', $1) as funds`, [token])
     return Number(row!.funds)
   }
-}
-
-export function idOf(reply: string): string {
-  return JSON.parse(reply)
-    .id.slice(4)
-    .replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
 /** Whether the operator was asked to try again, which is how some races end. */

@@ -65,3 +65,8 @@ export async function watchAddress(
   )
   return user!.id
 }
+
+/** What the database calls something that the API names by a public id, with its prefix or without. */
+export function idOf(publicId: string): string {
+  return publicId.replace(/^([a-z]+_)?(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$2-$3-$4-$5-$6')
+}

@@ -1,14 +1,15 @@
-// What tests of payouts have on every chain: custody and workers as processes of their own, each with its role, and how payouts are asked for and
-// looked at.
+// What the world of a test has on every chain: a database, custody and workers as processes of their own, each with its role, and merchants
+// whose payouts are asked for and looked at. A family's world adds its chain: world.ts one that runs, written-world.ts one that the test writes.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
-import type {ChainCode} from '../../chains/registry.ts'
+import type {ChainCode, Family} from '../../chains/registry.ts'
 import {type CustodyProcess, killCustody, startCustody} from './custody.ts'
 import type {TestDatabase} from './database.ts'
+import {idOf, makeMerchant} from './people.ts'
 import {removeHome} from './processes.ts'
 import {until} from './until.ts'
 
@@ -61,22 +62,31 @@ export interface Running {
   source: Record<string, string>
 }
 
-export class PayoutProcesses {
+/** The treasury of a family, which custody made when it started. */
+export async function treasuryOf(db: TestDatabase, family: Family): Promise<string> {
+  const [row] = await db.rows<{address: string}>(
+    `select address from custody.address where purpose = 'treasury' and family = $1`,
+    [family],
+  )
+  return row!.address
+}
+
+export class World {
   readonly chain: ChainCode
   readonly db: TestDatabase
   readonly home: string
+  custody: CustodyProcess
   /** Connections with the rights of the API. */
   readonly api: pg.Pool
   readonly #settings: Record<string, string>
   readonly #source: Record<string, string>
   readonly #workers = new Set<ChildProcess>()
-  #custody: CustodyProcess
 
   constructor({chain, db, home, custody, settings, source}: Running) {
     this.chain = chain
     this.db = db
     this.home = home
-    this.#custody = custody
+    this.custody = custody
     this.#settings = settings
     this.#source = source
     this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 4})
@@ -85,7 +95,7 @@ export class PayoutProcesses {
   /** Everything ends, and is removed; `others` of its own a world ends after the processes, and before the database. */
   protected async end(...others: (() => Promise<unknown>)[]): Promise<void> {
     for (const worker of this.#workers) worker.kill('SIGKILL')
-    await Promise.all([killCustody(this.#custody), this.api.end()])
+    await Promise.all([killCustody(this.custody), this.api.end()])
     for (const end of others) await end()
     await this.db.drop()
     await removeHome(this.home)
@@ -135,7 +145,7 @@ export class PayoutProcesses {
   }
 
   async killCustody(): Promise<void> {
-    await killCustody(this.#custody)
+    await killCustody(this.custody)
   }
 
   async startCustody({
@@ -146,18 +156,47 @@ export class PayoutProcesses {
     settings?: Record<string, string>
   } = {}): Promise<ChildProcess> {
     const all = {...this.#settings, ...settings, ...this.#crashing(crashAt)}
-    this.#custody = await startCustody(this.db, this.home, all)
-    return this.#custody.process
+    this.custody = await startCustody(this.db, this.home, all)
+    return this.custody.process
   }
 
   // --- merchants ---
 
-  async whitelist({id, wallet}: Shop): Promise<void> {
-    await this.db.rows(`insert into custody.whitelist (merchant_id, chain, address) values ($1, $2, $3)`, [
-      id,
-      this.chain,
-      wallet,
-    ])
+  /** A merchant with so many users, and with a payout address, which is whitelisted unless told. */
+  protected async makeShop(users: number, wallet: string, whitelisted = true): Promise<Shop> {
+    const {chain} = this
+    const id = await makeMerchant(this.db, [chain])
+    for (let i = 0; i < users; i++)
+      await this.api.query('select app.provision_user($1, $2, array[$3])', [id, `${i}`, chain])
+    const rows = await this.db.rows<{address: string}>(
+      'select address from app.address where merchant_id = $1 and chain = $2',
+      [id, chain],
+    )
+    await this.api.query('select app.set_payout_address($1, $2, $3)', [id, chain, wallet])
+    if (whitelisted) await this.whitelist(id, wallet)
+    return {id, addresses: rows.map(({address}) => address), wallet}
+  }
+
+  /** Waits until so many deposits of a transaction are final, and no other one of it is there. */
+  protected async untilFinal(txid: string, count: number): Promise<void> {
+    const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
+    await until(async () => (await this.db.rows(isFinal, [txid, count])).length, {
+      timeoutMs: 40_000,
+      what: `${count} deposits to be final`,
+    })
+  }
+
+  /** For a merchant, or for the operator where it is nobody's. */
+  async whitelist(
+    merchantId: string | null,
+    address: string,
+    chain: string = this.chain,
+    activeIn = '0',
+  ): Promise<void> {
+    await this.db.rows(
+      'insert into custody.whitelist (merchant_id, chain, address, active_at) values ($1, $2, $3, clock_timestamp() + $4::interval)',
+      [merchantId, chain, address, activeIn],
+    )
   }
 
   async unlist({id}: Shop): Promise<void> {
@@ -167,10 +206,10 @@ export class PayoutProcesses {
   // --- payouts ---
 
   /** As the API makes it; the payout's id. */
-  async request({id}: Shop, token: string, sweepFirst = false): Promise<string> {
+  async request({id}: Pick<Shop, 'id'>, token: string, sweepFirst = false): Promise<string> {
     const sql = `select app.create_payout($1, $2, $3, $4, null, null)::json ->> 'id' as id`
     const {rows} = await this.api.query<{id: string}>(sql, [id, this.chain, token, sweepFirst])
-    return rows[0]!.id.replace(/^pay_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+    return idOf(rows[0]!.id)
   }
 
   async payout(id: string): Promise<PayoutRow> {

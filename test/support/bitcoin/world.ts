@@ -1,4 +1,4 @@
-// Payouts on Bitcoin with everything that they need, as PayoutWorld has it for the EVM: a local chain, its indexer, custody and workers as
+// Payouts on Bitcoin with everything that they need, as EvmWorld has it: a local chain, its indexer, custody and workers as
 // processes of their own, and Postgres. Blocks are mined when a transaction waits, unless a test takes that into its own hands.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -9,10 +9,8 @@ import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
 import {Indexer} from '../indexer.ts'
-import {makeMerchant} from '../people.ts'
 import {newHome} from '../processes.ts'
-import {until} from '../until.ts'
-import {PayoutProcesses, type Running, type Shop} from '../world.ts'
+import {type Running, type Shop, treasuryOf, World} from '../world.ts'
 import {type BitcoinNode, startBitcoin, type TestBitcoin} from './node.ts'
 
 /** A deposit is final in the second block; without transactions blocks come, too, so that what is stuck shows. */
@@ -33,7 +31,7 @@ export interface OutputRow {
   spent_by: string | null
 }
 
-export class BitcoinPayoutWorld extends PayoutProcesses {
+export class BitcoinWorld extends World {
   readonly bitcoin: TestBitcoin
   readonly indexer: Indexer
   readonly treasury: string
@@ -64,7 +62,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
     node?: BitcoinNode
     treasury?: bigint[]
     settings?: Record<string, string>
-  } = {}): Promise<BitcoinPayoutWorld> {
+  } = {}): Promise<BitcoinWorld> {
     const [db, bitcoin] = await Promise.all([testDatabase(), startBitcoin({...(node && {node})})])
     const home = newHome()
     const source = {BTC_ELECTRUM_URLS: bitcoin.electrumUrl, BTC_RPC_URL: bitcoin.rpcUrl}
@@ -72,11 +70,8 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
     const all = {...network, ADDRESS_POOL_SIZE: '40', ...settings}
     const custody = await startCustody(db, home, all)
     const indexer = Indexer.start({db, chain: 'BTC', environment: {...source, ...network, ...settings}})
-    const [row] = await db.rows<{address: string}>(
-      `select address from custody.address where purpose = 'treasury' and family = 'bitcoin'`,
-    )
     const running: Running = {chain: 'BTC', db, home, custody, settings: all, source}
-    const world = new BitcoinPayoutWorld({...running, bitcoin, indexer, treasury: row!.address})
+    const world = new BitcoinWorld({...running, bitcoin, indexer, treasury: await treasuryOf(db, 'bitcoin')})
     if (treasury.length) await world.topUp(treasury)
     return world
   }
@@ -106,16 +101,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
 
   /** A merchant whose users received this many sat each, finally; or nothing yet. */
   async openShop(amounts: bigint[], {wallet = someAddress(), whitelisted = true, isPaid = true} = {}): Promise<Shop> {
-    const id = await makeMerchant(this.db, ['BTC'])
-    for (const i of amounts.keys())
-      await this.api.query(`select app.provision_user($1, $2, array['BTC'])`, [id, `${i}`])
-    const users = await this.db.rows<{address: string}>(
-      `select address from app.address where merchant_id = $1 and chain = 'BTC'`,
-      [id],
-    )
-    const shop = {id, addresses: users.map(({address}) => address), wallet}
-    await this.api.query(`select app.set_payout_address($1, 'BTC', $2)`, [id, wallet])
-    if (whitelisted) await this.whitelist(shop)
+    const shop = await this.makeShop(amounts.length, wallet, whitelisted)
     if (isPaid) await this.pay(shop.addresses, amounts)
     return shop
   }
@@ -123,11 +109,7 @@ export class BitcoinPayoutWorld extends PayoutProcesses {
   /** From the faucet, in one transaction, until it is final here. Resolves to its txid. */
   async pay(to: string[], amounts: bigint[]): Promise<string> {
     const {txid} = await this.send(to, amounts)
-    const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
-    await until(async () => (await this.db.rows(isFinal, [txid, to.length])).length, {
-      timeoutMs: 40_000,
-      what: `${amounts.length} deposits to be final`,
-    })
+    await this.untilFinal(txid, to.length)
     return txid
   }
 

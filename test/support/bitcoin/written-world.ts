@@ -1,9 +1,8 @@
-// What CustodyWorld is, for Bitcoin: a chain of outputs that the test writes, and intents to spend them. For tests of what custody signs.
+// A world with a chain of outputs that the test writes, and intents to spend them. For tests of what custody signs.
 import {randomBytes, randomUUID} from 'node:crypto'
 import {address, crypto, initEccLib, networks, script, Transaction} from 'bitcoinjs-lib'
 import * as secp256k1 from 'tiny-secp256k1'
-import {ChainWriter, type TestInclusion} from '../chain-writer.ts'
-import {CustodyWorld, type Merchant} from '../evm/written-world.ts'
+import {type Merchant, WrittenWorld} from '../written-world.ts'
 
 const network = networks.regtest
 initEccLib(secp256k1) // for P2TR addresses
@@ -37,45 +36,24 @@ export const destinations = {
   p2tr: () => address.toBech32(aPoint(), 1, network.bech32),
 }
 
-export class BitcoinWorld {
-  readonly world: CustodyWorld
-  readonly chain: ChainWriter
-  readonly treasury: string
+export class WrittenBitcoin extends WrittenWorld {
   readonly #outputs = new Map<string, TestOutput>()
   readonly #unmined: {txid: string; output_index: number}[] = []
 
-  private constructor(world: CustodyWorld, chain: ChainWriter, treasury: string) {
-    this.world = world
-    this.chain = chain
-    this.treasury = treasury
+  static async open(settings: Record<string, string> = {}): Promise<WrittenBitcoin> {
+    return new WrittenBitcoin(await WrittenWorld.parts('BTC', {BTC_NETWORK: 'regtest', ...settings}))
   }
 
-  static async open(settings: Record<string, string> = {}): Promise<BitcoinWorld> {
-    const world = await CustodyWorld.open({BTC_NETWORK: 'regtest', ...settings})
-    const [row] = await world.db.rows<{address: string}>(
-      `select address from custody.address where family = 'bitcoin' and purpose = 'treasury'`,
-    )
-    return new BitcoinWorld(world, await ChainWriter.open(world.db, 'BTC'), row!.address)
-  }
-
-  async close(): Promise<void> {
-    await this.chain.close()
-    await this.world.close()
-  }
-
-  /** A merchant whose Bitcoin payout address is whitelisted. */
-  async merchant(payoutAddress = destinations.p2wpkh()): Promise<Merchant> {
-    const merchant = await this.world.merchant({whitelisted: false})
-    await this.world.db.rows(`select app.set_payout_address($1, 'BTC', $2)`, [merchant.id, payoutAddress])
-    await this.world.whitelist(merchant.id, payoutAddress, 'BTC')
-    return {...merchant, payoutAddress}
+  /** A merchant whose payout address is whitelisted. */
+  merchant(payoutAddress = destinations.p2wpkh()): Promise<Merchant> {
+    return this.merchantPaidTo(payoutAddress, ['BTC'])
   }
 
   /** Outputs to an address in one transaction, final unless told. */
   async outputs(to: string, values: bigint[], {final = true, token = 'BTC'} = {}): Promise<string[]> {
     const txid = newTxid()
     const transfers = values.map((amount, outputIndex) => ({txid, outputIndex, token, amount, recipient: to}))
-    await this.chain.write({add: [transfers]})
+    await this.writer.write({add: [transfers]})
     if (final) await this.finalize()
     return values.map((value, vout) => {
       const outpoint = `${txid}:${vout}`
@@ -105,14 +83,14 @@ export class BitcoinWorld {
       }
     })
     this.#unmined.push(...rows)
-    await this.chain.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(this.#unmined)])
+    await this.writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(this.#unmined)])
     return rows.map(({output_index}) => `${txid}:${output_index}`)
   }
 
   /** Outputs that were unmined are noted once more, whatever became of them. */
   async noteAgain(outpoints: string[]): Promise<void> {
     const rows = this.#unmined.filter(({txid, output_index}) => outpoints.includes(`${txid}:${output_index}`))
-    await this.chain.query(`select chain.note_mined('BTC', $1, '{}', '{}')`, [JSON.stringify(rows)])
+    await this.writer.query(`select chain.note_mined('BTC', $1, '{}', '{}')`, [JSON.stringify(rows)])
   }
 
   /** Their transaction in a block, which is final unless told. */
@@ -122,13 +100,13 @@ export class BitcoinWorld {
       const [txid, vout] = outpoint.split(':') as [string, string]
       return {txid, outputIndex: Number(vout), token: 'BTC', amount, recipient}
     })
-    await this.chain.write({add: [transfers]})
+    await this.writer.write({add: [transfers]})
     if (final) await this.finalize()
   }
 
   /** As the operator's command begins it, but for what that checks. Resolves to the id of the spend. */
   async bump(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
-    const [row] = await this.world.db.rows<{id: string}>(
+    const [row] = await this.db.rows<{id: string}>(
       `with s as (
          insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
          values ('sweep', $1, 'BTC', 1, $2, $3, $2, 0, 0) returning id
@@ -140,28 +118,31 @@ export class BitcoinWorld {
     return row!.id
   }
 
-  async finalize(): Promise<void> {
-    if (!(await this.chain.finalize(this.chain.head.height))) throw new Error('the head cannot be final')
-  }
-
   /** A transaction that spends outputs of ours, in a block that is final unless told. */
   async include(txid: string, outpoints: string[], {final = true} = {}): Promise<void> {
-    const inclusions = outpoints.map((sender, input): TestInclusion => ({txid, input, sender, nonce: 0}))
-    await this.chain.write({add: [{inclusions}]})
-    // No worker stored it, so it is an incident; that is not what is tested here.
-    await this.world.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
-    if (final) await this.finalize()
+    await this.writeSent(
+      outpoints.map((sender, input) => ({txid, input, sender, nonce: 0})),
+      final,
+    )
   }
 
   /** A payout row as somebody who broke into the database would write it; gross less 1 % by default, swept. */
-  async payout(merchant: Merchant, gross = 100_000n, more: Record<string, unknown> = {}): Promise<string> {
+  async swept(merchant: Merchant, gross = 100_000n, more: Record<string, unknown> = {}): Promise<string> {
     const id = randomUUID()
     const fee = gross / 100n
-    const row = {fee, net: gross - fee, address: merchant.payoutAddress, chain: 'BTC', status: 'swept', ...more}
-    await this.world.db.rows(
+    const row = {
+      fee,
+      net: gross - fee,
+      address: merchant.payoutAddress,
+      chain: 'BTC',
+      token: 'BTC',
+      status: 'swept',
+      ...more,
+    }
+    await this.db.rows(
       `insert into app.payout (id, merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first)
-       values ($1, $2, $3, 'BTC', $4, $5, 100, $6, $7, $8, false)`,
-      [id, merchant.id, row.chain, row.status, gross, row.fee, row.net, row.address],
+       values ($1, $2, $3, $4, $5, $6, 100, $7, $8, $9, false)`,
+      [id, merchant.id, row.chain, row.token, row.status, gross, row.fee, row.net, row.address],
     )
     return id
   }

@@ -7,11 +7,10 @@ import {getAddress} from 'viem'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
 import {Indexer} from '../indexer.ts'
-import {makeMerchant} from '../people.ts'
 import {newHome} from '../processes.ts'
 import {RpcProxy} from '../rpc-proxy.ts'
 import {until} from '../until.ts'
-import {PayoutProcesses, type Running, type Shop} from '../world.ts'
+import {type Running, type Shop, treasuryOf, World} from '../world.ts'
 import {Anvil, localChainId} from './anvil.ts'
 
 export type {Shop} from '../world.ts'
@@ -22,7 +21,7 @@ const emptyBlockMs = 1000
 export const ether = 10n ** 18n
 export const usdc = 10n ** 6n
 
-export class PayoutWorld extends PayoutProcesses {
+export class EvmWorld extends World {
   readonly anvil: Anvil
   /** The workers' node. */
   readonly node: RpcProxy
@@ -45,7 +44,7 @@ export class PayoutWorld extends PayoutProcesses {
   }
 
   /** Everything but workers runs, and the treasury has coins. `settings` are those of custody and the workers. */
-  static async open(settings: Record<string, string> = {}): Promise<PayoutWorld> {
+  static async open(settings: Record<string, string> = {}): Promise<EvmWorld> {
     const [db, anvil] = await Promise.all([testDatabase(), Anvil.start({slotsInAnEpoch: 1})])
     const home = newHome()
     const all = {
@@ -56,11 +55,8 @@ export class PayoutWorld extends PayoutProcesses {
     }
     const [node, custody] = await Promise.all([RpcProxy.start(anvil), startCustody(db, home, all)])
     const indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc}})
-    const [row] = await db.rows<{address: string}>(
-      `select address from custody.address where purpose = 'treasury' and family = 'evm'`,
-    )
     const running: Running = {chain: 'ETH', db, home, custody, settings: all, source: {ETH_RPC_URL: node.httpUrl}}
-    const world = new PayoutWorld({...running, anvil, node, indexer, treasury: row!.address})
+    const world = new EvmWorld({...running, anvil, node, indexer, treasury: await treasuryOf(db, 'evm')})
     await world.topUp(10n * ether)
     return world
   }
@@ -87,17 +83,8 @@ export class PayoutWorld extends PayoutProcesses {
 
   /** A merchant whose users received this much of a token each, finally. */
   async openShop(token: 'ETH' | 'USDC', amounts: bigint[], {whitelisted = true} = {}): Promise<Shop> {
-    const id = await makeMerchant(this.db, ['ETH'])
-    const shop = {id, addresses: [] as string[], wallet: getAddress(`0x${randomBytes(20).toString('hex')}`)}
-    for (const i of amounts.keys())
-      await this.api.query(`select app.provision_user($1, $2, array['ETH'])`, [id, `${i}`])
-    const users = await this.db.rows<{address: string}>(
-      `select address from app.address where merchant_id = $1 and chain = 'ETH'`,
-      [id],
-    )
-    shop.addresses.push(...users.map(({address}) => address))
-    await this.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [id, shop.wallet])
-    if (whitelisted) await this.whitelist(shop)
+    const wallet = getAddress(`0x${randomBytes(20).toString('hex')}`)
+    const shop = await this.makeShop(amounts.length, wallet, whitelisted)
     await this.pay(token, shop.addresses, amounts)
     return shop
   }
@@ -110,12 +97,7 @@ export class PayoutWorld extends PayoutProcesses {
         ? this.anvil.multi('pay', [to, amounts], total)
         : this.anvil.multi('payTokens', [this.anvil.usdc, to, amounts]),
     )
-    const txid = await this.#lastSent
-    const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
-    await until(async () => (await this.db.rows(isFinal, [txid, to.length])).length, {
-      timeoutMs: 40_000,
-      what: `${token} to be final`,
-    })
+    await this.untilFinal((await this.#lastSent) as string, to.length)
   }
 
   async topUp(amount: bigint): Promise<void> {

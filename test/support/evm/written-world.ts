@@ -1,138 +1,28 @@
-// A database with merchants whose addresses custody made, a chain that the test writes, and a real custody to ask. For tests of what it signs.
+// A world with an EVM chain that the test writes. For tests of what custody signs.
 import {randomBytes, randomUUID} from 'node:crypto'
-import {mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
-import {tmpdir} from 'node:os'
-import path from 'node:path'
 import {getAddress} from 'viem'
-import {chains} from '../../../chains/registry.ts'
-import {ChainWriter, hashOf} from '../chain-writer.ts'
-import {type CustodyProcess, killCustody, startCustody} from '../custody.ts'
-import {type TestDatabase, testDatabase} from '../database.ts'
-import {makeMerchant} from '../people.ts'
-import {until} from '../until.ts'
-
-export const junk = 'test test test test test test test test test test test junk'
-const passphrase = 'correct horse'
-const poolSize = 40
-const familyCount = new Set(chains.map(({family}) => family)).size
-
-/** The seed file of `junk`, with a passphrase that is cheap to try. */
-const seed = {
-  version: 1,
-  kdf: {
-    name: 'scrypt',
-    n: 4096,
-    r: 8,
-    p: 1,
-    salt: 'bf1230e283448728b4d6978177af2619a2c2dd36548eeae2ee29e011fa6886ea',
-  },
-  cipher: {
-    name: 'aes-256-gcm',
-    iv: '5469401b10e38275aa81f315',
-  },
-  ciphertext:
-    '9dc200b6a093a093fbd85933b913e6c2e160779a373a57627f67b54ce686f93c214b64d4b87aa5bd8118508b836ce7b3787304f8f2f110abf4067e',
-  tag: 'e67471a29a82bb2d12257e1b2b6fbb50',
-}
-
-export interface Merchant {
-  id: string
-  /** Its one deposit address on EVM chains. */
-  address: string
-  payoutAddress: string
-  /** Its one deposit address on Bitcoin. */
-  bitcoin: string
-}
+import {hashOf} from '../chain-writer.ts'
+import {type Merchant, WrittenWorld} from '../written-world.ts'
 
 let number = 0
 
 export const newAddress = () => getAddress(`0x${randomBytes(20).toString('hex')}`)
 
-export class CustodyWorld {
-  readonly db: TestDatabase
-  readonly eth: ChainWriter
-  readonly home: string
-  readonly #settings: Record<string, string>
-  custody!: CustodyProcess
-  treasury = ''
-
-  private constructor(db: TestDatabase, eth: ChainWriter, home: string, settings: Record<string, string>) {
-    this.db = db
-    this.eth = eth
-    this.home = home
-    this.#settings = {CUSTODY_PASSPHRASE: passphrase, ADDRESS_POOL_SIZE: String(poolSize), ...settings}
+export class WrittenEvm extends WrittenWorld {
+  static async open(settings: Record<string, string> = {}): Promise<WrittenEvm> {
+    return new WrittenEvm(await WrittenWorld.parts('ETH', settings))
   }
 
-  static async open(settings: Record<string, string> = {}): Promise<CustodyWorld> {
-    const db = await testDatabase()
-    const home = mkdtempSync(path.join(tmpdir(), 'sluice-custody-'))
-    mkdirSync(path.join(home, 'custody'))
-    writeFileSync(path.join(home, 'custody', 'seed.json'), JSON.stringify(seed))
-    const world = new CustodyWorld(db, await ChainWriter.open(db, 'ETH'), home, settings)
-    await world.start()
-    const [row] = await db.rows<{address: string}>(
-      `select address from custody.address where family = 'evm' and purpose = 'treasury'`,
-    )
-    world.treasury = row!.address
-    return world
-  }
-
-  async start(more: Record<string, string> = {}): Promise<void> {
-    this.custody = await startCustody(this.db, this.home, {...this.#settings, ...more})
-  }
-
-  async close(): Promise<void> {
-    await killCustody(this.custody)
-    await this.eth.close()
-    await this.db.drop()
-    rmSync(this.home, {recursive: true})
-  }
-
-  /** Waits until the pool is full, so that custody has nothing to do by itself. */
-  async filled(): Promise<void> {
-    const free = `select from custody.address where purpose = 'deposit' and taken_at is null and retired_at is null`
-    const isFull = async () => (await this.db.rows(free)).length === familyCount * poolSize
-    await until(isFull, {timeoutMs: 10_000, what: 'the pool to be full'})
-  }
-
-  /** A merchant with a user, whose address comes from custody, and a payout address, which is whitelisted unless told. */
-  async merchant({whitelisted = true} = {}): Promise<Merchant> {
-    const id = await makeMerchant(this.db, ['ETH', 'POLYGON', 'BTC'])
-    const [user] = await this.db.rows<{id: string}>(
-      `insert into app.user (merchant_id, external_ref) values ($1, 'one') returning id`,
-      [id],
-    )
-    for (const family of ['evm', 'bitcoin'])
-      await this.db.rows('select app.take_address($1, $2, $3)', [id, user!.id, family])
-    await this.db.rows('update app.address set is_provisioned = true where user_id = $1', [user!.id])
-    const taken = await this.db.rows<{chain: string; address: string}>(
-      'select chain, address from app.address where user_id = $1',
-      [user!.id],
-    )
-    const addressOn = (chain: string) => taken.find(row => row.chain === chain)!.address
-    const payoutAddress = newAddress()
-    for (const chain of ['ETH', 'POLYGON'])
-      await this.db.rows('select app.set_payout_address($1, $2, $3)', [id, chain, payoutAddress])
-    if (whitelisted) await this.whitelist(id, payoutAddress)
-    return {id, address: addressOn('ETH'), payoutAddress, bitcoin: addressOn('BTC')}
-  }
-
-  async whitelist(merchantId: string | null, address: string, chain = 'ETH', activeIn = '0'): Promise<void> {
-    await this.db.rows(
-      'insert into custody.whitelist (merchant_id, chain, address, active_at) values ($1, $2, $3, clock_timestamp() + $4::interval)',
-      [merchantId, chain, address, activeIn],
-    )
+  /** A merchant with a payout address that is whitelisted, on the first chain, unless told. */
+  merchant({whitelisted = true} = {}): Promise<Merchant> {
+    return this.merchantPaidTo(newAddress(), ['ETH', 'POLYGON'], whitelisted)
   }
 
   /** A transfer to an address, final unless told. */
   async deposit(address: string, amount: bigint, {token = 'ETH', final = true} = {}): Promise<void> {
     number += 1
-    await this.eth.write({add: [[{txid: hashOf(`deposit ${number}`), token, amount, recipient: address}]]})
+    await this.writer.write({add: [[{txid: hashOf(`deposit ${number}`), token, amount, recipient: address}]]})
     if (final) await this.finalize()
-  }
-
-  async finalize(): Promise<void> {
-    if (!(await this.eth.finalize(this.eth.head.height))) throw new Error('the head cannot be final')
   }
 
   /** A transaction of the treasury in a block that is final unless told. */
@@ -141,101 +31,16 @@ export class CustodyWorld {
     nonce: number,
     {sender = this.treasury, success = true, final = true} = {},
   ): Promise<void> {
-    await this.eth.write({add: [{inclusions: [{txid, sender, nonce, success}]}]})
-    // No worker stored it, so it is an incident; that is not what is tested here.
-    await this.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
-    if (final) await this.finalize()
+    await this.writeSent([{txid, sender, nonce, success}], final)
   }
 
-  /** The id of a payout of the whole balance, pending. */
-  async claim({id}: Merchant, token = 'ETH'): Promise<string> {
-    const [row] = await this.db.rows<{body: string}>(
-      `select app.create_payout($1, 'ETH', $2, false, null, null) as body`,
-      [id, token],
-    )
-    const hex = JSON.parse(row!.body).id.slice(4)
-    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-  }
-
-  /** As before, and swept: ready to be paid. */
+  /** The id of a payout of the whole balance that is swept: ready to be paid. */
   async swept(merchant: Merchant, amount = 1000n, token = 'ETH'): Promise<string> {
     await this.deposit(merchant.address, amount, {token})
-    const payout = await this.claim(merchant, token)
+    const payout = await this.request(merchant, token)
     await this.db.rows('select app.begin_sweeping($1)', [payout])
     await this.db.rows('select app.begin_paying_from_treasury($1)', [payout])
     return payout
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
-  async sign(...intents: object[]): Promise<any[]> {
-    const {status, body} = await this.custody.ask('/sign', {intents})
-    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
-    return body.results
-  }
-
-  /** Asks for what forgeSpend made a row for. Afterwards the row is set aside, so that nobody settles it: nothing was reserved for it. */
-  async signForged(intent: Record<string, unknown>) {
-    await this.forgeSpend(intent)
-    const [result] = await this.sign(intent)
-    await this.db.rows(
-      `update app.spend set status = 'final', next_step_at = null where max_fee = 1 and status <> 'final'`,
-    )
-    return result
-  }
-
-  /**
-   * The row that has to be there for what is asked, as somebody who broke into the database would write it, so that it is something else that
-   * custody has against it. Nothing keeps one of them from having the nonce, or the outputs, of another one.
-   */
-  async forgeSpend(intent: Record<string, unknown>): Promise<void> {
-    const {intent: kind, spend_id: id, payout_id: payout} = intent
-    if (typeof kind !== 'string' || !/^(pay|sweep|cancel)/.test(kind)) return
-    const inputs = (intent.inputs ?? []) as string[]
-    const native = inputs.length ? 'BTC' : 'ETH'
-    const {chain = native, token = native, nonce = 0, amount = '1', address} = intent
-    const sender = inputs[0] ?? intent.sender ?? (kind === 'sweep' && token !== 'USDC' ? address : this.treasury)
-    const cancelling = kind.startsWith('cancel')
-    await this.db.rows('alter table app.spend drop constraint if exists spend_chain_sender_nonce_key')
-    const {length} = await this.db.rows(
-      `update app.spend set sender = $4, nonce = $5, cancelling = $6, status = 'allocated'
-       where chain = $1 and case when $2::uuid is not null then id = $2 when $3::uuid is not null then payout_id = $3
-         else sender = $4 and nonce = $5 end returning id`,
-      [chain, id, payout, sender, nonce, cancelling],
-    )
-    if (!length)
-      await this.db.rows(
-        `insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, cancelling, max_fee)
-         select coalesce($1, gen_random_uuid()), case when $2::uuid is null then 'sweep' else 'payout' end, $3, $4, greatest($5::numeric, 1), $6, $7, $8, $9,
-           $2, $10, 1
-         where $2::uuid is null or exists (select from app.payout where id = $2)
-         on conflict do nothing`,
-        [id, payout, chain, token, amount, address ?? sender, this.treasury, sender, nonce, cancelling],
-      )
-    await this.reserve(inputs, (id ?? payout) as string)
-  }
-
-  /** As an older copy of the database has it, which knows nothing of what was forged. */
-  async forgetForged(): Promise<void> {
-    const client = await this.db.pool.connect()
-    await client.query(`set session_replication_role = replica;
-      update app.output set spend_id = null, from_attempt = null where spend_id in (select id from app.spend where max_fee = 1);
-      delete from app.spend where max_fee = 1;
-      alter table app.spend add constraint spend_chain_sender_nonce_key unique (chain, sender, nonce);
-      reset session_replication_role`)
-    client.release()
-  }
-
-  /** Outputs for a spend, or for the one of a payout. */
-  async reserve(inputs: string[], of: string): Promise<void> {
-    await this.db.rows(
-      `update app.output u set spend_id = s.id, from_attempt = 1 from app.spend s
-       where (s.id = $2 or s.payout_id = $2) and u.chain = s.chain and u.txid || ':' || u.vout = any($1)`,
-      [inputs, of],
-    )
-  }
-
-  journal(): Promise<Record<string, string>[]> {
-    return this.db.rows(`select * from custody.journal where kind <> 'pool' order by stream, seq`)
   }
 }
 

@@ -1,0 +1,87 @@
+// A local EVM chain that is indexed, without custody and workers. For tests of what an indexer makes of a chain and of its node.
+import type {TestContext} from 'vitest'
+import {type TestDatabase, testDatabase} from '../database.ts'
+import {depositsOf, Indexer} from '../indexer.ts'
+import {makeMerchant, makeUser, type TestUser} from '../people.ts'
+import {RpcProxy} from '../rpc-proxy.ts'
+import {Anvil} from './anvil.ts'
+
+interface Options {
+  transport?: 'ws' | 'http'
+  slotsInAnEpoch?: number
+  /** Settings of the indexer, without the chain's prefix. */
+  settings?: Record<string, string>
+}
+
+/** What one test needs to itself: a database, a chain behind a node that can misbehave, somebody to pay, an indexer of ETH. */
+export class IndexedEvm {
+  readonly db: TestDatabase
+  readonly anvil: Anvil
+  readonly node: RpcProxy
+  readonly user: TestUser
+  readonly other: TestUser
+  readonly indexer: Indexer
+
+  private constructor(db: TestDatabase, anvil: Anvil, node: RpcProxy, users: [TestUser, TestUser], indexer: Indexer) {
+    this.db = db
+    this.anvil = anvil
+    this.node = node
+    ;[this.user, this.other] = users
+    this.indexer = indexer
+  }
+
+  /** For one test alone, and cleared away after it. The indexer is not started yet. */
+  static async create(test: Pick<TestContext, 'onTestFinished'>, options: Options = {}): Promise<IndexedEvm> {
+    const {transport = 'ws', slotsInAnEpoch, settings} = options
+    const [db, anvil] = await Promise.all([testDatabase(), Anvil.start({slotsInAnEpoch})])
+    const node = await RpcProxy.start(anvil)
+    const merchantId = await makeMerchant(db)
+    const users: [TestUser, TestUser] = [await makeUser(db, merchantId), await makeUser(db, merchantId)]
+    const rpcUrl = transport === 'ws' ? node.wsUrl : node.httpUrl
+    const indexer = new Indexer({db, rpcUrl, settings: {USDC_CONTRACT: anvil.usdc, ...settings}})
+    test.onTestFinished(async () => {
+      await indexer.stop()
+      await node.close()
+      await anvil.stop()
+      await db.drop()
+    })
+    return new IndexedEvm(db, anvil, node, users, indexer)
+  }
+
+  /** Mines, and waits until the indexer has it. */
+  async mined(blocks = 1): Promise<number> {
+    const head = await this.anvil.mine(blocks)
+    await this.indexer.reaches(head)
+    return head.height
+  }
+
+  /** A deposit to `user`, mined and seen. */
+  async deposit({value = 5n, by = 1} = {}): Promise<{txid: string; raw: string; height: number}> {
+    const txid = await this.anvil.send({by, to: this.user.address, value})
+    const height = await this.mined()
+    return {txid, raw: await this.anvil.raw(txid), height}
+  }
+
+  /** What became of it. */
+  async history(txid: string): Promise<{to: string; amount: string; status: string; height: number; events: string}[]> {
+    return (await depositsOf(this.db, txid)).map(({address, amount, status, height, events}) => {
+      return {to: address === this.user.address ? 'user' : 'other', amount, status, height, events}
+    })
+  }
+
+  async cursor(): Promise<Record<string, unknown>> {
+    return (await this.db.rows('select * from chain.cursor'))[0]!
+  }
+
+  /** Everything that an indexer can have written, but for times at which it did. */
+  async everything(): Promise<unknown> {
+    const [row] = await this.db.rows(`select (select json_agg(b order by height) from chain.block b) as blocks,
+      (select json_agg(t order by id) from chain.transfer t) as transfers,
+      (select json_agg(d order by seq) from app.deposit d) as deposits,
+      (select json_agg(e order by position) from app.event e) as events,
+      (select json_agg(b) from app.balance_delta b) as balances,
+      (select json_agg(json_build_object('head', head_hash, 'final', final_hash)) from chain.cursor c) as cursors,
+      (select json_agg(s) from squid_eth.status s) as status, (select json_agg(h order by height) from squid_eth.hot_block h) as hot`)
+    return row
+  }
+}
