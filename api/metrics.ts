@@ -28,6 +28,7 @@ const known: Record<string, [help: string, ...labels: string[]]> = {
   sluice_incidents_open: ['Incidents that wait for an operator; chain none: of no single one.', 'chain'],
   sluice_oldest_due_job_age_seconds: ['For how long the job that is due longest has been waiting.', 'task'],
   sluice_events_unsequenced: ['Events that have no number yet, and are not delivered before.'],
+  sluice_events_unsequenced_oldest_seconds: ['For how long the oldest of them has been waiting for its number.'],
   sluice_webhook_deliveries_pending: ['Deliveries that have neither succeeded nor failed.'],
   sluice_webhook_deliveries_failed: ['Deliveries that were given up, of those that are kept.'],
   sluice_webhook_endpoints_disabled: ['Endpoints that are sent nothing, by why.', 'reason'],
@@ -36,8 +37,9 @@ const known: Record<string, [help: string, ...labels: string[]]> = {
   sluice_payouts_failed_total: ['Payouts that failed.', 'chain'],
   sluice_payouts_waiting: ['Payouts whose next step cannot be taken now.', 'chain', 'reason'],
   sluice_payout_oldest_wait_seconds: [
-    'For how long the payout or transaction that waits longest has been waiting.',
+    'For how long the payout or transaction that waits longest for this reason has been waiting.',
     'chain',
+    'reason',
   ],
   sluice_transactions_open: ['Transactions of ours that are not final.', 'chain', 'kind'],
   sluice_transactions_waiting: ['Transactions of ours whose next step cannot be taken now.', 'chain', 'reason'],
@@ -61,6 +63,13 @@ const known: Record<string, [help: string, ...labels: string[]]> = {
   sluice_audit_incomplete: ['1 if the last audit could not check everything.'],
   sluice_audit_findings: ['What the last audit found wrong.', 'check'],
   sluice_database_size_bytes: ['Size of the database on its disk.'],
+  sluice_replica_connected: ['1 while the replica of this replication slot is connected to the primary.', 'slot'],
+  sluice_replica_behind_bytes: ['How much of the write-ahead log the primary keeps for the replica.', 'slot'],
+  sluice_wal_archive_failing: ['1 while the last attempt to archive a segment of the write-ahead log failed.'],
+  sluice_wal_archive_age_seconds: ['Time since a segment of the write-ahead log was archived.'],
+  sluice_backup_age_seconds: ['Time since a backup was finished.'],
+  sluice_drill_age_seconds: ['Time since a drill found the backup to be right.'],
+  sluice_drill_failed: ['1 if the last drill failed.'],
   sluice_delivery_partitions_ahead_seconds: ['For how long deliveries have partitions to go to.'],
 }
 

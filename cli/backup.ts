@@ -18,9 +18,10 @@ export function addBackupCommands(program: Command): void {
   )
     .requiredOption('--to <directory>', 'a directory that does not exist yet')
     .action(
-      action(async ({home, service}, {to}: {to: string}) => {
+      action(async ({home, service, db}, {to}: {to: string}) => {
         const {makeBackup} = await files()
         const made = await makeBackup(home, service.database_url, path.resolve(to))
+        await db.query(`select app.note_backup('sluice backup')`)
         const size = `${(made.database_bytes / 1e6).toFixed(0)} MB`
         return {
           json: made,

@@ -1,5 +1,6 @@
 // sluice drill: whether a backup is one. Restores it beside the running service and does with it what an operator does after a loss, up to the
-// audit; rehearsal.ts has how. Promises: each step is told with its result and time; exit code 0 if all of them succeeded, else 1.
+// audit; rehearsal.ts has how. Promises: each step is told with its result and time; the service's database has a record of what came of it, from
+// which alarms count; exit code 0 if all of them succeeded, else 1.
 import type {Command} from 'commander'
 import {onInterrupt} from '../base/interrupt.ts'
 import {action, leaf, type Sluice} from './command.ts'
@@ -38,11 +39,18 @@ export function addDrillCommand(program: Command): void {
     )
 }
 
-/** Step by step, until one fails. */
+/** Step by step, until one fails. What came of it is noted, unless somebody interrupted it. */
 async function rehearse(sluice: Sluice, source: Source, tell: (step: Step) => void): Promise<Step[]> {
   const {Rehearsal} = await import('./rehearsal.ts') // takes longer to load than most commands to run
   const rehearsal = new Rehearsal(sluice, source)
-  onInterrupt({first: () => void rehearsal.end().then(() => process.exit(130)), again: () => process.exit(130)})
+  let isInterrupted = false
+  onInterrupt({
+    first: () => {
+      isInterrupted = true
+      void rehearsal.end().then(() => process.exit(130))
+    },
+    again: () => process.exit(130),
+  })
   const steps: Step[] = []
   try {
     for (const [step, work] of rehearsal.steps) {
@@ -58,6 +66,9 @@ async function rehearse(sluice: Sluice, source: Source, tell: (step: Step) => vo
   } finally {
     await rehearsal.end()
   }
+  const failed = steps.find(step => !step.right)
+  const error = failed ? `${failed.step}: ${failed.result}` : null
+  if (!isInterrupted) await sluice.db.query('select app.note_drill($1)', [error])
   return steps
 }
 

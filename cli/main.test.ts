@@ -307,10 +307,13 @@ test('a text of the help is broken where the terminal ends alone, and the list o
   expect(list).not.toContain('Of a chain')
 })
 
-test('a drill of what is no database says how one is named', async () => {
+test('a drill of what is no database says how one is named, and is noted as one that failed', async () => {
   const {code, stdout} = await sluice('drill', '--database', 'nonsense')
   expect(code).toBe(1)
   expect(stdout).toContain('"nonsense" is no URL of a database; write it like postgres://')
+  expect(await db.rows('select kind, error from app.backup_run')).toEqual([
+    {kind: 'drill', error: expect.stringContaining('restore: "nonsense" is no URL')},
+  ])
 })
 
 /** The commands that do something, each with what is typed for it; without those that hand over to a program with a help of its own. */

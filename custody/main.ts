@@ -1,8 +1,10 @@
 // Custody as a process. Promises: says that it is ready once it can be asked and addresses are free, or another custody sees to that; refuses
 // to run with a seed that did not make the database's addresses, and never makes a new one beside them; hands out nothing of an older copy
 // of the database before what may have been handed out since is retired; ends with exit code 1 when it loses the database.
+import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
+import {measureDisk} from '../base/disk.ts'
 import {PermanentError} from '../base/errors.ts'
 import {announceFailure, announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
@@ -47,6 +49,7 @@ const log = logger('custody')
 
 async function main(): Promise<never> {
   const settings = readSettings()
+  measureDisk('custody', path.dirname(seedFile(settings.home)))
   await observe({...settings, log})
   const client = lockConnection(databaseUrlOf(settings), 'sluice-custody')
   client.on('error', error => {

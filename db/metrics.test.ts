@@ -141,6 +141,93 @@ test('endpoints that are sent nothing are counted by why, jobs by their task, ad
   expect([seen.get('sluice_address_pool_free bitcoin'), seen.get('sluice_address_pool_free evm')]).toEqual([1, 0])
 })
 
+test('what waits is told of by reason, each with the one that waits longest; what goes on is not', async () => {
+  const own = await testDatabase()
+  await own.rows(`
+    begin; set local session_replication_role = replica;
+    insert into app.payout (merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first, waiting_reason, waiting_since)
+      select uuidv7(), 'ETH', 'ETH', status, 1, 0, 0, 1, '0x1', false, reason, now() - minutes * interval '1 minute'
+      from (values ('pending', 'not_whitelisted', 120), ('swept', 'daily_limit', 60), ('swept', 'daily_limit', 5), ('paying', null, null)) p (status, reason, minutes);
+    insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee, waiting_reason, waiting_since)
+      select 'sweep', 'ETH', 'ETH', 1, '0x1', '0x2', '0x1', nonce, 1, reason, now() - minutes * interval '1 minute'
+      from (values (1, 'daily_limit', 90), (2, 'node_unreachable', 30)) s (nonce, reason, minutes);
+    commit`)
+  const rows = await own.rows<{labels: object; value: number}>(
+    `select labels, round(value) as value from app.metrics() where metric = 'sluice_payout_oldest_wait_seconds' order by value`,
+  )
+  expect(rows).toEqual([
+    {labels: {chain: 'ETH', reason: 'node_unreachable'}, value: expect.closeTo(1800, -2)},
+    {labels: {chain: 'ETH', reason: 'daily_limit'}, value: expect.closeTo(5400, -2)},
+    {labels: {chain: 'ETH', reason: 'not_whitelisted'}, value: expect.closeTo(7200, -2)},
+  ])
+  await own.drop()
+})
+
+test('events that have no number tell for how long the oldest has been waiting; with none it is 0', async () => {
+  const own = await testDatabase()
+  const read = async () => {
+    const [row] = await own.rows<{value: number}>(
+      `select value from app.metrics() where metric = 'sluice_events_unsequenced_oldest_seconds'`,
+    )
+    return row!.value
+  }
+  expect(await read()).toBe(0)
+  await own.rows(
+    `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
+     select uuidv7(), uuidv7(), 'deposit.confirmed', uuidv7(), 1, '{}', now() - n * interval '1 minute' from generate_series(1, 10) n`,
+  )
+  expect(await read()).toBeCloseTo(600, -2)
+  await own.drop()
+})
+
+test('backups and drills have an age from the first on; a drill that failed is told of until one is right, and is no drill that is a day old', async () => {
+  const own = await testDatabase()
+  const read = async () => {
+    const rows = await own.rows<{metric: string; value: number}>(
+      `select metric, round(value) as value from app.metrics() where metric ~ '^sluice_(backup|drill|wal|replica)_'`,
+    )
+    return Object.fromEntries(rows.map(({metric, value}) => [metric, value]))
+  }
+  expect(await read()).toEqual({})
+  const ago = (days: number) =>
+    own.rows(`update app.backup_run set finished_at = finished_at - $1 * interval '1 day'`, [days])
+  await own.rows(`select app.note_backup('pg_dump'), app.note_drill(null)`)
+  await ago(2)
+  await own.rows(`select app.note_backup('sluice backup')`)
+  await own.rows(`select app.note_drill('catch up: the node is behind')`)
+  await ago(1)
+  expect(await read()).toEqual({
+    sluice_backup_age_seconds: expect.closeTo(86_400, -2),
+    sluice_drill_age_seconds: expect.closeTo(3 * 86_400, -2),
+    sluice_drill_failed: 1,
+  })
+  await own.rows('select app.note_drill(null)')
+  expect(await read()).toMatchObject({sluice_drill_age_seconds: expect.closeTo(0, -2), sluice_drill_failed: 0})
+  await own.drop()
+})
+
+test('a replication slot is a replica that should be there, unless a backup made it for itself', async () => {
+  const slot = `metrics_${process.pid}`
+  const seen = async () =>
+    [...(await metrics())].filter(([name]) => name.startsWith('sluice_replica_') && name.includes(slot))
+  try {
+    await db.rows(`select pg_create_physical_replication_slot($1)`, [slot])
+    expect(await seen()).toEqual([[`sluice_replica_connected ${slot}`, 0]]) // nothing is kept for it before it first connects
+    await db.rows(`select pg_drop_replication_slot($1)`, [slot])
+    await db.rows(`select pg_create_physical_replication_slot($1, true)`, [slot])
+    expect(new Map(await seen())).toEqual(
+      new Map([
+        [`sluice_replica_connected ${slot}`, 0],
+        [`sluice_replica_behind_bytes ${slot}`, expect.any(Number)],
+      ]),
+    )
+    await db.rows(`select pg_drop_replication_slot($1)`, [slot])
+    expect(await seen()).toEqual([])
+  } finally {
+    await db.rows(`select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = $1`, [slot])
+  }
+})
+
 test('network fees tell for how long the treasury can pay them, in seconds', async () => {
   await db.rows(
     `insert into app.ledger_entry (account, kind, chain, token, amount, posting, reference) values ('treasury', 'network_fee', 'ETH', 'ETH', -1, 1, 'x'),

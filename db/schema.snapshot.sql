@@ -1015,6 +1015,18 @@ create table app.audit_run (
   constraint audit_run_pkey PRIMARY KEY (id)
 );
 
+-- Backups of this database that were finished, and drills: rehearsals of a loss.
+create table app.backup_run (
+  id bigint not null generated always as identity, -- Number of the run.
+  kind text not null, -- backup or drill.
+  finished_at timestamp with time zone not null default clock_timestamp(), -- When it was over.
+  made_with text not null, -- The tool: sluice backup, sluice drill, or what the caller of app.note_backup named.
+  error text, -- Of a drill, the step that failed, and why; null if all of them succeeded.
+  constraint backup_run_pkey PRIMARY KEY (id),
+  constraint backup_run_check CHECK (((kind = 'drill'::text) OR (error IS NULL))),
+  constraint backup_run_kind_check CHECK ((kind = ANY (ARRAY['backup'::text, 'drill'::text])))
+);
+
 -- Folded balances; without app.balance_delta they are not complete. Read app.balance_now.
 create table app.balance (
   merchant_id uuid not null, -- The merchant.
@@ -2177,6 +2189,25 @@ create view app.receipt as
 --   sender text: Where the value came from.
 --   address text: The address of the payment request.
 
+-- Streaming replicas of this server, by their replication slots.
+create view app.replica as
+ SELECT slot_name::text AS slot,
+    active AS connected,
+    inactive_since AS away_since,
+    (
+        CASE
+            WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+            ELSE pg_current_wal_lsn()
+        END - restart_lsn)::bigint AS behind_bytes,
+    wal_status
+   FROM pg_replication_slots s
+  WHERE slot_type = 'physical'::text AND NOT temporary;
+--   slot text: Name of the replication slot.
+--   connected boolean: Whether the replica is connected now.
+--   away_since timestamp with time zone: Since when it is not; null while it is connected, and where nobody knows.
+--   behind_bytes bigint: How much of the write-ahead log the server keeps for it; null where it keeps nothing: it was never connected, or has lost its place.
+--   wal_status text: What PostgreSQL says of that log: reserved, extended, unreserved (about to be dropped), or lost (the replica has to be made anew).
+
 -- Transactions in a block that use what an outgoing payment (app.spend) uses: its nonce, or any of its outputs. Some are there more than once.
 create view app.spend_inclusion as
  SELECT s.id AS spend_id,
@@ -3208,6 +3239,31 @@ AS $function$
   from chain.standing_contradiction s
 $function$;
 
+-- Replicas, the archive of the write-ahead log, and how old the last backup and the last drill are.
+CREATE OR REPLACE FUNCTION app.copy_metrics()
+ RETURNS TABLE(metric text, labels json, value double precision)
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select m.metric, json_build_object('slot', r.slot), m.value from app.replica r
+  cross join lateral (values ('sluice_replica_connected', r.connected::int::double precision), ('sluice_replica_behind_bytes', r.behind_bytes)) m (metric, value)
+  where m.value is not null
+  union all
+  select m.metric, '{}', m.value from pg_stat_archiver a cross join lateral (values
+    ('sluice_wal_archive_failing', coalesce(a.last_failed_time > coalesce(a.last_archived_time, '-infinity'), false)::int::double precision),
+    ('sluice_wal_archive_age_seconds', extract(epoch from clock_timestamp() - coalesce(a.last_archived_time, a.stats_reset)))) m (metric, value)
+  where current_setting('archive_mode') <> 'off'
+  union all
+  select 'sluice_backup_age_seconds', '{}', extract(epoch from clock_timestamp() - max(b.finished_at)) from app.backup_run b
+  where b.kind = 'backup' having max(b.finished_at) is not null
+  union all
+  select 'sluice_drill_age_seconds', '{}', extract(epoch from clock_timestamp() - max(b.finished_at)) from app.backup_run b
+  where b.kind = 'drill' and b.error is null having max(b.finished_at) is not null
+  union all
+  (select 'sluice_drill_failed', '{}', (b.error is not null)::int from app.backup_run b where b.kind = 'drill' order by b.id desc limit 1)
+$function$;
+
 -- Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and what it is for; returns the id of the key.
 CREATE OR REPLACE FUNCTION app.create_api_key(of_merchant uuid, secret_hash bytea, label text DEFAULT NULL::text)
  RETURNS uuid
@@ -4169,7 +4225,9 @@ begin
     union all
     select * from app.payment_metrics()
     union all
-    select * from app.comparison_metrics();
+    select * from app.comparison_metrics()
+    union all
+    select * from app.copy_metrics();
 end $function$;
 
 -- Trigger: gives a new deposit its id.
@@ -4222,6 +4280,24 @@ begin
     where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash));
   return new;
 end $function$;
+
+-- Notes that a backup of this database was just finished, and by which tool. Call it only once the tool has succeeded.
+CREATE OR REPLACE FUNCTION app.note_backup(made_with text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.backup_run (kind, made_with) values ('backup', made_with)
+$function$;
+
+-- Notes that a drill was just over: which step failed and why, or null where all of them succeeded.
+CREATE OR REPLACE FUNCTION app.note_drill(error text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  insert into app.backup_run (kind, made_with, error) values ('drill', 'sluice drill', error)
+$function$;
 
 -- Notes that a key was used today (UTC). Writes at most once for a key and a day.
 CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea)
@@ -4430,11 +4506,11 @@ begin
     select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_spend o
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
-    select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', c.chain),
-      coalesce(extract(epoch from clock_timestamp() - least(
-        (select min(o.waiting_since) from open_payout o where o.chain = c.chain),
-        (select min(o.waiting_since) from open_spend o where o.chain = c.chain))), 0)::double precision
-    from app.chain c
+    select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', w.chain, 'reason', w.waiting_reason),
+      extract(epoch from clock_timestamp() - min(w.waiting_since))::double precision
+    from (select o.chain, o.waiting_reason, o.waiting_since from open_payout o
+      union all select o.chain, o.waiting_reason, o.waiting_since from open_spend o) w
+    where w.waiting_reason is not null group by w.chain, w.waiting_reason
     union all
     select m.metric, json_build_object('chain', a.chain, 'token', a.token), analytics.coins(m.value, a.decimals)::double precision
     from app.asset a left join app.treasury t on t.chain = a.chain and t.token = a.token
@@ -5841,7 +5917,9 @@ CREATE OR REPLACE FUNCTION app.upkeep_metrics()
 AS $function$
   select 'sluice_oldest_due_job_age_seconds', json_build_object('task', j.task), j.age_seconds from app.oldest_due_jobs() j
   union all
-  select 'sluice_events_unsequenced', '{}', count(*) from app.event e where e.sequence is null
+  select m.metric, '{}', m.value from (select count(*), min(e.created_at) as oldest from app.event e where e.sequence is null) u
+  cross join lateral (values ('sluice_events_unsequenced', u.count),
+    ('sluice_events_unsequenced_oldest_seconds', coalesce(extract(epoch from clock_timestamp() - u.oldest), 0))) m (metric, value)
   union all
   select 'sluice_webhook_deliveries_pending', '{}', count(*) from app.delivery d where d.status = 'pending'
   union all

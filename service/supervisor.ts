@@ -8,6 +8,7 @@ import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {fileURLToPath} from 'node:url'
 import pg from 'pg'
+import {measureDisk} from '../base/disk.ts'
 import {PermanentError} from '../base/errors.ts'
 import {lockHome, type Process, readProcesses, removeService, writeProcesses, writeService} from '../base/home.ts'
 import {type Logger, logger} from '../base/log.ts'
@@ -162,6 +163,7 @@ export class Supervisor {
 
   async #startPostgres(): Promise<void> {
     this.#postgres = await startPostgres({dir: path.join(this.#home, 'postgres')})
+    measureDisk('database', this.#postgres.dataDirectory)
     this.#goOn()
     const moved = this.#ownerUrl !== '' && this.#ownerUrl !== this.#postgres.url
     this.#ownerUrl = this.#postgres.url

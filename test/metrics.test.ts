@@ -39,7 +39,12 @@ beforeAll(async () => {
   })
   await Promise.all([
     startProcess('jobs/main.ts', {DATABASE_URL: world.db.url('sluice_jobs'), METRICS_PORT: `${ports.jobs}`}),
-    startProcess('api/main.ts', {DATABASE_URL: world.db.url('sluice_api'), METRICS_PORT: `${ports.api}`, PORT: '0'}),
+    startProcess('api/main.ts', {
+      DATABASE_URL: world.db.url('sluice_api'),
+      DATABASE_REPLICA_URL: world.db.url('sluice_api'), // is no replica
+      METRICS_PORT: `${ports.api}`,
+      PORT: '0',
+    }),
   ])
 })
 afterAll(async () => {
@@ -112,6 +117,9 @@ test('custody counts what it signs, what it refuses, who has no token, and the a
   expect(seen.get('sluice_custody_rejected_requests_total{reason="no_token"}')).toBe(1)
   expect(seen.get('sluice_custody_rejected_requests_total{reason="unknown_form"}')).toBe(1)
   expect(seen.get('sluice_custody_addresses_made_total{family="evm"}')).toBeGreaterThanOrEqual(40)
+  const [free, size] = ['free', 'size'].map(what => seen.get(`sluice_disk_${what}_bytes{disk="custody"}`)!)
+  expect(free).toBeGreaterThan(0)
+  expect(free).toBeLessThan(size!)
 })
 
 test('a worker counts its jobs, the webhooks that it sends, and what fails of what it does by itself', async () => {
@@ -149,6 +157,8 @@ test('the API serves the same on a port of its own, with its connections', async
   expect(seen.get('sluice_chain_head_height{chain="ETH"}')).toBeGreaterThan(0)
   expect(seen.get('sluice_api_database_waiting')).toBe(0)
   expect(seen.get('sluice_api_database_connections{state="idle"}')).toBeGreaterThanOrEqual(1)
+  expect(seen.get('sluice_replica_serving')).toBe(0)
+  expect(seen.get('sluice_replica_lag_seconds')).toBeNaN()
 })
 
 test('no label is a name, an address or an id of anybody', async () => {

@@ -97,6 +97,8 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     [4, 'indexer_active{chain="BTC"} 1'],
     [19, 'treasury_balance{chain="ETH",token="ETH"}'],
     [20, 'process_up{name="api"} 1'],
+    [0, 'disk_free_bytes{disk="custody"}'],
+    [20, 'disk_free_bytes{disk="database"}'],
   ] as const)
     expect(await (await fetch(`http://127.0.0.1:${metricsPort + offset}/metrics`)).text()).toContain(
       `\nsluice_${count}`,

@@ -1,5 +1,5 @@
 -- What operators have done, and what is found when Sluice checks itself: gaps that were accepted, ranges that were read again, runs of the audit,
--- the comparison of every address with its chain, and when analysts' materialised views were computed.
+-- the comparison of every address with its chain, backups and drills, and when analysts' materialised views were computed.
 --
 -- Each table is a record of work, and how far it is; none of them decides about money. Writers and locks stand beside each.
 
@@ -132,6 +132,23 @@ comment on column app.chain_difference.on_chain is 'What it holds on the chain, 
 comment on column app.chain_difference.from_height is 'What is missing in the ledger is in this block or above; null if that is not known.';
 comment on column app.chain_difference.handed_out_at is 'When the address was handed out.';
 comment on column app.chain_difference.found_at is 'When it was found.';
+
+-- Writers: app.note_backup and app.note_drill, each when it is over. Readers: the metrics. It is itself in the copies: a restored database knows of
+-- none that was made after it.
+create table app.backup_run (
+  id bigint primary key generated always as identity,
+  kind text not null check (kind in ('backup', 'drill')),
+  finished_at timestamptz not null default clock_timestamp(),
+  made_with text not null,
+  error text,
+  check (kind = 'drill' or error is null)
+);
+comment on table app.backup_run is 'Backups of this database that were finished, and drills: rehearsals of a loss.';
+comment on column app.backup_run.id is 'Number of the run.';
+comment on column app.backup_run.kind is 'backup or drill.';
+comment on column app.backup_run.finished_at is 'When it was over.';
+comment on column app.backup_run.made_with is 'The tool: sluice backup, sluice drill, or what the caller of app.note_backup named.';
+comment on column app.backup_run.error is 'Of a drill, the step that failed, and why; null if all of them succeeded.';
 
 -- A row for each materialised view, inserted beside the view. Written by app.refresh_analytics, which the jobs worker calls. A view shows one
 -- moment, and never a part of a transaction. Readers: analytics.freshness.

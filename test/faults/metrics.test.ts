@@ -1,5 +1,11 @@
-// What an indexer counts of a real chain.
+// What an indexer counts of a real chain, and what a real server tells of its archive.
+import {mkdtempSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
 import {expect, test} from 'vitest'
+import {startPostgres} from '../../db/embedded.ts'
+import {migrate} from '../../db/migrate.ts'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {Indexer} from '../support/indexer.ts'
 import {portsInARow} from '../support/ports.ts'
@@ -43,4 +49,36 @@ test('blocks, transfers and reorganisations of a chain are counted as they are w
   expect(await read('reorg_depth_blocks_sum')).toBe(2)
   expect(await read('transfers_total')).toBe(1)
   expect(indexer.ends).toEqual([])
+})
+
+test('an archive that fails is told of from the first failure on until a segment is in it', async context => {
+  const dir = mkdtempSync(path.join(tmpdir(), 'sluice-archive-'))
+  const flags = ['-c fsync=off', '-c archive_mode=on']
+  const server = await startPostgres({dir, flags})
+  const client = new pg.Client({connectionString: server.url})
+  context.onTestFinished(async () => {
+    await client.end()
+    await server.stop()
+    rmSync(dir, {recursive: true})
+  })
+  await migrate(server.url)
+  await client.connect()
+  const archiveBy = async (command: string) => {
+    await client.query(`alter system set archive_command = '${command}'`)
+    await client.query('select pg_reload_conf(), pg_switch_wal()')
+  }
+  const read = async (name: string) => {
+    const {rows} = await client.query('select value from app.metrics() where metric = $1', [
+      `sluice_wal_archive_${name}`,
+    ])
+    return rows[0]?.value
+  }
+  expect([await read('failing'), await read('age_seconds')]).toEqual([0, expect.any(Number)])
+  await archiveBy('false')
+  await until(async () => (await read('failing')) === 1, {timeoutMs: 30_000, what: 'the archive to fail'})
+  await client.query('select pg_sleep(2)')
+  expect(await read('age_seconds')).toBeGreaterThan(2)
+  await archiveBy('true')
+  await until(async () => (await read('failing')) === 0, {timeoutMs: 90_000, what: 'the archive to go on'})
+  expect(await read('age_seconds')).toBeLessThan(60)
 })

@@ -32,6 +32,15 @@ async function replicaOf(of: Api): Promise<{serving: boolean; lag_seconds: numbe
   return (await new Client(of).get('/readyz')).body.replica
 }
 
+/** What the primary tells Prometheus of its only replica. */
+async function ofReplica(what: 'connected' | 'behind_bytes'): Promise<number> {
+  const rows = await db.rows<{value: number}>(`select value from app.metrics() where metric = $1`, [
+    `sluice_replica_${what}`,
+  ])
+  expect(rows).toHaveLength(1)
+  return rows[0]!.value
+}
+
 /** The replica shows nothing new from here on. */
 async function standStill(): Promise<void> {
   await db.standby.query('select pg_wal_replay_pause()')
@@ -131,6 +140,8 @@ test('a replica that is more than ten seconds behind serves nothing until it is 
 
 test('while the replica is down the primary serves, and the replica does again once it is back', async () => {
   const merchant = await Merchant.open()
+  expect(await ofReplica('connected')).toBe(1)
+  const behind = await ofReplica('behind_bytes')
   await db.stopReplica()
   const {ref} = await merchant.createBeside()
   expect(await merchant.users()).toEqual([ref])
@@ -138,8 +149,11 @@ test('while the replica is down the primary serves, and the replica does again o
   expect(ready.body).toMatchObject({database: true, replica: {serving: false}})
   const own = await merchant.create()
   expect(await merchant.users()).toEqual([own, ref])
+  await until(async () => (await ofReplica('connected')) === 0, {timeoutMs, what: 'the primary to miss the replica'})
+  expect(await ofReplica('behind_bytes')).toBeGreaterThan(behind)
   await db.startReplica()
   await until(async () => (await replicaOf(api)).serving, {timeoutMs, what: 'the replica to serve again'})
+  await until(async () => (await ofReplica('connected')) === 1, {timeoutMs, what: 'the replica to be connected again'})
 }, 120_000)
 
 test('a server that is no replica of the primary serves nothing', async () => {

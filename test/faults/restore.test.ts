@@ -4,6 +4,7 @@ import {readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
+import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import type {Service} from '../../base/home.ts'
 import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
@@ -143,6 +144,14 @@ test('what was paid since the backup is not paid again, and the next payout pays
     ['custody reconcile', true, expect.stringMatching(/of 2 payouts/)],
     ['catch up', true, expect.stringContaining('ETH')],
     ['audit', true, expect.any(String)],
+  ])
+  const client = new pg.Client({connectionString: running.service.database_url})
+  await client.connect()
+  const {rows} = await client.query('select kind, made_with, error from app.backup_run order by id')
+  await client.end()
+  expect(rows).toEqual([
+    {kind: 'backup', made_with: 'sluice backup', error: null},
+    {kind: 'drill', made_with: 'sluice drill', error: null},
   ])
   const known = (await call('GET', '/v1/events?limit=1')).body.events[0]
   const underWay = await pay('BTC', 'BTC', 'bitcoin')

@@ -1,5 +1,5 @@
--- What /metrics tells of the database, for alarms. The API calls app.metrics each time that it is scraped; operations/metrics_of_chains.sql and
--- operations/metrics_of_payouts.sql have the other parts. The names, their help and their labels are in the API, which knows all of them.
+-- What /metrics tells of the database, for alarms. The API calls app.metrics each time that it is scraped; operations/metrics_of_chains.sql,
+-- operations/metrics_of_payouts.sql and operations/metrics_of_copies.sql have the other parts. The names, their help and their labels are in the API, which knows all of them.
 --
 -- Promises: what is counted is read from an index that holds little else; nothing reads a whole table that grows with deposits. No label names
 -- a merchant, a user or an address. An age is in seconds.
@@ -18,7 +18,9 @@ begin
     union all
     select * from app.payment_metrics()
     union all
-    select * from app.comparison_metrics();
+    select * from app.comparison_metrics()
+    union all
+    select * from app.copy_metrics();
 end $$;
 comment on function app.metrics is 'What /metrics says about the database, by Prometheus name.';
 grant execute on function app.metrics to sluice_api;
@@ -27,7 +29,9 @@ create or replace function app.upkeep_metrics() returns table (metric text, labe
 language sql stable set search_path = pg_catalog as $$
   select 'sluice_oldest_due_job_age_seconds', json_build_object('task', j.task), j.age_seconds from app.oldest_due_jobs() j
   union all
-  select 'sluice_events_unsequenced', '{}', count(*) from app.event e where e.sequence is null
+  select m.metric, '{}', m.value from (select count(*), min(e.created_at) as oldest from app.event e where e.sequence is null) u
+  cross join lateral (values ('sluice_events_unsequenced', u.count),
+    ('sluice_events_unsequenced_oldest_seconds', coalesce(extract(epoch from clock_timestamp() - u.oldest), 0))) m (metric, value)
   union all
   select 'sluice_webhook_deliveries_pending', '{}', count(*) from app.delivery d where d.status = 'pending'
   union all

@@ -26,11 +26,11 @@ begin
     select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_spend o
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
-    select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', c.chain),
-      coalesce(extract(epoch from clock_timestamp() - least(
-        (select min(o.waiting_since) from open_payout o where o.chain = c.chain),
-        (select min(o.waiting_since) from open_spend o where o.chain = c.chain))), 0)::double precision
-    from app.chain c
+    select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', w.chain, 'reason', w.waiting_reason),
+      extract(epoch from clock_timestamp() - min(w.waiting_since))::double precision
+    from (select o.chain, o.waiting_reason, o.waiting_since from open_payout o
+      union all select o.chain, o.waiting_reason, o.waiting_since from open_spend o) w
+    where w.waiting_reason is not null group by w.chain, w.waiting_reason
     union all
     select m.metric, json_build_object('chain', a.chain, 'token', a.token), analytics.coins(m.value, a.decimals)::double precision
     from app.asset a left join app.treasury t on t.chain = a.chain and t.token = a.token
