@@ -177,6 +177,16 @@ test('no label is a name, an address or an id of anybody', async () => {
 // --- what is written about them ---
 
 const file = (name: string) => readFileSync(new URL(`../docs/operations/${name}`, import.meta.url), 'utf8')
+/** What Prometheus, node_exporter and Node's own metrics have, and no page of ours lists; with the labels that a rule or a case uses. */
+const foreign: Record<string, string[]> = {
+  up: [],
+  process_start_time_seconds: [],
+  process_resident_memory_bytes: [],
+  node_filesystem_avail_bytes: ['device', 'mountpoint', 'fstype'],
+  node_filesystem_size_bytes: ['device', 'mountpoint', 'fstype'],
+}
+/** What Prometheus itself adds (docs/operations/prometheus.yml), and the bounds of a histogram. */
+const added = ['job', 'instance', 'process', 'le']
 
 /** Name, type and labels of all that the text serves, but for what Node tells of itself. */
 function familiesOf(text: string): Map<string, {type: string; labels: string}> {
@@ -218,9 +228,11 @@ function namesIn(expression: string): string[] {
   return [
     ...expression
       .replace(/\{[^}]*\}|\b(by|without|on|ignoring|group_left|group_right) ?\([^)]*\)/g, '')
-      .matchAll(/\b(sluice|http|process|nodejs)_\w+/g),
-  ].map(([name]) => name.replace(/_(bucket|count|sum)$/, ''))
+      .matchAll(/\b(?:(?:sluice|http|process|nodejs|node)_\w+|up\b)/g),
+  ].map(([name]) => familyOf(name))
 }
+
+const familyOf = (series: string) => series.replace(/_(bucket|count|sum)$/, '')
 
 interface Rule {
   alert: string
@@ -233,22 +245,60 @@ const rules = (): Rule[] => parse(file('alerts.yml')).groups.flatMap(({rules}: {
 const panels = (): {title: string; targets: {expr: string}[]}[] =>
   JSON.parse(file('grafana.json')).panels.filter(({type}: {type: string}) => type !== 'row')
 
+/** A case of test/alerts.test.yml. */
+interface Case {
+  name: string
+  input_series: {series: string}[]
+  alert_rule_test: {alertname: string; exp_alerts: object[]}[]
+}
+
+const cases = (): Case[] => parse(readFileSync(new URL('alerts.test.yml', import.meta.url), 'utf8')).tests
+
 test('alarms and dashboard ask for what is served, and every alarm says what to do', async () => {
-  const real = new Set([
-    'process_resident_memory_bytes',
-    'nodejs_eventloop_lag_p99_seconds',
-    'process_start_time_seconds',
-    ...(await served()).keys(),
-  ])
+  const real = new Set([...Object.keys(foreign), ...(await served()).keys()])
   for (const {alert, expr, labels, annotations} of rules()) {
     for (const name of namesIn(expr)) expect(real.has(name), `${alert}: ${name}`).toBe(true)
-    expect(['page', 'ticket'], alert).toContain(labels.severity)
+    expect(['page', 'ticket', 'info'], alert).toContain(labels.severity)
     for (const part of ['summary', 'description', 'action'] as const)
       expect(annotations[part]?.length, `${alert}: ${part}`).toBeGreaterThan(20)
   }
   for (const {title, targets} of panels())
     for (const {expr} of targets)
       for (const name of namesIn(expr)) expect(real.has(name), `${title}: ${name}`).toBe(true)
+})
+
+test('every alarm has a case in which it is raised, and one in which it is not', () => {
+  const checks = cases().flatMap(({alert_rule_test}) => alert_rule_test)
+  const named = (isRaised: boolean) =>
+    [
+      ...new Set(checks.filter(({exp_alerts}) => exp_alerts.length > 0 === isRaised).map(({alertname}) => alertname)),
+    ].sort()
+  const all = rules()
+    .map(({alert}) => alert)
+    .sort()
+  expect(named(true)).toEqual(all)
+  expect(named(false)).toEqual(all)
+})
+
+test('the cases of the alarms have no series, and no label, that is not served', async () => {
+  const [real, told] = [await served(), listed()]
+  for (const {name, input_series} of cases())
+    for (const {series} of input_series) {
+      const metric = familyOf(/^\w+/.exec(series)![0])
+      expect(metric in foreign || real.has(metric), `${name}: ${series}`).toBe(true)
+      const known = [...added, ...(foreign[metric] ?? told.get(metric)!.labels.split(', '))]
+      for (const [, label] of series.matchAll(/(\w+)="/g)) expect(known, `${name}: ${series}`).toContain(label)
+    }
+})
+
+test('what a payout may wait for without waking anybody is one list, and the page of payouts says of each what to do', () => {
+  const reasonsOf = (alert: string) =>
+    /reason[!=]~"([^"]*)"/.exec(rules().find(rule => rule.alert === alert)!.expr)![1]!.split('|')
+  const held = reasonsOf('SluicePayoutsHeld')
+  expect(reasonsOf('SluicePayoutsWait')).toEqual(held)
+  const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+  const reasons = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/\w+/g)!)
+  for (const reason of held) expect(reasons).toContain(reason)
 })
 
 test('the alarms are valid for promtool, and are raised when they should be', async context => {
