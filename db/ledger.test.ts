@@ -492,6 +492,35 @@ describe('a final deposit that the chain takes back', () => {
     expect(await money.balance(user)).toBe(1000)
   })
 
+  test('and comes back with a top-up in the same block: somebody who holds the treasury, and then the balance, ends in no deadlock', async () => {
+    const {user, payout, deposit} = await two()
+    const effect = await money.payAndSign(payout)
+    await money.lose(deposit)
+    await money.resolve('reorged')
+    const topUp = {txid: money.newTxid(), amount: 100n, recipient: money.treasury}
+    await money.block([{txid: deposit, amount: 1000n, recipient: user.address}, topUp], [])
+    const other = await money.db.pool.connect()
+    try {
+      await other.query('begin')
+      await other.query(`select app.lock_treasury('ETH')`) // as app.fail_payout does
+      const finalizing = money.finalize().catch((error: Error) => error)
+      const waits = async () =>
+        (
+          await money.db.rows(
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          )
+        ).length > 0
+      await until(waits, {timeoutMs: 5000, what: 'finality to wait for the treasury'})
+      await other.query(`select app.lock_pair($1, 'ETH', 'USDC')`, [user.merchantId])
+      await other.query('commit')
+      expect(await finalizing).toBeUndefined()
+    } finally {
+      other.release(true)
+    }
+    expect(await money.balance(user)).toBe(0)
+    await money.mineFinally([effect])
+  })
+
   test.each(['completed', 'transaction_reverted', 'cancelled'])(
     'while its payout is paying is a debt; and then the payout is %s',
     async end => {

@@ -7,6 +7,7 @@ import {assertBooks} from '../test/support/books.ts'
 import {ChainWriter, type TestInclusion, type TestTransfer} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {idOf, makeMerchant, watchAddress} from '../test/support/people.ts'
+import {until} from '../test/support/until.ts'
 
 const treasury = 'bcrt1qtreasury'
 
@@ -610,6 +611,48 @@ describe('a bump', () => {
     expect(await coins.db.rows('select spend_id from app.output where txid = $1', [replacement.txid])).toEqual([
       {spend_id: null},
     ])
+  })
+
+  test('that is over at the same block as a payment is final: storing an attempt of that payment meanwhile ends in no deadlock', async () => {
+    await coins.deposit(treasury, 50_000n)
+    const merchant = await coins.merchant()
+    const own = await coins.deposit(merchant.addresses[0]!, 60_000n)
+    const payout = await coins.claim(merchant)
+    const spare = (await coins.treasurys())[0]!
+    expect(await coins.work('begin_output_payment', payout, [own, spare], 300)).toBeNull()
+    const payment = await coins.spendOf(payout)
+    const first = (await coins.attempt(payment, 300n))!
+    const parent = await stuck([merchant.addresses[0]!, 60_000n])
+    const spend = await coins.bump([`${parent.txid}:0`], 3000)
+    await coins.mineParent({...parent, txid: coins.name('replacement')})
+    await coins.mine(first)
+
+    const storing = await coins.db.pool.connect()
+    try {
+      await storing.query('begin')
+      await storing.query('select from app.payout where id = $1 for update', [payout]) // as app.store_signed does first
+      const finalizing = coins.finalize().catch((error: Error) => error)
+      const waits = async () =>
+        (
+          await coins.db.rows(
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          )
+        ).length > 0
+      await until(waits, {timeoutMs: 5000, what: 'finality to wait for the payout'})
+      const price = {fee: '400', vsize: '100'}
+      await storing.query(`select app.store_signed($1, 2, 'effect', $2, '02', 1, $3)`, [
+        payment,
+        coins.name('out'),
+        price,
+      ])
+      await storing.query('commit')
+      expect(await finalizing).toBeUndefined()
+    } finally {
+      storing.release(true)
+    }
+    expect(await coins.status(payout)).toBe('completed')
+    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'displaced'})
+    await assertBooks(coins.db)
   })
 
   test('is refused for anything but unmined outputs of one transaction and one owner that no other spend has, worth more than the fee', async () => {

@@ -2430,7 +2430,7 @@ begin
   return true;
 end $function$;
 
--- Adds the outputs that become final at this height, and settles the bumps that they decide.
+-- Adds the outputs that become final at this height; those of a bump are reserved for it.
 CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2443,7 +2443,7 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
-  perform app.settle_bumps(of_chain, final_height);
+  perform app.reserve_bumped(of_chain);
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
@@ -3669,6 +3669,31 @@ begin
     case when w.disabled_at is null then at end, case when w.disabled_at is not null then at end
   from app.webhook_endpoint w where w.merchant_id = p.merchant_id and w.deleted_at is null and of_type = any(w.event_types);
   perform app.enqueue('deliver_webhooks');
+end $function$;
+
+-- Ends bumps whose parent another final transaction excludes.
+CREATE OR REPLACE FUNCTION app.end_replaced_bumps(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  replaced record;
+  s app.spend;
+begin
+  for replaced in
+    select distinct on (b.spend_id) b.spend_id, u.txid from app.bump b join app.spend x on x.id = b.spend_id
+    join chain.unmined u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
+    join chain.transfer t on t.id = u.id and t.block_height <= final_height
+    where x.chain = of_chain and x.status <> 'final'
+  loop
+    perform app.lock_treasury(of_chain);
+    update app.spend x set status = 'final', txid = replaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
+      next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
+    where x.id = replaced.spend_id returning * into s;
+    perform app.post_network_fee(s, 0);
+  end loop;
 end $function$;
 
 -- Adds a job for graphile-worker, in place of one with the same key that waits; it becomes visible when the calling transaction commits.
@@ -5096,6 +5121,19 @@ AS $function$
   update app.treasury set reserved = reserved + more where chain = of_chain and token = of_token
 $function$;
 
+-- Reserves the outputs of bumps whose parent is final.
+CREATE OR REPLACE FUNCTION app.reserve_bumped(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+  update app.output u set spend_id = b.spend_id, from_attempt = 1
+  from app.bump b join app.spend x on x.id = b.spend_id
+  where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
+    and u.spend_id is null and u.spent_by is null
+$function$;
+
 -- Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.
 CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_spend uuid, attempt integer)
  RETURNS void
@@ -5367,37 +5405,6 @@ begin
   update app.spend x set swept_in = brought where x.id = s.id;
   perform app.reserve(s.chain, s.token, s.swept_in - brought);
   perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
-end $function$;
-
--- Reserves the outputs of bumps whose parent is final, and ends bumps whose parent another final transaction excludes.
-CREATE OR REPLACE FUNCTION app.settle_bumps(of_chain text, final_height integer)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare
-  displaced record;
-  s app.spend;
-begin
-  perform from app.bump b join app.spend x on x.id = b.spend_id where x.chain = of_chain and x.status <> 'final';
-  if not found then return; end if;
-  update app.output u set spend_id = b.spend_id, from_attempt = 1
-  from app.bump b join app.spend x on x.id = b.spend_id
-  where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
-    and u.spend_id is null and u.spent_by is null;
-  for displaced in
-    select distinct on (b.spend_id) b.spend_id, u.txid from app.bump b join app.spend x on x.id = b.spend_id
-    join chain.unmined u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
-    join chain.transfer t on t.id = u.id and t.block_height <= final_height
-    where x.chain = of_chain and x.status <> 'final'
-  loop
-    perform app.lock_treasury(of_chain);
-    update app.spend x set status = 'final', txid = displaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
-      next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
-    where x.id = displaced.spend_id returning * into s;
-    perform app.post_network_fee(s, 0);
-  end loop;
 end $function$;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
@@ -7610,8 +7617,11 @@ declare
   number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
-  if app.shows_unconfirmed(of_chain) then perform chain.forget_final(of_chain, final_height); end if;
   perform app.settle_spends(of_chain, final_height);
+  if app.shows_unconfirmed(of_chain) then
+    perform app.end_replaced_bumps(of_chain, final_height);
+    perform chain.forget_final(of_chain, final_height);
+  end if;
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number
     where chain = of_chain and status = 'pending' and block_height <= final_height
@@ -7629,10 +7639,10 @@ begin
   into ids, versions, tokens, amounts, everything from ordered;
   if everything is null then return; end if;
   update chain.cursor c set promotion = number where c.chain = of_chain;
+  perform app.post_final_deposits(of_chain, everything, number);
   for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
     perform app.adjust(back, back.amount, 'deposit_back');
   end loop;
-  perform app.post_final_deposits(of_chain, everything, number);
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $function$;
 

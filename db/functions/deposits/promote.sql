@@ -3,8 +3,8 @@
 --
 -- Each time gets the chain's next promotion number, which its deposits carry: a payout claims up to a number. Balance deltas, the ledger and events
 -- are written with it. Nothing is written where nothing became final.
--- Locks: the caller holds the chain's row in chain.cursor; then outputs and bumps (app.add_outputs), those of outgoing payments that become final
--- (app.settle_spends), deposits, the pair of a deposit that is back (app.adjust), holdings and treasury (app.post_final_deposits).
+-- Locks: the caller holds the chain's row in chain.cursor; then outputs (app.add_outputs), those of outgoing payments that become final
+-- (app.settle_spends, app.end_replaced_bumps), deposits, holdings and treasury (app.post_final_deposits), the pair of a deposit that is back (app.adjust).
 
 -- Outputs are there to spend before what spends them is settled: an older copy of the database may read both at once. A deposit that was lost after
 -- a payout had claimed it, and is final again, is no balance but takes the debt away that stands for it.
@@ -20,8 +20,11 @@ declare
   number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
-  if app.shows_unconfirmed(of_chain) then perform chain.forget_final(of_chain, final_height); end if;
   perform app.settle_spends(of_chain, final_height);
+  if app.shows_unconfirmed(of_chain) then
+    perform app.end_replaced_bumps(of_chain, final_height);
+    perform chain.forget_final(of_chain, final_height);
+  end if;
   with promoted as (
     update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number
     where chain = of_chain and status = 'pending' and block_height <= final_height
@@ -39,10 +42,10 @@ begin
   into ids, versions, tokens, amounts, everything from ordered;
   if everything is null then return; end if;
   update chain.cursor c set promotion = number where c.chain = of_chain;
+  perform app.post_final_deposits(of_chain, everything, number);
   for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
     perform app.adjust(back, back.amount, 'deposit_back');
   end loop;
-  perform app.post_final_deposits(of_chain, everything, number);
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $$;
 comment on function chain.promote is 'Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.';

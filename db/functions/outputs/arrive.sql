@@ -13,8 +13,7 @@
 -- it if it spends it; the unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
 -- Locks: chain.cursor, which the caller holds.
 
--- Before outgoing payments are settled: an older copy of the database may read an output and what spent it in one transaction. Bumps come before
--- chain.forget_final, because they read chain.unmined.
+-- Before outgoing payments are settled: an older copy of the database may read an output and what spent it in one transaction.
 create or replace function app.add_outputs(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 begin
@@ -23,12 +22,12 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
-  perform app.settle_bumps(of_chain, final_height);
+  perform app.reserve_bumped(of_chain);
   if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
 end $$;
-comment on function app.add_outputs is 'Adds the outputs that become final at this height, and settles the bumps that they decide.';
+comment on function app.add_outputs is 'Adds the outputs that become final at this height; those of a bump are reserved for it.';
 
 
 create or replace function app.uses_outputs(of_chain text) returns boolean

@@ -1,6 +1,7 @@
 -- Bumps (CPFP): a payment of somebody else to addresses of ours that no block takes is made worth taking by a child of it, a sweep that pays the fee
--- of both. app.begin_output_bump is for `sluice treasury bump` alone, as the owner of the database; app.settle_bumps is called by app.add_outputs,
--- before chain.unmined forgets what is final.
+-- of both. app.begin_output_bump is for `sluice treasury bump` alone, as the owner of the database. At COMMIT app.add_outputs calls
+-- app.reserve_bumped, and chain.promote calls app.end_replaced_bumps: after outgoing payments were settled, which lock payouts before the treasury,
+-- and before chain.unmined forgets what is final.
 --
 -- Promises: the outputs of a bump are of one unconfirmed parent, and of one merchant or the treasury; what counts for nobody (not credited) is not
 -- spent; at most one bump that is not over has an output. As soon as the parent is final, its outputs are reserved for the bump, so nothing
@@ -53,30 +54,33 @@ end $$;
 comment on function app.begin_output_bump is 'Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.';
 
 
-create or replace function app.settle_bumps(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
-declare
-  displaced record;
-  s app.spend;
-begin
-  perform from app.bump b join app.spend x on x.id = b.spend_id where x.chain = of_chain and x.status <> 'final';
-  if not found then return; end if;
+create or replace function app.reserve_bumped(of_chain text) returns void
+language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   update app.output u set spend_id = b.spend_id, from_attempt = 1
   from app.bump b join app.spend x on x.id = b.spend_id
   where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
-    and u.spend_id is null and u.spent_by is null;
-  for displaced in
+    and u.spend_id is null and u.spent_by is null
+$$;
+comment on function app.reserve_bumped is 'Reserves the outputs of bumps whose parent is final.';
+
+
+create or replace function app.end_replaced_bumps(of_chain text, final_height int) returns void
+language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare
+  replaced record;
+  s app.spend;
+begin
+  for replaced in
     select distinct on (b.spend_id) b.spend_id, u.txid from app.bump b join app.spend x on x.id = b.spend_id
     join chain.unmined u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
     join chain.transfer t on t.id = u.id and t.block_height <= final_height
     where x.chain = of_chain and x.status <> 'final'
   loop
     perform app.lock_treasury(of_chain);
-    update app.spend x set status = 'final', txid = displaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
+    update app.spend x set status = 'final', txid = replaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
       next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
-    where x.id = displaced.spend_id returning * into s;
+    where x.id = replaced.spend_id returning * into s;
     perform app.post_network_fee(s, 0);
   end loop;
 end $$;
-comment on function app.settle_bumps is 'Reserves the outputs of bumps whose parent is final, and ends bumps whose parent another final transaction excludes.';
-
+comment on function app.end_replaced_bumps is 'Ends bumps whose parent another final transaction excludes.';
