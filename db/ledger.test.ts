@@ -333,10 +333,24 @@ describe('a sweep', () => {
     expect(await begin()).toBeNull()
     expect(await underWay()).toHaveLength(1)
     await money.finalize()
+    const sweepable = async () =>
+      (await money.jobs.query('select * from app.sweepable($1, 1, 100)', [payout])).rows.map(({amount}) =>
+        Number(amount),
+      )
+    expect(await sweepable()).toEqual([100, 100, 100, 100]) // the other one is being swept
     expect(await begin()).toBeNull()
     expect(await underWay()).toHaveLength(5)
-    const sweepable = await money.jobs.query('select * from app.sweepable($1, 1, 100)', [payout])
-    expect(sweepable.rows.map(({amount}) => Number(amount))).toEqual([1500, 100, 100, 100, 100])
+    expect(await sweepable()).toEqual([])
+  })
+
+  test('is not begun any more for a payout whose payment has begun, by a run that had looked before', async () => {
+    await spendOperatorFunds()
+    const {user, payout} = await swept()
+    await money.deposit(user.address, 100)
+    expect(await money.pay(payout)).toBeNull()
+    await money.work('begin_sweeps', payout, 'ETH', 'USDC', [user.address], [100], [10], 10)
+    const underWay = `select from app.spend where source = $1 and kind = 'sweep' and status <> 'final'`
+    expect(await money.db.rows(underWay, [user.address])).toEqual([])
   })
 
   test('begins for no more than the treasury can pay the network for, and says what is short', async () => {

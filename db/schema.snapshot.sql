@@ -2984,7 +2984,7 @@ begin
 end $function$;
 
 -- Takes nonces for sweeps of merchants' addresses to the treasury, for a payout (null: for none), or finds those under way; returns what is short of network fees, or null. Safe to run again.
-CREATE OR REPLACE FUNCTION app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fees numeric[])
+CREATE OR REPLACE FUNCTION app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[], max_fees numeric[], payment_fee numeric DEFAULT NULL::numeric)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2997,19 +2997,20 @@ declare
   held app.holding;
   sweep uuid;
   funds numeric;
+  missing numeric := 'infinity';
   short text;
 begin
   if of_payout is not null then
-    perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
-    if not found then return null; end if;
+    perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
+    if not found or exists (select from app.spend s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
   end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
-  for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
-    sweep := (select s.id from app.spend s
-      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
-        and s.merchant_id is not null
-      order by s.nonce desc limit 1);
+  if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller looked
+  if payment_fee is not null then missing := app.payout_shortfall(of_payout, payment_fee); end if;
+  for item in select * from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n) order by n loop
+    exit when missing <= 0;
+    sweep := app.sweep_under_way(of_chain, of_token, item.address);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       continue when held.address is null or item.amount <= 0
@@ -3027,6 +3028,7 @@ begin
         held.merchant_id, item.max_fee
       from (select case when native = of_token then item.address else treasury end as by_whom) b
       returning s.id into sweep;
+      missing := missing - item.amount;
     end if;
     if of_payout is not null then
       insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep) on conflict do nothing;
@@ -4554,14 +4556,16 @@ AS $function$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $function$;
 
--- How much of a payout's token the treasury lacks for paying it now, in base units: what sweeps of the merchant's addresses can bring.
+-- How much of a payout's token the treasury lacks for paying it, in base units, besides what sweeps under way of the merchant's addresses bring: what further sweeps have to bring.
 CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee numeric)
  RETURNS numeric
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee), 0)
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee) - coalesce((
+    select sum(s.amount) from app.spend s
+    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
   from app.payout p where p.id = of_payout
 $function$;
 
@@ -5534,7 +5538,7 @@ begin
     finished := finished || s.id;
   end loop;
   perform app.wake_payout(p.id) from app.payout p
-  where p.status = 'sweeping' and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
 end $function$;
 
 -- What is short for such a payment, in words ("USDC short by 5 base units"); null if nothing is.
@@ -5709,7 +5713,19 @@ begin
   return true;
 end $function$;
 
--- Addresses of a payout's merchant whose final money can be swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.
+-- The sweep of a merchant's money on an address that is not final; null where there is none.
+CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_address text)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select s.id from app.spend s
+  where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
+  order by s.nonce desc limit 1
+$function$;
+
+-- Addresses of a payout's merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.
 CREATE OR REPLACE FUNCTION app.sweepable(of_payout uuid, at_least numeric, most integer)
  RETURNS TABLE(address text, amount numeric)
  LANGUAGE plpgsql
@@ -5723,10 +5739,12 @@ begin
     return query select h.address, h.amount from app.holding h
       where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
         and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
+        and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   else
     return query select h.address, h.amount from app.holding h
       where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+        and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   end if;
 end $function$;
@@ -8680,7 +8698,7 @@ grant execute on function app.begin_payment(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice_jobs;
 grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
-grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[]) to sluice_jobs;
+grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
 grant execute on function app.cancel_spend(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;

@@ -51,7 +51,7 @@ begin
     finished := finished || s.id;
   end loop;
   perform app.wake_payout(p.id) from app.payout p
-  where p.status = 'sweeping' and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
 end $$;
 comment on function app.settle_spends is 'Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.';
 

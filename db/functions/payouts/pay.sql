@@ -54,8 +54,10 @@ grant execute on function app.payout_shortage to sluice_jobs;
 
 create or replace function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
 language sql stable security definer set search_path = pg_catalog as $$
-  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee), 0)
+  select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee) - coalesce((
+    select sum(s.amount) from app.spend s
+    where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
   from app.payout p where p.id = of_payout
 $$;
-comment on function app.payout_shortfall is 'How much of a payout''s token the treasury lacks for paying it now, in base units: what sweeps of the merchant''s addresses can bring.';
+comment on function app.payout_shortfall is 'How much of a payout''s token the treasury lacks for paying it, in base units, besides what sweeps under way of the merchant''s addresses bring: what further sweeps have to bring.';
 grant execute on function app.payout_shortfall to sluice_jobs;

@@ -2,9 +2,9 @@
 -- deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts); outputs are swept by app.begin_output_sweep instead.
 --
 -- Each step does nothing unless the payout is in the status that it is about, so it may run twice, or beside itself.
--- Invariants: of each address and token one sweep of a merchant's money at a time is not final; only final money is swept; a payout pays when
--- every sweep that it waits for (app.payout_sweep) is final.
--- Locks: payout, treasury, then sender and spend in the order of the addresses.
+-- Invariants: of each address and token one sweep of a merchant's money at a time is not final; only final money is swept; what sweeps under way
+-- bring is not swept for a second time from other addresses; a payout pays when every sweep that it waits for (app.payout_sweep) is final.
+-- Locks: payout, treasury, then sender and spend.
 
 create or replace function app.begin_sweeping(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -32,6 +32,14 @@ $$;
 comment on function app.await_sweeps is 'Has a payout wait for sweeps of its merchant''s addresses that are under way for others, or for nobody. Safe to run again.';
 grant execute on function app.await_sweeps to sluice_jobs;
 
+create or replace function app.sweep_under_way(of_chain text, of_token text, of_address text) returns uuid
+language sql stable set search_path = pg_catalog as $$
+  select s.id from app.spend s
+  where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
+  order by s.nonce desc limit 1
+$$;
+comment on function app.sweep_under_way is 'The sweep of a merchant''s money on an address that is not final; null where there is none.';
+
 create or replace function app.sweepable(of_payout uuid, at_least numeric, most int) returns table (address text, amount numeric)
 language plpgsql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare p app.payout := (select o from app.payout o where o.id = of_payout);
@@ -40,21 +48,24 @@ begin
     return query select h.address, h.amount from app.holding h
       where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
         and exists (select from app.deposit d where d.settlement_id = p.id and d.address = h.address)
+        and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   else
     return query select h.address, h.amount from app.holding h
       where h.merchant_id = p.merchant_id and h.chain = p.chain and h.token = p.token and h.amount >= at_least and h.amount > 0
+        and app.sweep_under_way(h.chain, h.token, h.address) is null
       order by h.amount desc limit most;
   end if;
 end $$;
-comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money can be swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.';
+comment on function app.sweepable is 'Addresses of a payout''s merchant whose final money can be swept and is not being swept, with what they hold in base units, the largest first; with sweep_first only those of the claimed deposits.';
 grant execute on function app.sweepable to sluice_jobs;
 
--- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. Where the
--- treasury has to pay network fees and runs short, the sweeps before that were begun. The sweep of a return, which belongs to no merchant, is none
--- that a payout waits for.
+-- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With
+-- payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the payout lacks nothing any more, whatever the caller
+-- had seen: another run, or another payout, may have begun some since; without it, all are begun. None are once the payment itself was begun. Where the treasury has to pay network fees and runs
+-- short, the sweeps before that were begun. The sweep of a return, which belongs to no merchant, is none that a payout waits for.
 create or replace function app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[],
-  max_fees numeric[]) returns text
+  max_fees numeric[], payment_fee numeric default null) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   native text := app.native_token(of_chain);
@@ -63,19 +74,20 @@ declare
   held app.holding;
   sweep uuid;
   funds numeric;
+  missing numeric := 'infinity';
   short text;
 begin
   if of_payout is not null then
-    perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
-    if not found then return null; end if;
+    perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
+    if not found or exists (select from app.spend s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
   end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
-  for item in select * from unnest(addresses, amounts, max_fees) as u (address, amount, max_fee) order by address loop
-    sweep := (select s.id from app.spend s
-      where s.chain = of_chain and s.source = item.address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final'
-        and s.merchant_id is not null
-      order by s.nonce desc limit 1);
+  if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller looked
+  if payment_fee is not null then missing := app.payout_shortfall(of_payout, payment_fee); end if;
+  for item in select * from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n) order by n loop
+    exit when missing <= 0;
+    sweep := app.sweep_under_way(of_chain, of_token, item.address);
     if sweep is null then
       select * into held from app.holding h where h.chain = of_chain and h.address = item.address and h.token = of_token;
       continue when held.address is null or item.amount <= 0
@@ -93,6 +105,7 @@ begin
         held.merchant_id, item.max_fee
       from (select case when native = of_token then item.address else treasury end as by_whom) b
       returning s.id into sweep;
+      missing := missing - item.amount;
     end if;
     if of_payout is not null then
       insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep) on conflict do nothing;

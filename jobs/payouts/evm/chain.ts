@@ -21,7 +21,7 @@ import {offered} from './offered.ts'
 import {type EvmAttempt, paymentCall, paymentGas, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
 import {answers, intentOf, type Offered, raised} from './signing.ts'
-import {beginSweeps, beginSweepsOf, begunFor, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
+import {beginSweeps, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
   const node = new EvmNode(settings.rpcUrl!, tokenGuard(settings))
@@ -43,21 +43,19 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
 }
 
 async function sweep(to: Context, payout: Payout, chain: Evm): Promise<Outcome> {
-  const known = await begunFor(to.pool, payout)
-  if (!known.areFinal) return 'next' // another run has begun them just now
   const fees = await offered(chain)
   if ('reason' in fees) return fees
-  const missing = payout.sweepFirst ? undefined : await shortfall(to, payout, fees.maxFeePerGas * gas.paymentMost)
+  const paymentFee = payout.sweepFirst ? undefined : fees.maxFeePerGas * gas.paymentMost
+  const missing = paymentFee === undefined ? undefined : await shortfall(to, payout, paymentFee)
   if (missing !== 0n && isTokenSweepTooDear(chain, payout.token, fees.maxFeePerGas * gas.authorization))
     return {reason: 'fee_above_cap', detail: tooDear(chain), ms: retryMs.soon}
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, fees.maxFeePerGas, missing)
   step('sweep: before begin')
-  const begun = await beginSweepsOf(to, payout, sweeps, known.count)
+  const short = await beginSweeps(to.pool, payout, sweeps, paymentFee)
   step('sweep: after begin')
-  if (begun === 'changed') return 'next'
   const unswept = await untilSwept(to, payout)
   if (unswept) return unswept
-  if (begun.short) return shortOfFunds(begun.short)
+  if (short) return shortOfFunds(short)
   await to.pool.query('select app.begin_paying_from_treasury($1)', [payout.id])
   return 'next'
 }
@@ -66,7 +64,7 @@ function tooDear({settings}: Evm): string {
   return `sweeping a token costs more than ${settings.chain.code}_TOKEN_SWEEP_FEE allows now (${settings.tokenSweepFee} wei)`
 }
 
-/** What the treasury lacks of the token itself, in base units. */
+/** What the treasury lacks of the token itself, in base units, and sweeps under way do not bring. */
 async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Promise<bigint> {
   const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
     id,
@@ -102,8 +100,9 @@ async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigi
 
 /** Somebody else was paid from what this payout counted on: the merchant's own money, where it still lies on addresses, is fetched. */
 async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bigint, short: Wait): Promise<Wait> {
-  const missing = await shortfall(to, payout, feePerGas * gas.paymentMost)
+  const paymentFee = feePerGas * gas.paymentMost
+  const missing = await shortfall(to, payout, paymentFee)
   const sweeps = missing === 0n ? [] : await sweepsFor(to, chain, payout, feePerGas, missing)
-  await beginSweeps(to.pool, {...payout, id: null}, sweeps)
+  await beginSweeps(to.pool, payout, sweeps, paymentFee)
   return short
 }

@@ -1,4 +1,5 @@
-// Two runs of the task of one payout, which nothing keeps from running beside each other.
+// Which addresses the task of a payout sweeps, while others sweep, too: another run of it, which nothing keeps from running beside it, or whoever
+// collects for no payout.
 import {domainSeparator, numberToHex, toFunctionSelector} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {silent} from '../../../base/log.ts'
@@ -26,6 +27,8 @@ let node: RpcProxy
 
 beforeAll(async () => {
   money = await Money.open()
+  await money.topUp('ETH', 1000 * unit)
+  await money.topUp('USDC', 70 * unit)
   node = await RpcProxy.start({call: async method => Promise.reject(new Error(`not expected: ${method}`))})
 })
 afterAll(async () => {
@@ -47,17 +50,46 @@ function answer(method: string, params: unknown[], holds: Holds): unknown {
   return holds(`0x${data.slice(-40)}`).then(amount => `0x${amount.toString(16).padStart(64, '0')}`)
 }
 
-test('the second one begins no sweep in place of those that the first one began, and that are mined', async () => {
+/** A payout of 158.4 in this status, of 100 on one address and 60 on another; with 70 of the operator's the larger one will do. */
+async function payoutOf(status: 'sweeping' | 'swept') {
   const user = await money.merchant()
   const {address: small} = await money.user(user.merchantId)
-  const large = user.address
-  await money.topUp('ETH', 100 * unit)
-  await money.deposit(large, 100 * unit)
+  await money.deposit(user.address, 100 * unit)
   await money.deposit(small, 60 * unit)
-  await money.topUp('USDC', 70 * unit) // so that the larger of the two will do
   const payout = await money.claim(user)
   await money.work('begin_sweeping', payout)
+  if (status === 'swept') await money.work('begin_paying_from_treasury', payout)
+  return {payout, large: user.address}
+}
 
+/** One run of its task. Custody has nothing against it. */
+async function advance(payout: string): Promise<void> {
+  const settings = readSettings({ETH_RPC_URL: node.httpUrl, ETH_USDC_CONTRACT: usdc})
+  const to = await openContext(settings, money.jobs, silent())
+  to.custody.check = async () => ({ok: true})
+  await advancePayout(to)({payout_id: payout}, {} as never)
+  await closeContext(to)
+}
+
+function onChain(large: string, ofLarge: () => Promise<number>): void {
+  node.behave = ({method, params}) =>
+    answer(method, params, async address => (address === large.toLowerCase() ? await ofLarge() : 60 * unit))
+}
+
+async function sweptFor(payout: string): Promise<{swept: string[]; status: string; reason: string | null}> {
+  const spends = await money.db.rows<{source: string}>(
+    `select s.source from app.spend s join app.payout p using (merchant_id) where p.id = $1 and s.kind = 'sweep'`,
+    [payout],
+  )
+  const [row] = await money.db.rows<{status: string; reason: string | null}>(
+    'select status, waiting_reason as reason from app.payout where id = $1',
+    [payout],
+  )
+  return {swept: spends.map(({source}) => source), ...row!}
+}
+
+test('the second of two runs begins no sweep in place of those that the first one began, and that are in a block', async () => {
+  const {payout, large} = await payoutOf('sweeping')
   const isBegun = async () =>
     (await money.db.rows('select from app.payout_sweep where payout_id = $1', [payout])).length
   let looks = 0
@@ -65,29 +97,51 @@ test('the second one begins no sweep in place of those that the first one began,
   const secondLooks = new Promise<void>(resolve => {
     isSecondLooking = resolve
   })
-  node.behave = ({method, params}) =>
-    answer(method, params, async address => {
-      if (address !== large.toLowerCase()) return 60 * unit
-      looks += 1
-      if (looks === 1) {
-        await secondLooks
-        return 100 * unit
-      }
-      isSecondLooking()
-      await until(isBegun, {timeoutMs: 10_000, what: 'the first run to begin its sweep'})
-      return 0 // it is mined, and not final
-    })
-
-  const settings = readSettings({ETH_RPC_URL: node.httpUrl, ETH_USDC_CONTRACT: usdc})
-  const runs = [1, 2].map(async () => {
-    const to = await openContext(settings, money.jobs, silent())
-    await advancePayout(to)({payout_id: payout}, {} as never)
-    await closeContext(to)
+  onChain(large, async () => {
+    looks += 1
+    if (looks === 1) {
+      await secondLooks
+      return 100 * unit
+    }
+    isSecondLooking()
+    await until(isBegun, {timeoutMs: 10_000, what: 'the first run to begin its sweep'})
+    return 0 // it is in a block, and not final
   })
-  await Promise.all(runs)
+  await Promise.all([advance(payout), advance(payout)])
   expect(looks).toBe(2)
-  const swept = await money.db.rows(`select source from app.spend where payout_id = $1`, [payout])
-  expect(swept).toEqual([{source: large}])
-  const [row] = await money.db.rows('select status, waiting_reason from app.payout where id = $1', [payout])
-  expect(row).toEqual({status: 'sweeping', waiting_reason: 'sweeps'})
+  expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
+})
+
+test('what is being swept for nobody is waited for, and no other address is swept in its place', async () => {
+  const {payout, large} = await payoutOf('sweeping')
+  await money.sweep(null, [large])
+  onChain(large, async () => 0) // it is in a block, and not final
+  await advance(payout)
+  expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
+})
+
+test('nor where that begins while the payout looks at its addresses', async () => {
+  const {payout, large} = await payoutOf('sweeping')
+  onChain(large, async () => {
+    await money.sweep(null, [large])
+    return 0
+  })
+  await advance(payout)
+  expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
+})
+
+test('a payout that is short when it is to be paid sweeps one address, and none in its place while that is in a block', async () => {
+  const {payout, large} = await payoutOf('swept')
+  let balance = 100 * unit
+  onChain(large, async () => balance)
+  for (let run = 0; run < 2; run++) {
+    await advance(payout)
+    expect(await sweptFor(payout)).toEqual({swept: [large], status: 'swept', reason: 'insufficient_treasury_funds'})
+    balance = 0
+  }
+  await money.db.rows('delete from graphile_worker._private_jobs')
+  await money.mineFinally([(await money.attempt(await money.sweepOf(large)))!])
+  const woken = await money.db.rows('select from graphile_worker.jobs where key = $1', [`payout:${payout}`])
+  expect(woken).toHaveLength(1)
+  expect(await money.work('begin_payment', payout, 10)).toBeNull()
 })

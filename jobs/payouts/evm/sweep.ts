@@ -1,6 +1,6 @@
 // Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose
-// last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat: an address that is being swept is waited for; and of
-// two runs for one payout the second begins nothing that it decided before it saw what the first one began.
+// last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat, and beside others: what sweeps under way bring is counted
+// when the nonces are taken, so no address is swept in place of one that only looks empty because its sweep is in a block that is not final.
 import type pg from 'pg'
 import type {Context} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
@@ -82,54 +82,20 @@ export async function sized(chain: Evm, token: string, holdings: Holding[], feeP
   })
 }
 
-/** The sweeps that were begun for a payout, by whichever run of its task. */
-export async function begunFor(
-  pool: pg.Pool | pg.PoolClient,
-  {id}: {id: string},
-): Promise<{count: number; areFinal: boolean}> {
-  const {rows} = await pool.query<{count: number; areFinal: boolean}>(
-    `select count(*)::int as count, coalesce(bool_and(s.status = 'final'), true) as "areFinal"
-     from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1 and s.payout_id = l.payout_id`,
-    [id],
-  )
-  return rows[0]!
-}
-
 /**
- * As beginSweeps, for a payout that had so many sweeps, all of them final, before its addresses were looked at. Begins nothing, and says so, if
- * it has more by now: of those addresses, some may have been empty on the chain only because another run sweeps them.
+ * Takes the nonces, with `paymentFee` of no more than the payout lacks by then. Returns what is short of network fees; the sweeps before that were
+ * begun.
  */
-export async function beginSweepsOf(
-  {pool}: Context,
-  payout: {id: string; chain: string; token: string},
-  sweeps: Sweep[],
-  known: number,
-): Promise<{short: string | undefined} | 'changed'> {
-  const client = await pool.connect()
-  const key = [`begin_sweeps:${payout.id}`] // other runs begin theirs before, or look again after
-  try {
-    await client.query('select pg_advisory_lock(hashtextextended($1, 0))', key)
-    try {
-      if ((await begunFor(client, payout)).count !== known) return 'changed'
-      return {short: await beginSweeps(client, payout, sweeps)}
-    } finally {
-      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', key)
-    }
-  } finally {
-    client.release()
-  }
-}
-
-/** Takes the nonces. Returns what is short of network fees; the sweeps before that were begun. */
 export async function beginSweeps(
-  pool: pg.Pool | pg.PoolClient,
+  pool: pg.Pool,
   of: {id: string | null; chain: string; token: string},
   sweeps: Sweep[],
+  paymentFee?: bigint,
 ): Promise<string | undefined> {
   for (let i = 0; i < sweeps.length; i += batch) {
     const part = sweeps.slice(i, i + batch)
     const {rows} = await pool.query<{short: string | null}>(
-      'select app.begin_sweeps($1, $2, $3, $4, $5::numeric[], $6::numeric[]) as short',
+      'select app.begin_sweeps($1, $2, $3, $4, $5::numeric[], $6::numeric[], $7) as short',
       [
         of.id,
         of.chain,
@@ -137,6 +103,7 @@ export async function beginSweeps(
         part.map(({address}) => address),
         part.map(({amount}) => String(amount)),
         part.map(({maxFee}) => String(maxFee)),
+        paymentFee === undefined ? null : String(paymentFee),
       ],
     )
     if (rows[0]!.short) return rows[0]!.short
