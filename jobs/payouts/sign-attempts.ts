@@ -38,11 +38,12 @@ export async function signAndStore(
   planned: PlannedAttempt[],
 ): Promise<Map<string, Stored>> {
   const stored = new Map<string, Stored>()
-  for (const part of parts(chain, planned)) {
-    const raised: PlannedAttempt[] = []
+  const asked = (one: PlannedAttempt): Asked => ({planned: one, intent: chain.intentOf(one)})
+  for (const part of parts(planned.map(asked))) {
+    const raised: Asked[] = []
     for (const [one, answer] of await ask(to, chain, part)) {
       const dearer = answer.ok || !answer.needed ? undefined : await chain.raise(to, one, answer.needed)
-      if (dearer) raised.push(dearer)
+      if (dearer) raised.push(asked(dearer))
       else await take(to, one, answer, stored)
     }
     for (const [one, answer] of await ask(to, chain, raised)) await take(to, one, answer, stored)
@@ -50,12 +51,18 @@ export async function signAndStore(
   return stored
 }
 
+interface Asked {
+  planned: PlannedAttempt
+  /** What custody is asked for it. */
+  intent: object
+}
+
 /** What is asked for at once, in order. */
-function* parts(chain: PayoutChain, planned: PlannedAttempt[]): Generator<PlannedAttempt[]> {
-  let part: PlannedAttempt[] = []
+function* parts(asked: Asked[]): Generator<Asked[]> {
+  let part: Asked[] = []
   let bytes = 0
-  for (const one of planned) {
-    const more = JSON.stringify(chain.intentOf(one)).length
+  for (const one of asked) {
+    const more = JSON.stringify(one.intent).length
     if (part.length && bytes + more > bytesAtOnce) {
       yield part
       part = []
@@ -71,19 +78,19 @@ function* parts(chain: PayoutChain, planned: PlannedAttempt[]): Generator<Planne
 async function ask(
   to: Context,
   chain: PayoutChain,
-  planned: PlannedAttempt[],
+  asked: Asked[],
 ): Promise<[PlannedAttempt, Signed | Refusal<unknown>][]> {
-  if (!planned.length) return []
+  if (!asked.length) return []
   step('send: before sign')
-  if (planned.some(({spend}) => spend.newest)) step('send: before replace')
-  const intents = planned.map(one => chain.intentOf(one))
+  if (asked.some(({planned}) => planned.spend.newest)) step('send: before replace')
+  const intents = asked.map(({intent}) => intent)
   const answers = await retryable(to.custody.sign(intents, chain.answers), async detail => {
-    for (const {spend} of planned)
+    for (const {spend} of asked.map(({planned}) => planned))
       await waitSpend(to, spend.id, {reason: 'custody_unreachable', detail, ms: unreachableRetryMs})
     return []
   })
   step('send: after sign')
-  return answers.map((answer, i) => [planned[i]!, answer])
+  return answers.map((answer, i) => [asked[i]!.planned, answer])
 }
 
 async function take(
