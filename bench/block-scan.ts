@@ -13,6 +13,8 @@ import {z} from 'zod'
 import {logger} from '../base/log.ts'
 import {Bitcoind} from '../chains/bitcoin/rpc.ts'
 import {addressOfScript} from '../chains/bitcoin/script.ts'
+import {bitcoinSettings} from '../chains/bitcoin/settings.ts'
+import {readSettings} from '../chains/settings.ts'
 import {roleUrl} from '../db/migrate.ts'
 import {openPool} from '../db/pool.ts'
 import {findBitcoind} from '../devnet/bitcoin/node.ts'
@@ -132,7 +134,11 @@ async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: n
   const url = roleUrl(ownerUrl, 'sluice_indexer')
   const db = openPool(url, {name: 'bench', max: 2})
   const cursor = new ChainCursor(db, 'BTC')
-  const source = new NodeSource({node, db, format: regtest('BTC'), confirmations: 2})
+  const source = new NodeSource({
+    node,
+    db,
+    settings: bitcoinSettings(readSettings({BTC_NETWORK: 'regtest'}).chains.get('BTC')),
+  })
   const anchor = await source.blockAt(from)
   const caip2 = await source.network()
   await cursor.anchor(caip2, anchor!.height, anchor!.hash, anchor!.time)

@@ -12,21 +12,22 @@ type Outcome = {json: object; text: string}
 type Reorg = {depth: number; keepTransactions?: boolean; doubleSpend?: string}
 
 const codes = chains.map(({code}) => code)
+const tokens = [...new Set(chains.flatMap(({assets}) => assets.map(({token}) => token)))]
 
 const program = new Command('sluice devnet')
   .description(
     `Play with the local chains of a running service: pay, mine, reorganise.
 
 The local chains are those that the service started because it was given no node for them;
-each makes a block every second, Bitcoin every two. They are found by SLUICE_HOME (default: .sluice in this directory).`,
+each makes a block every second or two. They are found by SLUICE_HOME (default: .sluice in this directory).`,
   )
   .showHelpAfterError('(--help says how it is used)')
 
 command('send', 'pay from the faucet, which is rich; returns once the payment is in a block')
-  .requiredOption('--token <token>', "the chain's own coin (ETH, POL, BTC), or USDC")
+  .requiredOption('--token <token>', `the chain's own coin, or one of its tokens: ${tokens.join(', ')}`)
   .requiredOption('--to <address>', 'who is paid')
   .requiredOption('--amount <amount>', 'how much, such as 1 or 0.25')
-  .option('--fee-rate <rate>', 'of Bitcoin, in sat per virtual byte (default: 2)', feeRate)
+  .option('--fee-rate <rate>', 'where transactions spend outputs, in sat per virtual byte (default: 2)', feeRate)
   .addHelpText(
     'after',
     example('send --chain ETH --token USDC --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --amount 12.5'),
@@ -38,7 +39,7 @@ command('send', 'pay from the faucet, which is rich; returns once the payment is
     }),
   )
 
-command('mine', 'make blocks at once, to let time pass: a deposit is final 8 blocks below the head, 1 on Bitcoin')
+command('mine', 'make blocks at once, to let time pass: a deposit is final some blocks below the head')
   .requiredOption('--blocks <number>', 'how many, up to 10000', wholeNumber)
   .addHelpText(
     'after',
@@ -59,13 +60,13 @@ command('reorg', 'replace the newest blocks by others, as a chain does when it c
   .option('--keep-transactions', 'mine their transactions again, each one block later than before')
   .option(
     '--double-spend <txid>',
-    "of Bitcoin: mine another transaction with the inputs of this one, the faucet's, instead",
+    "where transactions spend outputs: mine another one with the inputs of this one, the faucet's, instead",
   )
   .addHelpText(
     'after',
     `
 The blocks are replaced by one more new ones. Without --keep-transactions these are empty: what the old ones paid was
-never paid. A depth above 8, of Bitcoin above 1, takes final blocks away, which a real chain does not do: the service will halt.
+never paid. A depth that takes final blocks away (sluice status shows the final height) is what a real chain does not do: the service will halt.
 ${example('reorg --chain ETH --depth 3 --keep-transactions')}`,
   )
   .action(

@@ -3,6 +3,8 @@
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
+import {familyOf} from '../chains/families.ts'
+import {chains as known} from '../chains/registry.ts'
 import {loadEnvironmentFile, readSettings} from '../chains/settings.ts'
 import {type RunningService, Supervisor} from './supervisor.ts'
 
@@ -62,7 +64,12 @@ function summary({home, apiUrl, chains}: RunningService, {embedded, without, too
     ...chains.map(({chain, local, rpcUrl}) => row(chain, local ? `local chain at ${rpcUrl}` : new URL(rpcUrl).host)),
     ...(chains.length
       ? []
-      : [row('chains', 'none: set ETH_RPC_URL, POLYGON_RPC_URL or BTC_ELECTRUM_URLS, or SLUICE_DEVNET=on')]),
+      : [
+          row(
+            'chains',
+            `none: set ${known.map(of => familyOf(of).endpointVariable(of)).join(', ')}, or SLUICE_DEVNET=on`,
+          ),
+        ]),
     row('database', embedded ? 'PostgreSQL, started here' : 'the one of DATABASE_URL'),
     row('data', home),
     '',

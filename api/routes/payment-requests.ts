@@ -112,7 +112,7 @@ const created = {
   address: address.describe('Where to pay. It is for this request alone.'),
   amount: wanted,
   payment_uri: z.string().meta({
-    description: 'Address and amount in one, as wallets read them: BIP-21 on Bitcoin, EIP-681 on EVM chains.',
+    description: 'Address and amount in one, in the form that wallets of the chain read.',
     examples: [
       'ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=0x70997970C51812dc3A010C7d01b50e0d17dc79C8&uint256=25000000',
     ],

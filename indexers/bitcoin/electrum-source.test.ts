@@ -24,6 +24,7 @@ import {ElectrumSource} from './electrum-source.ts'
 const bitcoin = chain('BTC')
 if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
 const format = bitcoin.networks.regtest
+const settings = {chain: bitcoin, network: 'regtest', confirmations: 2} as const
 const log = pino({level: 'silent'})
 
 let node: TestBitcoin
@@ -56,7 +57,7 @@ beforeEach(async () => {
   const url = db.url('sluice_indexer')
   electrum = new Electrum({urls: [lying.url], genesis: format.genesis, log, timeoutMs: 5000})
   addresses = new AddressFeed(pool, url, 'BTC')
-  source = new ElectrumSource({electrum, cursor, db: pool, addresses, format, confirmations: 2, log})
+  source = new ElectrumSource({electrum, cursor, db: pool, addresses, settings, log})
   const {height} = await node.client.head()
   const network = await source.network()
   const anchor = await source.blockAt(height)

@@ -8,7 +8,8 @@ import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import type {Electrum} from '../../chains/bitcoin/electrum.ts'
-import {type BitcoinNetworkData, caip2} from '../../chains/registry.ts'
+import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
+import {caip2} from '../../chains/registry.ts'
 import type {BlockRef, ChainCursor} from '../cursor.ts'
 import type {Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
@@ -34,8 +35,7 @@ export interface ElectrumSourceOptions {
   cursor: ChainCursor
   db: pg.Pool
   addresses: Pick<AddressFeed, 'take' | 'changed'>
-  format: BitcoinNetworkData
-  confirmations: number
+  settings: Pick<BitcoinSettings, 'chain' | 'network' | 'confirmations'>
   log: Logger
   /** Where final blocks are read once more: the block below the lowest of them. Then what is stored is no proof of itself. */
   readsAgainAbove?: BlockRef
@@ -55,9 +55,11 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   #lookedAt: {generation: number} | undefined
 
   constructor(options: ElectrumSourceOptions) {
-    const {electrum, cursor, format, log, readsAgainAbove} = options
+    const {electrum, cursor, log, readsAgainAbove} = options
+    const {chain, network, confirmations} = options.settings
+    const format = chain.networks[network]
     this.#options = options
-    this.confirmations = options.confirmations
+    this.confirmations = confirmations
     this.#servers = new ElectrumServers(electrum, async contradiction => {
       if (!readsAgainAbove) await cursor.noteContradiction(contradiction)
     })
@@ -120,7 +122,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     )
     return blocks.map(({height, header}) => {
       const inside = [...claims.get(height)!].map(txid => known.get(txid)!)
-      return readBlock(height, header, inside, this.#options.format)
+      return readBlock(height, header, inside, this.#options.settings)
     })
   }
 

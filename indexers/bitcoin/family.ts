@@ -15,8 +15,7 @@ export {openHistory} from './history.ts'
 export function openReader(settings: BitcoinSettings, options: ReaderOptions): ChainReader {
   const {chain} = settings
   const {db, cursor, database, write, log} = options
-  const format = chain.networks[settings.network]
-  const network = caip2('bip122', format.genesis)
+  const network = caip2('bip122', chain.networks[settings.network].genesis)
   const source = countErrors(sourceOf(settings, options), chain.code)
   const named = settings.source === 'node' ? 'RPC_URL' : 'ELECTRUM_URLS'
   const pollMs = chain.pollIntervalMs
@@ -25,7 +24,7 @@ export function openReader(settings: BitcoinSettings, options: ReaderOptions): C
     network,
     networkSettings: `${chain.code}_${named} and ${chain.code}_NETWORK`,
     async read() {
-      void watchUnmined(source, {db, cursor, format, log, intervalMs: pollMs})
+      void watchUnmined(source, {db, cursor, network: settings, log, intervalMs: pollMs})
       await follow({database, cursor, source, network, write, log, pollMs}, new AbortController().signal)
       throw new Error('following has no end')
     },
@@ -33,10 +32,8 @@ export function openReader(settings: BitcoinSettings, options: ReaderOptions): C
 }
 
 function sourceOf(settings: BitcoinSettings, {url, db, cursor, log}: ReaderOptions): ChainSource & UnminedSource {
-  const {chain, network, confirmations} = settings
-  const format = chain.networks[network]
-  if (settings.source === 'node') return new NodeSource({node: openBitcoind(settings), db, format, confirmations})
+  if (settings.source === 'node') return new NodeSource({node: openBitcoind(settings), db, settings})
   const electrum = openElectrum(settings, log)
-  const addresses = new AddressFeed(db, url, chain.code)
-  return new ElectrumSource({electrum, cursor, db, addresses, format, confirmations, log})
+  const addresses = new AddressFeed(db, url, settings.chain.code)
+  return new ElectrumSource({electrum, cursor, db, addresses, settings, log})
 }

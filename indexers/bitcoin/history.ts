@@ -21,9 +21,8 @@ export async function openHistory(settings: BitcoinSettings, options: HistoryOpt
 }
 
 function fromNode(settings: BitcoinSettings, {db}: HistoryOptions): HistorySource {
-  const {chain, network, confirmations} = settings
   const node = openBitcoind(settings)
-  const source = new NodeSource({node, db, format: chain.networks[network], confirmations})
+  const source = new NodeSource({node, db, settings})
 
   async function* links(from: number, to: number): AsyncIterable<Link[]> {
     for (const heights of inSteps(from, to, linksPerStep)) {
@@ -55,10 +54,8 @@ function fromNode(settings: BitcoinSettings, {db}: HistoryOptions): HistorySourc
 }
 
 function fromElectrum(settings: BitcoinSettings, {db, cursor, log}: HistoryOptions): HistorySource {
-  const {chain, network, confirmations} = settings
-  const format = chain.networks[network]
   const electrum = openElectrum(settings, log)
-  const options = {electrum, cursor, db, format, confirmations, log}
+  const options = {electrum, cursor, db, settings, log}
   const known = new ElectrumSource({...options, addresses: none})
   /** Its headers begin below the lowest block that is read. */
   let source: ElectrumSource | undefined
@@ -68,7 +65,7 @@ function fromElectrum(settings: BitcoinSettings, {db, cursor, log}: HistoryOptio
     if (hash === undefined) throw new RetryableError(`the Electrum server has no block ${from - 1}`)
     source = new ElectrumSource({
       ...options,
-      addresses: addressesOf(db, chain.code),
+      addresses: addressesOf(db, settings.chain.code),
       readsAgainAbove: {height: from - 1, hash},
     })
     await source.head()

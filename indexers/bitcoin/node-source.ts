@@ -7,6 +7,7 @@ import {RetryableError} from '../../base/errors.ts'
 import {type Block, parseBlock, parseTransaction, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type Bitcoind, RpcError} from '../../chains/bitcoin/rpc.ts'
 import type {AddressFormat} from '../../chains/bitcoin/script.ts'
+import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {caip2} from '../../chains/registry.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
@@ -44,12 +45,12 @@ const matchAgainMs = 30_000
 export interface NodeSourceOptions {
   node: Bitcoind
   db: pg.Pool
-  format: AddressFormat
-  confirmations: number
+  settings: Pick<BitcoinSettings, 'chain' | 'network' | 'confirmations'>
 }
 
 export class NodeSource implements ChainSource, UnminedSource {
   readonly #options: NodeSourceOptions
+  readonly #format: AddressFormat
   readonly confirmations: number
   readonly blockTimes = blockTimes
   #headHeight = 0
@@ -61,7 +62,9 @@ export class NodeSource implements ChainSource, UnminedSource {
 
   constructor(options: NodeSourceOptions) {
     this.#options = options
-    this.confirmations = options.confirmations
+    const {chain, network, confirmations} = options.settings
+    this.#format = chain.networks[network]
+    this.confirmations = confirmations
   }
 
   async network(): Promise<string> {
@@ -126,7 +129,7 @@ export class NodeSource implements ChainSource, UnminedSource {
       for (const transaction of transactions) outputs += transaction.outputs.length
       const untold = new Set(known.flatMap(one => (one.sender === unknownSender ? one.transaction.txid : [])))
       read.push({
-        ...readBlock(height + 1 + read.length, header, known, this.#options.format),
+        ...readBlock(height + 1 + read.length, header, known, this.#options.settings),
         sendersOf: txids =>
           this.#sendersIn(
             hash,
@@ -139,7 +142,7 @@ export class NodeSource implements ChainSource, UnminedSource {
   }
 
   #known(transaction: Transaction, raw?: string): KnownTransaction {
-    return {transaction, raw, sender: senderInWitness(transaction, this.#options.format) ?? unknownSender}
+    return {transaction, raw, sender: senderInWitness(transaction, this.#format) ?? unknownSender}
   }
 
   /** Who sent these transactions of a block, as far as the node can tell. */
@@ -158,7 +161,7 @@ export class NodeSource implements ChainSource, UnminedSource {
   }
 
   #senderOf(script: string | undefined): string {
-    return senderOfScript(script === undefined ? undefined : Buffer.from(script, 'hex'), this.#options.format)
+    return senderOfScript(script === undefined ? undefined : Buffer.from(script, 'hex'), this.#format)
   }
 
   #fetchAhead(hashes: string[]): void {
@@ -181,7 +184,7 @@ export class NodeSource implements ChainSource, UnminedSource {
     for (const txid of this.#mempool.keys()) if (!txids.has(txid)) this.#mempool.delete(txid)
     const fresh = await this.#fetchUnmined([...txids].filter(txid => !this.#mempool.has(txid)))
     for (const one of fresh) {
-      const recipients = candidatesOf(one, this.#options.format).map(({recipientKey}) => recipientKey)
+      const recipients = candidatesOf(one, this.#options.settings).map(({recipientKey}) => recipientKey)
       this.#mempool.set(one.transaction.txid, {recipients})
     }
     await this.#match(fresh)
@@ -223,7 +226,7 @@ export class NodeSource implements ChainSource, UnminedSource {
         const {txid, vout} = firstSpent(one.transaction)
         if (this.#mempool.has(txid)) {
           const [parent] = await this.#fetchUnmined([txid])
-          return {...one, sender: senderOfScript(parent?.transaction.outputs[vout]?.script, this.#options.format)}
+          return {...one, sender: senderOfScript(parent?.transaction.outputs[vout]?.script, this.#format)}
         }
         const unspent = await unlessRefused(node.call('gettxout', [txid, vout, false], Unspent))
         return {...one, sender: this.#senderOf(unspent?.scriptPubKey.hex)}
@@ -244,7 +247,7 @@ export class NodeSource implements ChainSource, UnminedSource {
     if (!addresses.length) return new Set()
     const {rows} = await this.#options.db.query<{address: string}>(
       'select match_key as address from app.address where chain = $1 and match_key = any($2)',
-      ['BTC', addresses],
+      [this.#options.settings.chain.code, addresses],
     )
     return new Set(rows.map(({address}) => address))
   }

@@ -1,7 +1,11 @@
 // What in a Bitcoin block, or in a transaction that is in none yet, concerns addresses: which outputs pay to which, and what was spent.
 import {type BlockHeader, coinbaseSender, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type AddressFormat, addressOfScript, keyAddress} from '../../chains/bitcoin/script.ts'
+import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import type {Candidate, ReadBlock, SpendingTransaction} from '../match.ts'
+
+/** Which chain is read, on which network. */
+export type Network = Pick<BitcoinSettings, 'chain' | 'network'>
 
 /** A transaction, and whose address paid it, as far as that is known. */
 export interface KnownTransaction {
@@ -14,19 +18,14 @@ export interface KnownTransaction {
 /** What stands for a sender that cannot be told. */
 export const unknownSender = 'unknown'
 
-export function readBlock(
-  height: number,
-  header: BlockHeader,
-  known: KnownTransaction[],
-  format: AddressFormat,
-): ReadBlock {
+export function readBlock(height: number, header: BlockHeader, known: KnownTransaction[], of: Network): ReadBlock {
   const {hash, parentHash, time} = header
   return {
     height,
     hash,
     parentHash,
     time,
-    candidates: known.flatMap(one => candidatesOf(one, format)),
+    candidates: known.flatMap(one => candidatesOf(one, of)),
     sent: [],
     spends: known.map(spendingOf),
   }
@@ -35,13 +34,15 @@ export function readBlock(
 /** Every output that has an address and a value. */
 export function candidatesOf(
   {transaction: {txid, outputs}, sender}: KnownTransaction,
-  format: AddressFormat,
+  {chain, network}: Network,
 ): Candidate[] {
+  const [{token}] = chain.assets
+  const format = chain.networks[network]
   const found: Candidate[] = []
   for (let outputIndex = 0; outputIndex < outputs.length; outputIndex++) {
     const {script, value: amount} = outputs[outputIndex]!
     const recipientKey = amount > 0n ? addressOfScript(script, format) : undefined
-    if (recipientKey) found.push({txid, outputIndex, token: 'BTC', amount, sender, recipientKey})
+    if (recipientKey) found.push({txid, outputIndex, token, amount, sender, recipientKey})
   }
   return found
 }

@@ -29,6 +29,7 @@ initEccLib(ecc)
 const bitcoin = chain('BTC')
 if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
 const format = bitcoin.networks.regtest
+const settings = {chain: bitcoin, network: 'regtest', confirmations: 6} as const
 const network = networks.regtest
 const log = pino({level: 'silent'})
 
@@ -159,7 +160,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     function electrumSource(): {from: ChainSource & UnminedSource; end: () => Promise<void>} {
       const electrum = new Electrum({urls: [node.electrumUrl], genesis: format.genesis, log})
       const feed = new AddressFeed(pool, url, 'BTC')
-      const from = new ElectrumSource({electrum, cursor, db: pool, addresses: feed, format, confirmations: 6, log})
+      const from = new ElectrumSource({electrum, cursor, db: pool, addresses: feed, settings, log})
       return {
         from,
         async end() {
@@ -171,7 +172,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
 
     function nodeSource(): {from: ChainSource & UnminedSource; end: () => Promise<void>} {
       const client = new Bitcoind(proxy.httpUrl.replace('//', '//user:password@'))
-      return {from: new NodeSource({node: client, db: pool, format, confirmations: 6}), end: () => client.close()}
+      return {from: new NodeSource({node: client, db: pool, settings}), end: () => client.close()}
     }
 
     return {
@@ -184,7 +185,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
           },
           {timeoutMs: 20_000, what: 'the head'},
         )
-        await lookOnce(from, {db: pool, cursor, format, log, intervalMs: 1})
+        await lookOnce(from, {db: pool, cursor, network: settings, log, intervalMs: 1})
       },
       async senderOf(txid) {
         const rows = await db.rows<{sender: string}>('select sender from app.deposit where txid = $1', [txid])

@@ -38,7 +38,7 @@ test('what a source shows no more, because it is in a block that was not written
   const options = {
     db: indexer,
     cursor: new ChainCursor(indexer, 'BTC'),
-    format,
+    network: {chain: bitcoin, network: 'regtest' as const},
     log: pino({level: 'silent'}),
     intervalMs: 1000,
   }

@@ -3,9 +3,8 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
-import type {AddressFormat} from '../../chains/bitcoin/script.ts'
 import type {ChainCursor} from '../cursor.ts'
-import {candidatesOf, type KnownTransaction} from './read-block.ts'
+import {candidatesOf, type KnownTransaction, type Network} from './read-block.ts'
 
 export interface Unmined {
   /** Hash of the newest block: every transaction that may pay to us is in a block up to it, or here, or nowhere. */
@@ -21,7 +20,7 @@ export interface UnminedSource {
 export interface UnminedOptions {
   db: pg.Pool
   cursor: ChainCursor
-  format: AddressFormat
+  network: Network
   log: Logger
   intervalMs: number
 }
@@ -38,12 +37,12 @@ export async function watchUnmined(source: UnminedSource, options: UnminedOption
   }
 }
 
-export async function lookOnce(source: UnminedSource, {db, cursor, format}: UnminedOptions): Promise<void> {
+export async function lookOnce(source: UnminedSource, {db, cursor, network}: UnminedOptions): Promise<void> {
   const unmined = await source.unmined()
   if (!unmined || unmined.head !== (await cursor.read())?.headHash) return
   const seen = unmined.transactions.flatMap(one => {
     const inputs = one.transaction.inputs.map(({outpoint}) => outpoint)
-    return candidatesOf(one, format).map(({txid, outputIndex, token, amount, sender, recipientKey}) => {
+    return candidatesOf(one, network).map(({txid, outputIndex, token, amount, sender, recipientKey}) => {
       const recipient = recipientKey
       return {
         txid,
