@@ -1,6 +1,6 @@
 // What the conformance suite asks of a chain. A new chain is done when it passes the suite; to add one:
-//   1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can do wrong (ethereum.ts and
-//      bitcoin.ts are two);
+//   1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can do wrong (evm/driver.ts and
+//      bitcoin/driver.ts are two);
 //   2. name the driver in families.ts.
 // The suite starts the chain's real indexer (indexers/main.ts) against real Postgres, and knows nothing else of the chain. A driver holds
 // the truth: it asks its node, never the indexer's source. In it nothing happens by itself: blocks come when they are asked for.

@@ -1,9 +1,9 @@
 // The chains of the conformance suite: of each family those that it is shown to be right on, in each way to read them. A family of the registry
 // that is missing here does not compile.
 import type {Family} from '../../chains/registry.ts'
-import {bitcoin} from './bitcoin.ts'
+import {bitcoin} from './bitcoin/driver.ts'
 import type {ChainUnderTest} from './chain.ts'
-import {ethereum} from './ethereum.ts'
+import {ethereum} from './evm/driver.ts'
 
 export const families: {[F in Family]: ChainUnderTest[]} = {
   evm: [ethereum],

@@ -3,12 +3,12 @@
 import {randomBytes} from 'node:crypto'
 import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'
-import {mnemonic} from '../../devnet/evm/constants.ts'
-import {Anvil, abis, localChainId} from '../support/evm/anvil.ts'
-import {type Call, RpcProxy} from '../support/rpc-proxy.ts'
-import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.ts'
-import {Purses} from './purses.ts'
-import {type Forms, RpcSource} from './rpc-source.ts'
+import {mnemonic} from '../../../devnet/evm/constants.ts'
+import {Anvil, abis, localChainId} from '../../support/evm/anvil.ts'
+import {type Call, RpcProxy} from '../../support/rpc-proxy.ts'
+import type {ChainUnderTest, LocalChain, Output, Payment, Place} from '../chain.ts'
+import {Purses} from '../purses.ts'
+import {type Forms, RpcSource} from '../rpc-source.ts'
 
 /** Accounts 0 to 9 are anvil's own. */
 const firstPayer = 10

@@ -3,12 +3,12 @@
 // what its server likes best is to take a transaction and not to say so, or to say so and not to take it.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {Transaction} from 'bitcoinjs-lib'
-import {type Lie, lie} from '../support/bitcoin/electrum-lies.ts'
-import {faults, LyingElectrum} from '../support/bitcoin/lying-electrum.ts'
-import type {Behaviour} from '../support/rpc-proxy.ts'
-import type {GoBetween} from './go-between.ts'
-import type {Random} from './random.ts'
-import type {Service} from './service.ts'
+import {type Lie, lie} from '../../support/bitcoin/electrum-lies.ts'
+import {faults, LyingElectrum} from '../../support/bitcoin/lying-electrum.ts'
+import type {Behaviour} from '../../support/rpc-proxy.ts'
+import type {GoBetween} from '../go-between.ts'
+import type {Random} from '../random.ts'
+import type {Service} from '../service.ts'
 
 const broadcast = 'blockchain.transaction.broadcast'
 const sending = {

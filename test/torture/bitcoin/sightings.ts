@@ -1,7 +1,7 @@
 // What a local Bitcoin chain showed while the run went on: how high it was when, and for how long each payment was not to be seen, neither
 // in a block nor in the mempool.
 import {setTimeout as sleep} from 'node:timers/promises'
-import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
+import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
 
 const lookEveryMs = 400
 

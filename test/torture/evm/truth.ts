@@ -1,10 +1,10 @@
 // The truth of a local EVM chain.
 import {getAddress, numberToHex} from 'viem'
 import {z} from 'zod'
-import {chain as registered} from '../../chains/registry.ts'
-import type {EvmClient} from '../../devnet/evm/client.ts'
-import {usdcAddress} from '../../devnet/evm/constants.ts'
-import type {Ours, Truth} from './truth.ts'
+import {chain as registered} from '../../../chains/registry.ts'
+import type {EvmClient} from '../../../devnet/evm/client.ts'
+import {usdcAddress} from '../../../devnet/evm/constants.ts'
+import type {Ours, Truth} from '../truth.ts'
 
 /** What a transaction moves to an address of ours, if it succeeds. */
 export interface Moved {

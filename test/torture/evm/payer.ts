@@ -3,17 +3,17 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
-import type {EvmClient} from '../../devnet/evm/client.ts'
-import {accounts, chainIds, type LocalChainCode, multisendAddress, usdcAddress} from '../../devnet/evm/constants.ts'
-import contracts from '../../devnet/evm/contracts.json' with {type: 'json'}
-import {families} from '../../devnet/families.ts'
-import type {Payer} from './payer.ts'
-import type {Payments} from './payments.ts'
-import type {Random} from './random.ts'
-import type {Service} from './service.ts'
-import type {Ours, Truth} from './truth.ts'
-import {type Moved, readTruth} from './truth-evm.ts'
-import type {Users} from './users.ts'
+import type {EvmClient} from '../../../devnet/evm/client.ts'
+import {accounts, chainIds, type LocalChainCode, multisendAddress, usdcAddress} from '../../../devnet/evm/constants.ts'
+import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
+import {families} from '../../../devnet/families.ts'
+import type {Payer} from '../payer.ts'
+import type {Payments} from '../payments.ts'
+import type {Random} from '../random.ts'
+import type {Service} from '../service.ts'
+import type {Ours, Truth} from '../truth.ts'
+import type {Users} from '../users.ts'
+import {type Moved, readTruth} from './truth.ts'
 
 export interface Sent {
   txid: string

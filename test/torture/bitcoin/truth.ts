@@ -4,8 +4,8 @@ import {address, Block, initEccLib, networks, Transaction} from 'bitcoinjs-lib'
 import type pg from 'pg'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
-import type {BitcoinClient} from '../../devnet/bitcoin/client.ts'
-import type {Came, Ours, Truth} from './truth.ts'
+import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
+import type {Came, Ours, Truth} from '../truth.ts'
 
 initEccLib(ecc)
 
