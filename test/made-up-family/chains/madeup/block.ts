@@ -1,8 +1,16 @@
-// The wire format: blocks and transactions are JSON, whose hash says which one it is. An account sends one transaction in its life.
+// The wire format: blocks and transactions are JSON, whose hash says which one it is. An account is a key of secp256k1; it signs one transaction in its
+// life, and the nodes of the chain take none whose signature is wrong.
 import {createHash} from 'node:crypto'
+import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
 
-const Transaction = z.object({from: z.string(), outputs: z.array(z.object({to: z.string(), amount: z.string()}))})
+/** Who pays, by the compressed public key in hex, and whom. */
+const Body = z.strictObject({
+  publicKey: z.string(),
+  outputs: z.array(z.strictObject({to: z.string(), amount: z.string()})),
+})
+/** 64 bytes, r and s, in hex; of the digest of the body. */
+const Transaction = Body.extend({signature: z.string()})
 const Block = z.object({
   height: z.int(),
   parentHash: z.string(),
@@ -13,10 +21,14 @@ const Block = z.object({
   /** In hex. */
   transactions: z.array(z.string()),
 })
-export type Transaction = z.infer<typeof Transaction> & {txid: string}
+export type Body = z.infer<typeof Body>
+/** `from` is the address of its key. */
+export type Transaction = z.infer<typeof Transaction> & {txid: string; from: string}
 export type Block = z.infer<typeof Block>
 
 export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+export const addressOf = (publicKey: string): string => `made1${hashOf(publicKey).slice(0, 40)}`
 
 export const genesis = JSON.stringify({height: 0, parentHash: '', time: 0, fork: 0, transactions: []} satisfies Block)
 
@@ -25,10 +37,23 @@ export const parseBlock = (text: string): Block & {hash: string} => ({
   hash: hashOf(text),
 })
 
-export const rawTransaction = (transaction: z.infer<typeof Transaction>): string =>
-  Buffer.from(JSON.stringify(transaction)).toString('hex')
+/** What is signed. */
+export const digestOf = ({publicKey, outputs}: Body): Uint8Array =>
+  Buffer.from(hashOf(JSON.stringify({publicKey, outputs})), 'hex')
 
+export const rawTransaction = (body: Body, signature: Uint8Array): string =>
+  Buffer.from(JSON.stringify({...body, signature: Buffer.from(signature).toString('hex')})).toString('hex')
+
+/** Whoever signed it, if anybody did. */
 export function parseTransaction(raw: string): Transaction {
   const text = Buffer.from(raw, 'hex').toString()
-  return {...Transaction.parse(JSON.parse(text)), txid: hashOf(text)}
+  const transaction = Transaction.parse(JSON.parse(text))
+  return {...transaction, txid: hashOf(text), from: addressOf(transaction.publicKey)}
+}
+
+export function isSigned(transaction: Transaction): boolean {
+  const [key, signature] = [transaction.publicKey, transaction.signature].map(hex => Buffer.from(hex, 'hex'))
+  return (
+    ecc.isPointCompressed(key!) && signature!.length === 64 && ecc.verify(digestOf(transaction), key!, signature!, true)
+  )
 }

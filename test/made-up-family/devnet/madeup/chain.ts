@@ -1,5 +1,6 @@
-// A local chain of the made-up family. It believes whoever says that an account sends something, once for each account.
-import {genesis, hashOf, parseBlock, parseTransaction, type Transaction} from '../../chains/madeup/block.ts'
+// A local chain of the made-up family. Promises: no transaction is taken, or mined, that is not signed with the key of its account, and none of an
+// account that has sent something already.
+import {genesis, hashOf, isSigned, parseBlock, parseTransaction, type Transaction} from '../../chains/madeup/block.ts'
 import type {Head} from '../client.ts'
 import {JournalFile} from '../sqlite.ts'
 
@@ -50,6 +51,7 @@ export class MadeUpLocalChain {
 
   submit(raw: string): string {
     const transaction = parseTransaction(raw)
+    check(transaction)
     if (this.#hasSpent(transaction)) throw new RangeError(`${transaction.from} has sent something already`)
     this.#journal.addToPool({txid: transaction.txid, raw})
     return transaction.txid
@@ -67,6 +69,7 @@ export class MadeUpLocalChain {
 
   /** Replaces the newest blocks by blocks with these transactions. */
   reorg(depth: number, inside: string[][]): Head {
+    for (const raw of inside.flat()) check(parseTransaction(raw))
     this.#blocks = this.#blocks.slice(0, this.#journal.below(depth) + 1)
     this.#journal.countFork()
     return this.#append(inside)
@@ -107,6 +110,10 @@ export class MadeUpLocalChain {
     const outputs = this.transactions().flatMap(transaction => transaction.outputs)
     return outputs.reduce((sum, {to, amount}) => (to === address ? sum + BigInt(amount) : sum), 0n)
   }
+}
+
+function check(transaction: Transaction): void {
+  if (!isSigned(transaction)) throw new RangeError(`${transaction.txid} is not signed by ${transaction.from}`)
 }
 
 /** What a node answers that has these blocks. */

@@ -1,11 +1,21 @@
 // The client of a local chain of the made-up family.
 import {randomBytes} from 'node:crypto'
+import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'
-import {rawTransaction} from '../../chains/madeup/block.ts'
+import {addressOf, digestOf, rawTransaction} from '../../chains/madeup/block.ts'
 import {chain as registered} from '../../chains/registry.ts'
 import {baseUnits, LocalClient, type Payment} from '../client.ts'
 
-export const newAddress = () => `made1${randomBytes(20).toString('hex')}`
+export function newKey(): Uint8Array {
+  for (;;) {
+    const key = randomBytes(32)
+    if (ecc.isPrivate(key)) return key
+  }
+}
+
+const publicKeyOf = (key: Uint8Array): string => Buffer.from(ecc.pointFromScalar(key, true)!).toString('hex')
+
+export const newAddress = () => addressOf(publicKeyOf(newKey()))
 
 export class MadeUpClient extends LocalClient<number> {
   async transfer({token, to, amount, feeRate}: Payment): Promise<string> {
@@ -35,7 +45,8 @@ export class MadeUpClient extends LocalClient<number> {
   newAddress = newAddress
 }
 
-/** A transaction of an account; of a new one where none is named. */
-export function payment(outputs: {to: string; amount: bigint}[], from = newAddress()): string {
-  return rawTransaction({from, outputs: outputs.map(({to, amount}) => ({to, amount: String(amount)}))})
+/** A transaction of the account that has this key; of a new one where none is named. */
+export function payment(outputs: {to: string; amount: bigint}[], key = newKey()): string {
+  const body = {publicKey: publicKeyOf(key), outputs: outputs.map(({to, amount}) => ({to, amount: String(amount)}))}
+  return rawTransaction(body, ecc.sign(digestOf(body), key))
 }

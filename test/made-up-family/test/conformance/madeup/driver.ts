@@ -1,12 +1,12 @@
 // The made-up family for the conformance suite: its local chain in this process, behind a proxy that is its node.
-import {parseTransaction} from '../../chains/madeup/block.ts'
-import {answerOf, MadeUpJournal, MadeUpLocalChain} from '../../devnet/madeup/chain.ts'
-import {newAddress, payment} from '../../devnet/madeup/client.ts'
-import {RpcProxy} from '../support/rpc-proxy.ts'
-import type {ChainUnderTest, LocalChain, Payment, Place} from './chain.ts'
-import {type Forms, RpcSource} from './rpc-source.ts'
+import {parseTransaction} from '../../../chains/madeup/block.ts'
+import {answerOf, MadeUpJournal, MadeUpLocalChain} from '../../../devnet/madeup/chain.ts'
+import {newAddress, newKey, payment} from '../../../devnet/madeup/client.ts'
+import {RpcProxy} from '../../support/rpc-proxy.ts'
+import type {ChainUnderTest, LocalChain, Payment, Place} from '../chain.ts'
+import {type Forms, RpcSource} from '../rpc-source.ts'
 
-const code = 'SOL'
+const code = 'MADEUP'
 
 export const madeup: ChainUnderTest = {name: 'made up', code, showsUnmined: false, start}
 
@@ -15,13 +15,17 @@ async function start(finalDepth: number): Promise<LocalChain> {
   const chain = new MadeUpLocalChain(journal)
   const proxy = await RpcProxy.start({call: async (method, params) => answerOf(chain.blocks, method, params)})
   const source = new RpcSource(proxy, forms(chain))
+  const keys = new Map<string, Uint8Array>()
   return {
     environment: {[`${code}_RPC_URL`]: proxy.httpUrl, [`${code}_FINALITY`]: `${finalDepth + 1}`},
     source,
     newAddress,
     async sign(outputs, insteadOf) {
-      const raw = payment(outputs, insteadOf && parseTransaction(insteadOf.raw).from)
-      return {txid: parseTransaction(raw).txid, raw, outputs: outputs.map((output, index) => ({...output, index}))}
+      const key = insteadOf ? keys.get(insteadOf.txid)! : newKey()
+      const raw = payment(outputs, key)
+      const {txid} = parseTransaction(raw)
+      keys.set(txid, key)
+      return {txid, raw, outputs: outputs.map((output, index) => ({...output, index}))}
     },
     async send({raw}) {
       chain.submit(raw)

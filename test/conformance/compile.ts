@@ -1,0 +1,54 @@
+// Type-checks a tree as tsc does, in variants that are read from stdin, and prints what is wrong in each. What they share is read once, which is why it is
+// no tsc for each: node test/conformance/compile.ts FOLDER <variants.json
+import {readFileSync} from 'node:fs'
+import path from 'node:path'
+import ts from 'typescript'
+
+export interface Variant {
+  /** Texts that stand in place of what is in these files. */
+  texts?: Record<string, string>
+  /** Files with this in their names are left out. */
+  without?: string
+  /** The only file to be checked; absent: all. */
+  only?: string
+}
+
+export interface Wrong {
+  file: string
+  message: string
+}
+
+if (import.meta.main) {
+  const variants: Variant[] = JSON.parse(readFileSync(0, 'utf8'))
+  console.log(JSON.stringify(compile(path.resolve(process.argv[2]!), variants)))
+}
+
+function compile(root: string, variants: Variant[]): Wrong[][] {
+  const fail = ({messageText}: ts.Diagnostic) => {
+    throw new Error(ts.flattenDiagnosticMessageText(messageText, '\n'))
+  }
+  const system = {...ts.sys, onUnRecoverableConfigFileDiagnostic: fail}
+  const {options, fileNames} = ts.getParsedCommandLineOfConfigFile(path.join(root, 'tsconfig.json'), {}, system)!
+  const host = ts.createCompilerHost(options)
+  const files = new Map<string, ts.SourceFile | undefined>()
+  const read = host.getSourceFile
+  let last: ts.Program | undefined
+  return variants.map(({texts = {}, without, only}) => {
+    const given = new Map(Object.entries(texts).map(([file, text]) => [path.join(root, file), text]))
+    host.getSourceFile = (file, version, ...how) => {
+      const text = given.get(file)
+      if (text !== undefined) return ts.createSourceFile(file, text, version)
+      if (!files.has(file)) files.set(file, read(file, version, ...how))
+      return files.get(file)
+    }
+    const roots = fileNames.filter(file => !without || !file.includes(without))
+    last = ts.createProgram(roots, options, host, last)
+    const found = only
+      ? last.getSemanticDiagnostics(last.getSourceFile(path.join(root, only)))
+      : ts.getPreEmitDiagnostics(last)
+    return found.map(({file, messageText}) => ({
+      file: path.relative(root, file?.fileName ?? root),
+      message: ts.flattenDiagnosticMessageText(messageText, '\n'),
+    }))
+  })
+}
