@@ -32,6 +32,7 @@ const lists: Record<string, Edit[]> = {
     ['import type {Family}', `import {madeup} from './madeup/driver.ts'\nimport type {Family}`],
     ['evm: [ethereum],', 'madeup: [madeup], evm: [ethereum],'],
   ],
+  'test/torture/families.ts': named('./madeup/family.ts'),
 }
 
 function named(file: string): Edit[] {

@@ -2,18 +2,13 @@
 // is not whitelisted, cancelled by the merchant or by the operator. Every answer is written down; what became of it is asked at the end.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
+import type {ChainCode} from '../../chains/registry.ts'
 import {until} from '../support/until.ts'
+import type {Asset} from './asset.ts'
 import type {Answer, Merchant} from './merchant.ts'
 import type {Payer} from './payer.ts'
 import type {Random} from './random.ts'
-import {type ChainCode, chainCodes, type Service} from './service.ts'
-
-const pairs = [
-  {chain: 'ETH', token: 'ETH'},
-  {chain: 'ETH', token: 'USDC'},
-  {chain: 'POLYGON', token: 'POL'},
-  ...Array.from({length: 3}, () => ({chain: 'BTC', token: 'BTC'}) as const),
-] as const
+import {chainCodes, type Service} from './service.ts'
 
 export interface Asked {
   key: string
@@ -27,9 +22,17 @@ export interface Asked {
 const Accepted = z.object({id: z.string()})
 const Refused = z.object({error: z.string()})
 
+interface Surroundings {
+  service: Service
+  assets: Asset[]
+  payers: Payer[]
+  random: Random
+}
+
 export class Claimant {
   readonly merchant: Merchant
   readonly #service: Service
+  readonly #assets: Map<ChainCode, Asset[]>
   readonly #payers: Map<ChainCode, Payer>
   readonly #random: Random
   readonly #addresses = new Map<ChainCode, string>()
@@ -43,9 +46,10 @@ export class Claimant {
   readonly wrong: string[] = []
   readonly counts: Record<string, number> = {}
 
-  constructor(merchant: Merchant, service: Service, payers: Payer[], random: Random) {
+  constructor(merchant: Merchant, {service, assets, payers, random}: Surroundings) {
     this.merchant = merchant
     this.#service = service
+    this.#assets = Map.groupBy(assets, ({chain}) => chain)
     this.#payers = new Map(payers.map(payer => [payer.chain, payer]))
     this.#random = random.fork(`claimant ${merchant.prefix}`)
   }
@@ -81,8 +85,17 @@ export class Claimant {
 
   // --- requests ---
 
-  #wish(): Asked {
-    const body = {...this.#random.pick(pairs), sweep_first: this.#random.chance(0.5)}
+  /** Everything once, so that each run has payouts of each token, however short it is. */
+  async claimEach(): Promise<void> {
+    for (const asset of [...this.#assets.values()].flat()) await this.#keyed(this.#wish(asset))
+  }
+
+  #any(): Asset {
+    return this.#random.pick(this.#assets.get(this.#random.pick(chainCodes))!)
+  }
+
+  #wish({chain, token} = this.#any()): Asked {
+    const body = {chain, token, sweep_first: this.#random.chance(0.5)}
     const key = `key-${this.#random.between(0, 2 ** 40)}`
     return {key, body, address: this.#addresses.get(body.chain)!, texts: []}
   }

@@ -3,12 +3,9 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {kill} from '../support/processes.ts'
 import type {Random} from './random.ts'
-import type {Service} from './service.ts'
+import {chainCodes, type Service} from './service.ts'
 
-const weights = {
-  'indexer-eth': 4,
-  'indexer-polygon': 4,
-  'indexer-btc': 5,
+const weights: Record<string, number> = {
   api: 3,
   jobs: 4,
   'the second worker': 3,
@@ -16,22 +13,14 @@ const weights = {
   postgres: 1,
   'a server process of postgres': 1,
   'a connection': 3,
-  'devnet-eth': 0.5,
-  'devnet-polygon': 0.5,
-  'devnet-btc': 0.7,
-  'node-eth': 0.5,
-  'node-polygon': 0.5,
-  'node-btc': 0.5,
+  ...ofEachChain({indexer: 4, devnet: 0.6, node: 0.5}),
 }
-type Victim = keyof typeof weights
 
 /** By what name a process that writes is known to the database. */
-const writers: Partial<Record<Victim, string>> = {
-  'indexer-eth': 'indexer-ETH',
-  'indexer-polygon': 'indexer-POLYGON',
-  'indexer-btc': 'indexer-BTC',
-  jobs: 'sluice-jobs',
-}
+const writers = new Map([
+  ['jobs', 'sluice-jobs'],
+  ...chainCodes.map(code => [`indexer-${code.toLowerCase()}`, `indexer-${code}`] as const),
+])
 const aimMs = 1000
 
 export class Killer {
@@ -68,12 +57,12 @@ export class Killer {
     this.#isStarting = false
   }
 
-  async #killOne(victim: Victim): Promise<void> {
+  async #killOne(victim: string): Promise<void> {
     if (victim === 'a connection' || victim === 'a server process of postgres') {
       await this.#endServerProcess(victim)
       return this.#count(victim)
     }
-    const writer = writers[victim]
+    const writer = writers.get(victim)
     const isWriting = writer !== undefined && this.#random.chance(0.5) && (await this.#aim(writer))
     if (!this.#service.kill(victim)) return
     this.#count(victim)
@@ -105,4 +94,11 @@ export class Killer {
       else kill(pid, 'SIGKILL')
     })
   }
+}
+
+function ofEachChain(weights: Record<string, number>): Record<string, number> {
+  const each = chainCodes.flatMap(code =>
+    Object.entries(weights).map(([kind, weight]) => [`${kind}-${code.toLowerCase()}`, weight] as const),
+  )
+  return Object.fromEntries(each)
 }

@@ -7,8 +7,9 @@ import {parseArgs} from 'node:util'
 import pg from 'pg'
 import {kill, newHome, processesOf, removeHome} from '../support/processes.ts'
 import {until} from '../support/until.ts'
+import type {Asset} from './asset.ts'
 import {Claimant} from './claimant.ts'
-import {chains} from './families.ts'
+import {familyOf} from './families.ts'
 import type {GoBetween} from './go-between.ts'
 import {Killer} from './killer.ts'
 import {Merchant} from './merchant.ts'
@@ -48,12 +49,17 @@ async function main(): Promise<void> {
 
 /** The whole run; resolves to what was wrong. */
 async function torture(home: string): Promise<string[]> {
-  const cast = assemble(home, new Random(seed))
-  const {service, merchants, proxies} = cast
+  const random = new Random(seed)
+  const service = new Service(home, seed)
+  const proxies = chainCodes.flatMap(code => familyOf(code).prepare(code, service, random))
   for (const proxy of proxies) await proxy.open()
   await service.start()
+  const assets = (await Promise.all(chainCodes.map(code => familyOf(code).assets(code, service)))).flat()
+  const cast = assemble({service, proxies, assets, random})
+  const {merchants} = cast
   await prepare(cast)
   await suffer(cast)
+  for (const claimant of cast.claimants) await claimant.claimEach()
   calm(cast)
   const db = await settle(service, cast.payers)
   const failed = await verify({...cast, db})
@@ -61,6 +67,7 @@ async function torture(home: string): Promise<string[]> {
   console.log(line('deposits', await histories(db)))
   console.log(line('payment requests', await ends(db)))
   console.log(line('payouts', await fates(db)))
+  console.log(line('completed, by what was paid', await paidOut(db)))
   console.log(line('transactions sent', await spends(db)))
 
   await db.end()
@@ -71,28 +78,31 @@ async function torture(home: string): Promise<string[]> {
   return failed
 }
 
-interface Cast extends Omit<Run, 'db'> {
+interface Stage {
+  service: Service
   proxies: GoBetween[]
-  killer: Killer
-  operator: Operator
+  assets: Asset[]
   random: Random
 }
 
-function assemble(home: string, random: Random): Cast {
-  const service = new Service(home, seed)
+interface Cast extends Omit<Run, 'db'>, Stage {
+  killer: Killer
+  operator: Operator
+}
+
+function assemble(stage: Stage): Cast {
+  const {service, assets, random} = stage
   const merchants = ['first', 'second'].map(prefix => new Merchant(prefix, service, random))
   const users = new Users(merchants, random)
-  const payments = new Payments(merchants, random)
-  const payers = chainCodes.map(code => chains[code].payer({service, users, payments, random}))
+  const payments = new Payments(merchants, assets, random)
+  const payers = chainCodes.map(code => familyOf(code).payer(code, {service, users, payments, random}))
   return {
-    service,
+    ...stage,
     merchants,
     users,
     payments,
-    random,
     payers,
-    proxies: chainCodes.flatMap(code => chains[code].goBetweens(service, random)),
-    claimants: merchants.map(merchant => new Claimant(merchant, service, payers, random)),
+    claimants: merchants.map(merchant => new Claimant(merchant, {service, assets, payers, random})),
     readers: merchants.map(merchant => new Reader(merchant)),
     killer: new Killer(service, random),
     operator: new Operator(service, random),
@@ -100,7 +110,7 @@ function assemble(home: string, random: Random): Cast {
 }
 
 /** Two merchants, a first event of each to read on from, some users and payment requests, money that came for them, and a treasury. */
-async function prepare({service, merchants, users, payments, payers, claimants, readers}: Cast): Promise<void> {
+async function prepare({service, assets, merchants, users, payments, payers, claimants, readers}: Cast): Promise<void> {
   for (const merchant of merchants) await merchant.open()
   for (const merchant of merchants) await merchant.testWebhook()
   for (const reader of readers) await reader.begin()
@@ -109,7 +119,7 @@ async function prepare({service, merchants, users, payments, payers, claimants, 
   for (const payer of payers) await payer.begin(await treasuryOf(service, payer))
   for (const claimant of claimants) await claimant.begin()
   await until(
-    async () => (await service.query('select from app.treasury where balance > 0')).length === chainCodes.length + 1,
+    async () => (await service.query('select from app.treasury where balance > 0')).length === assets.length,
     {
       timeoutMs: settleTimeoutMs,
       intervalMs: 250,
@@ -280,6 +290,13 @@ async function fates(db: pg.Pool): Promise<Record<string, number>> {
     db,
     `select status || coalesce(', ' || error_code, '') || case when sweep_first then ', swept first' else '' end as what, count(*)
      from app.payout group by 1 order by 2 desc`,
+  )
+}
+
+async function paidOut(db: pg.Pool): Promise<Record<string, number>> {
+  return await countsOf(
+    db,
+    `select chain || ' ' || token as what, count(*) from app.payout where status = 'completed' group by 1 order by 1`,
   )
 }
 

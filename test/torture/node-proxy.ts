@@ -3,9 +3,10 @@
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
 import {setTimeout as sleep} from 'node:timers/promises'
+import type {ChainCode} from '../../chains/registry.ts'
 import type {GoBetween} from './go-between.ts'
 import type {Random} from './random.ts'
-import type {ChainCode, Service} from './service.ts'
+import type {Service} from './service.ts'
 
 const sending = {
   passes: 45,
@@ -18,29 +19,35 @@ const sending = {
 const reading = {passes: 86, late: 5, 'answer lost': 6, refused: 3}
 type Mood = keyof typeof sending | keyof typeof reading
 
+interface Node {
+  chain: ChainCode
+  /** The method that takes a transaction. */
+  sending: string
+}
+
 export class NodeProxy implements GoBetween {
-  readonly chain: ChainCode
+  readonly #node: Node
   readonly #service: Service
   readonly #random: Random
   readonly #server: Server
   #calm = false
   readonly counts: Record<string, number> = {}
 
-  constructor(chain: ChainCode, service: Service, random: Random) {
-    this.chain = chain
+  constructor(node: Node, service: Service, random: Random) {
+    this.#node = node
     this.#service = service
-    this.#random = random.fork(`node ${chain}`)
+    this.#random = random.fork(`node ${node.chain}`)
     this.#server = createServer((request, response) => void this.#take(request, response))
   }
 
   get what(): string {
-    return `the node of ${this.chain}, to the worker`
+    return `the node of ${this.#node.chain}, to the worker`
   }
 
   async open(): Promise<void> {
     await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
     const {port} = this.#server.address() as AddressInfo
-    this.#service.useNode('jobs', `${this.chain}_RPC_URL`, `http://127.0.0.1:${port}`)
+    this.#service.useNode('jobs', `${this.#node.chain}_RPC_URL`, `http://127.0.0.1:${port}`)
   }
 
   calm(): void {
@@ -65,7 +72,7 @@ export class NodeProxy implements GoBetween {
 
   #mood(body: string): Mood {
     if (this.#calm) return 'passes'
-    const isSending = /sendrawtransaction/i.test(body)
+    const isSending = body.includes(`"${this.#node.sending}"`)
     const mood: Mood = this.#random.weighted<Mood>((isSending ? sending : reading) as Record<Mood, number>)
     this.counts[mood] = (this.counts[mood] ?? 0) + 1
     return mood
@@ -77,7 +84,7 @@ export class NodeProxy implements GoBetween {
       return void response.writeHead(503).end()
     }
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
-    const answer = await fetch(this.#service.controlUrl(this.chain), {
+    const answer = await fetch(this.#service.controlUrl(this.#node.chain), {
       method: 'POST',
       headers: {'content-type': 'application/json'},
       body,
@@ -95,7 +102,7 @@ function refusals(text: string): string {
   const refused = ({id}: {id: number}) => ({
     jsonrpc: '2.0',
     id,
-    error: {code: -32000, message: 'transaction underpriced'},
+    error: {code: -32000, message: 'the transaction was rejected'},
   })
   const answers = JSON.parse(text)
   return JSON.stringify(Array.isArray(answers) ? answers.map(refused) : refused(answers))

@@ -1,9 +1,10 @@
 // Somebody who reads chains again, from any height, while everything goes on; sometimes it is killed in the middle, and goes on later.
 // When all is calm, reading all of them again must change nothing.
 import {setTimeout as sleep} from 'node:timers/promises'
+import type {ChainCode} from '../../chains/registry.ts'
 import type {Random} from './random.ts'
 import type {Run} from './run.ts'
-import {type ChainCode, chainCodes, type Service} from './service.ts'
+import {chainCodes, type Service} from './service.ts'
 
 export class Operator {
   readonly #service: Service

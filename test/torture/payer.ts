@@ -1,7 +1,7 @@
 // Somebody who pays the merchant's users on one chain, in every way there is, and the chain's bad luck. Every transaction is written down
 // before it is sent; what became of it is asked of the chain at the end.
+import type {ChainCode} from '../../chains/registry.ts'
 import type {Random} from './random.ts'
-import type {ChainCode} from './service.ts'
 import type {Ours, Truth} from './truth.ts'
 
 export interface Payer {

@@ -3,24 +3,15 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits} from 'viem'
 import {z} from 'zod'
-import {chain as registered} from '../../chains/registry.ts'
+import {type ChainCode, chain as registered} from '../../chains/registry.ts'
+import type {Asset} from './asset.ts'
 import type {Answer, Merchant} from './merchant.ts'
 import type {Random} from './random.ts'
-import type {ChainCode} from './service.ts'
-
-const currencies = {
-  ETH: {chain: 'ETH', token: 'ETH', decimals: 18, unit: 10n ** 12n},
-  'ETH-USDC': {chain: 'ETH', token: 'USDC', decimals: 6, unit: 1n},
-  POL: {chain: 'POLYGON', token: 'POL', decimals: 18, unit: 10n ** 12n},
-  BTC: {chain: 'BTC', token: 'BTC', decimals: 8, unit: 10n},
-} as const
 
 export interface Requested {
   merchant: Merchant
   externalId: string
-  currency: string
-  chain: ChainCode
-  token: string
+  asset: Asset
   /** In base units. */
   amount: bigint
   /** The same as a plain decimal. */
@@ -34,7 +25,7 @@ export interface Requested {
 interface Wish {
   merchant: Merchant
   externalId: string
-  currency: keyof typeof currencies
+  asset: Asset
   amount: bigint
   key?: string
 }
@@ -63,6 +54,7 @@ const newest = 12
 
 export class Payments {
   readonly #merchants: Merchant[]
+  readonly #assets: Asset[]
   readonly #random: Random
   readonly all: Requested[] = []
   /** Requests with a key, and what they were answered. */
@@ -71,8 +63,9 @@ export class Payments {
   readonly wrong: string[] = []
   readonly counts: Record<string, number> = {}
 
-  constructor(merchants: Merchant[], random: Random) {
+  constructor(merchants: Merchant[], assets: Asset[], random: Random) {
     this.#merchants = merchants
+    this.#assets = assets
     this.#random = random.fork('payment requests')
   }
 
@@ -102,20 +95,20 @@ export class Payments {
 
   #wish(): Wish {
     const merchant = this.#random.pick(this.#merchants)
-    const currency = this.#random.pick(Object.keys(currencies) as (keyof typeof currencies)[])
+    const asset = this.#random.pick(this.#assets)
     const number = this.#random.between(0, 2 ** 40)
     return {
       merchant,
       externalId: `${merchant.prefix}-${number}`,
-      currency,
-      amount: BigInt(this.#random.between(1000, 1_000_000)) * currencies[currency].unit,
+      asset,
+      amount: this.#random.amount(asset.usual / 1000n, asset.usual),
       key: `request-${number}`,
     }
   }
 
-  #post({merchant, currency, externalId, amount, key}: Wish): Promise<Answer> {
-    const body = {external_id: externalId, amount: coinsOf(currency, amount)}
-    return merchant.ask('POST', `/v1/${currency}/payment-request`, body, keyed(key))
+  #post({merchant, asset, externalId, amount, key}: Wish): Promise<Answer> {
+    const body = {external_id: externalId, amount: formatUnits(amount, asset.decimals)}
+    return merchant.ask('POST', `/v1/${asset.name}/payment-request`, body, keyed(key))
   }
 
   /** However often and however lossily it is asked for, a key has one answer. */
@@ -141,28 +134,17 @@ export class Payments {
     const found = Found.parse(JSON.parse(await wish.merchant.call('GET', pathOf(wish.externalId)))).data
     const winner = made.length
       ? wishes[made[0]!]!
-      : wishes.find(({currency, amount}) => coinsOf(currency, amount) === found.amount)!
+      : wishes.find(({asset, amount}) => formatUnits(amount, asset.decimals) === found.amount)!
     this.#take(winner, found)
   }
 
-  #take({merchant, externalId, currency, amount}: Wish, {external_id, address, expires_at, ...data}: Data): void {
-    const {chain, token} = currencies[currency]
-    const coins = coinsOf(currency, amount)
-    if (external_id !== externalId || data.currency !== currency || data.amount !== coins)
+  #take({merchant, externalId, asset, amount}: Wish, {external_id, address, expires_at, ...data}: Data): void {
+    const coins = formatUnits(amount, asset.decimals)
+    if (external_id !== externalId || data.currency !== asset.name || data.amount !== coins)
       this.wrong.push(
-        `${externalId} over ${coins} ${currency} was made as ${external_id} over ${data.amount} ${data.currency}`,
+        `${externalId} over ${coins} ${asset.name} was made as ${external_id} over ${data.amount} ${data.currency}`,
       )
-    this.all.push({
-      merchant,
-      externalId,
-      currency,
-      chain,
-      token,
-      amount,
-      coins,
-      address,
-      expiresAt: Date.parse(expires_at),
-    })
+    this.all.push({merchant, externalId, asset, amount, coins, address, expiresAt: Date.parse(expires_at)})
   }
 
   /** What was asked for with a key: once more, for something else, and with another key. */
@@ -186,14 +168,14 @@ export class Payments {
   /** The addresses that requests have on a chain, whether they are paid there or on another one of its family. */
   on(chain: ChainCode): Map<string, Requested> {
     const {family} = registered(chain)
-    const those = this.all.filter(request => registered(request.chain).family === family)
+    const those = this.all.filter(request => registered(request.asset.chain).family === family)
     return new Map(those.map(request => [request.address, request]))
   }
 
   /** One to be paid on the chain, now and then wrongly; undefined while there is none. */
   any(chain: ChainCode, random: Random): Requested | undefined {
     const isWrong = random.chance(0.15)
-    const all = [...this.on(chain).values()].filter(request => isWrong || request.chain === chain)
+    const all = [...this.on(chain).values()].filter(request => isWrong || request.asset.chain === chain)
     return all.length ? random.pick(random.chance(0.7) ? all.slice(-newest) : all) : undefined
   }
 
@@ -209,10 +191,6 @@ export class Payments {
       'too much': [amount + some],
     }[share]
   }
-}
-
-function coinsOf(currency: keyof typeof currencies, amount: bigint): string {
-  return formatUnits(amount, currencies[currency].decimals)
 }
 
 function isRefusal({status, text}: Answer, expected: number, error: string): boolean {

@@ -27,6 +27,12 @@ export class Random {
     return low + Math.floor(this.next() * (high - low + 1))
   }
 
+  /** As much for amounts, down to the last digit. */
+  amount(low: bigint, high: bigint): bigint {
+    const [most, least] = [this.between(0, 2 ** 32 - 1), this.between(0, 2 ** 32 - 1)]
+    return low + ((((BigInt(most) << 32n) + BigInt(least)) * (high - low + 1n)) >> 64n)
+  }
+
   chance(probability: number): boolean {
     return this.next() < probability
   }

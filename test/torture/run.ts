@@ -1,5 +1,6 @@
 // What there is to check at the end of a run, and what the chains themselves say of it.
 import type pg from 'pg'
+import type {Asset} from './asset.ts'
 import type {Claimant} from './claimant.ts'
 import type {Merchant} from './merchant.ts'
 import type {Payer} from './payer.ts'
@@ -12,6 +13,7 @@ import type {Users} from './users.ts'
 export interface Run {
   db: pg.Pool
   service: Service
+  assets: Asset[]
   merchants: Merchant[]
   users: Users
   payments: Payments

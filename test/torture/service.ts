@@ -8,6 +8,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {readProcesses, readService} from '../../base/home.ts'
+import {type ChainCode, chains} from '../../chains/registry.ts'
 import {roleUrl} from '../../db/migrate.ts'
 import {readDevnet} from '../../devnet/file.ts'
 import {kill} from '../support/processes.ts'
@@ -16,10 +17,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 180_000
 const workerWaitMs = 500
 
-/** More than a local chain has otherwise, so that reorganisations can be of more than one block. */
-export const bitcoinConfirmations = 6
-
-/** What makes payouts move fast enough for a run: impatience, and amounts that are worth moving. */
+/** What makes payouts move fast enough for a run, whatever the chain: impatience. */
 const settings = {
   PORT: '0',
   WEBHOOK_ALLOW_PRIVATE: '1',
@@ -28,18 +26,10 @@ const settings = {
   PAYMENT_EXPIRY_MS: '12000',
   PUBLIC_URL: 'https://pay.example', // so that the same request is answered with the same bytes, wherever the API listens
   REPLACE_AFTER_MS: '2500',
-  ETH_SWEEP_MIN: 'USDC:0.01',
-  ETH_COLLECT_ABOVE: 'ETH:15,USDC:0.9',
-  BTC_COLLECT_ABOVE: 'BTC:3',
-  // The smallest that the chains carry.
-  ETH_MIN_PAYOUT: 'ETH:0,USDC:0',
-  POLYGON_MIN_PAYOUT: 'POL:0',
-  BTC_MIN_PAYOUT: 'BTC:0',
-  BTC_FINALITY: String(bitcoinConfirmations),
 }
 
-export const chainCodes = ['ETH', 'POLYGON', 'BTC'] as const
-export type ChainCode = (typeof chainCodes)[number]
+/** All that Sluice can run. */
+export const chainCodes = chains.map(({code}) => code)
 
 export class Service {
   readonly home: string
@@ -67,9 +57,9 @@ export class Service {
     this.#nodes[name] = this.#nodes[name] ? `${this.#nodes[name]},${url}` : url
   }
 
-  /** Has all of them have a setting. To be called before the start. */
-  use(setting: string, value: string): void {
-    this.#nodes[setting] = value
+  /** Has all of them have these settings. To be called before the start. */
+  use(settings: Record<string, string>): void {
+    Object.assign(this.#nodes, settings)
   }
 
   // --- the supervisor ---
@@ -96,8 +86,7 @@ export class Service {
   }
 
   #environment(): NodeJS.ProcessEnv {
-    const {PATH, BITCOIND_BIN} = process.env
-    return {PATH, ...(BITCOIND_BIN && {BITCOIND_BIN}), SLUICE_HOME: this.home}
+    return {PATH: process.env.PATH, SLUICE_HOME: this.home}
   }
 
   #torment(): NodeJS.ProcessEnv {
@@ -231,6 +220,11 @@ export class Service {
     const devnet = readDevnet(this.#devnetDirectory(chain))
     if (devnet) this.#urls.set(chain, devnet.url)
     return this.#urls.get(chain) ?? 'tcp://127.0.0.1:1'
+  }
+
+  /** Those with which it reads a chain, as it tells the command line. */
+  settingsOf(chain: ChainCode): Record<string, string> {
+    return this.#running().chains[chain]!.settings
   }
 
   #running() {

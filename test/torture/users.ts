@@ -1,10 +1,10 @@
 // The merchants' users, made by the API while everything is being killed: a user asked for twice is one user.
 import {isDeepStrictEqual} from 'node:util'
 import {z} from 'zod'
-import {type Family, chain as registered} from '../../chains/registry.ts'
+import {type ChainCode, type Family, chain as registered} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
 import type {Random} from './random.ts'
-import {type ChainCode, chainCodes} from './service.ts'
+import {chainCodes} from './service.ts'
 
 export interface User {
   merchant: Merchant

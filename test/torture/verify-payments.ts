@@ -2,7 +2,6 @@
 // their addresses, and against what their merchants were answered. Each function returns what is wrong, in words.
 import {formatUnits} from 'viem'
 import {z} from 'zod'
-import {chain as registered} from '../../chains/registry.ts'
 import type {Merchant} from './merchant.ts'
 import {pathOf, type Requested} from './payments.ts'
 import {type Run, truthOf} from './run.ts'
@@ -73,7 +72,7 @@ async function receiptsOfTheChains(run: Run): Promise<Map<Requested, Came[]>> {
     const requests = run.payments.on(payer.chain)
     for (const deposit of (await truthOf(run, payer)).deposits) {
       const request = requests.get(deposit.address)
-      if (request?.chain !== payer.chain || request.token !== deposit.token) continue
+      if (request?.asset.chain !== payer.chain || request.asset.token !== deposit.token) continue
       came.set(request, [...(came.get(request) ?? []), deposit])
     }
   }
@@ -81,9 +80,9 @@ async function receiptsOfTheChains(run: Run): Promise<Map<Requested, Came[]>> {
 }
 
 function differences(request: Requested, state: State, came: Came[]): string[] {
-  const {externalId, currency, coins, address, amount, chain, token} = request
+  const {externalId, asset, coins, address, amount} = request
+  const {name: currency, decimals} = asset
   const received = came.reduce((sum, each) => sum + each.amount, 0n)
-  const {decimals} = registered(chain).assets.find(asset => asset.token === token)!
   const show = (units: bigint) => formatUnits(units, decimals)
   const status = received >= amount ? 'paid' : received > 0n ? 'underpaid' : 'expired'
   const wrong: string[] = []
@@ -161,7 +160,9 @@ export async function askedWasMade({db, payments}: Run): Promise<string[]> {
     'select external_id, chain, token, amount from app.payment_request',
   )
   const real = rows.map(row => `${row.external_id} over ${row.amount} ${row.token} on ${row.chain}`).sort()
-  const asked = payments.all.map(each => `${each.externalId} over ${each.amount} ${each.token} on ${each.chain}`).sort()
+  const asked = payments.all
+    .map(({externalId, amount, asset: {token, chain}}) => `${externalId} over ${amount} ${token} on ${chain}`)
+    .sort()
   return [
     ...payments.wrong,
     ...asked.filter((request, i) => request === asked[i - 1]).map(request => `made twice: ${request}`),

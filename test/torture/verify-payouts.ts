@@ -1,8 +1,7 @@
 // What must hold of payouts when everything is calm again: checked against the chains themselves, block by block, and against what the
 // merchants were answered. Each function returns what is wrong, in words.
-import {formatUnits} from 'viem'
 import {z} from 'zod'
-import {chain as registered} from '../../chains/registry.ts'
+import {inCoins} from './asset.ts'
 import type {Claimant} from './claimant.ts'
 import type {Merchant} from './merchant.ts'
 import {type Run, truthOf} from './run.ts'
@@ -79,7 +78,7 @@ export async function whatLeftWasPaidOut(run: Run): Promise<string[]> {
   const payouts = (await Promise.all(run.merchants.map(payoutsOf))).flat()
   for (const payer of run.payers) {
     const paid = (await truthOf(run, payer)).paid.map(
-      ({txid, to, token, amount}) => `${txid} ${to} ${show(payer.chain, token, amount)}`,
+      ({txid, to, token, amount}) => `${txid} ${to} ${inCoins(run.assets, payer.chain, token, amount)} ${token}`,
     )
     const asked = payouts
       .filter(({chain, status}) => chain === payer.chain && status === 'completed')
@@ -147,9 +146,4 @@ export async function auditIsClean({service}: Run): Promise<string[]> {
   } catch (error) {
     return [`sluice audit: ${(error as {stdout?: string}).stdout || error}`]
   }
-}
-
-function show(chain: string, token: string, amount: bigint): string {
-  const asset = registered(chain).assets.find(asset => asset.token === token)
-  return `${asset ? formatUnits(amount, asset.decimals) : amount} ${token}`
 }

@@ -1,12 +1,12 @@
 // What must hold when everything is calm again, checked against the chains themselves: each function returns what is wrong, in words.
 
-import {formatUnits, parseUnits} from 'viem'
+import {parseUnits} from 'viem'
 import {z} from 'zod'
-import {findChain} from '../../chains/registry.ts'
+import type {ChainCode} from '../../chains/registry.ts'
+import {assetOf, assetsAreThoseOfTheSettings, inCoins} from './asset.ts'
 import type {Merchant} from './merchant.ts'
 import {reindexingChangesNothing} from './operator.ts'
 import {type Run, truthOf} from './run.ts'
-import type {ChainCode} from './service.ts'
 import {addressesAreOfOne, askedWasMade, receiptsAreNoDeposits, requestsAreTheChains} from './verify-payments.ts'
 import {
   answersWereKept,
@@ -19,6 +19,7 @@ import {
 } from './verify-payouts.ts'
 
 export const checks: Record<string, (run: Run) => Promise<string[]>> = {
+  'assets are those of the settings, and have the decimals of their contracts': assetsAreThoseOfTheSettings,
   'every deposit is what the chain has, and the chain has no other': depositsAreTheChains,
   'blocks are those of the chain': blocksAreTheChains,
   'no deposit was told to be reorged without a cause': reorgsHadCauses,
@@ -76,13 +77,12 @@ async function depositsAreTheChains(run: Run): Promise<string[]> {
   for (const payer of run.payers) {
     const users = run.users.on(payer.chain)
     const requests = run.payments.on(payer.chain)
-    const supported = findChain(payer.chain)!.assets.map(({token}) => token)
     const {deposits, blocks} = await truthOf(run, payer)
     for (const {txid, outputIndex, address, token, amount, height} of deposits) {
       const request = requests.get(address)
       const credited = request
-        ? request.chain === payer.chain && request.token === token
-        : supported.includes(token) && users.get(address)!.chains.includes(payer.chain)
+        ? request.asset.chain === payer.chain && request.asset.token === token
+        : assetOf(run.assets, payer.chain, token) && users.get(address)!.chains.includes(payer.chain)
       truth.add(
         `${payer.chain} ${txid} ${outputIndex} ${address} ${amount} ${token} in ${height} ${blocks.get(height)}${credited ? ' credited' : ''}`,
       )
@@ -246,10 +246,10 @@ const Balances = z.object({
 /** What came, less what was paid out. */
 async function balancesOfTheMerchants(run: Run): Promise<string[]> {
   const rows = await rowsOf(run)
-  return (await Promise.all(run.merchants.map(merchant => balancesOf(merchant, rows)))).flat()
+  return (await Promise.all(run.merchants.map(merchant => balancesOf(run, merchant, rows)))).flat()
 }
 
-async function balancesOf(merchant: Merchant, rows: Row[]): Promise<string[]> {
+async function balancesOf({assets}: Run, merchant: Merchant, rows: Row[]): Promise<string[]> {
   const counted = new Map<string, {amount: bigint; count: number}>()
   const add = (pair: string, amount: bigint, count: number) => {
     const sum = counted.get(pair) ?? {amount: 0n, count: 0}
@@ -259,20 +259,17 @@ async function balancesOf(merchant: Merchant, rows: Row[]): Promise<string[]> {
     if (status === 'final' && credited && merchant_id === merchant.id)
       add(`${chain} ${token}`, BigInt(amount), settlement_id === null ? 1 : 0)
   for (const {status, chain, token, gross} of await payoutsOf(merchant))
-    if (status === 'completed') add(`${chain} ${token}`, -parseUnits(gross, decimalsOf(chain, token)), 0)
+    if (status === 'completed') add(`${chain} ${token}`, -parseUnits(gross, assetOf(assets, chain, token)!.decimals), 0)
   const {balances} = Balances.parse(JSON.parse(await merchant.call('GET', '/v1/balances')))
   const shown = balances.map(({chain, token, gross, depositCount}) => `${chain} ${token} ${gross} ${depositCount}`)
   const implied = [...counted].flatMap(([pair, {amount, count}]) => {
     const [chain = '', token = ''] = pair.split(' ')
-    return amount === 0n && count === 0 ? [] : [`${pair} ${formatUnits(amount, decimalsOf(chain, token))} ${count}`]
+    return amount === 0n && count === 0 ? [] : [`${pair} ${inCoins(assets, chain, token, amount)} ${count}`]
   })
   return `${shown.sort()}` === `${implied.sort()}`
     ? []
     : [`the balances of ${merchant.prefix} are shown as ${shown}, and implied as ${implied}`]
 }
-
-const decimalsOf = (chain: string, token: string): number =>
-  findChain(chain)!.assets.find(asset => asset.token === token)!.decimals
 
 async function nothingIsLeft({db}: Run): Promise<string[]> {
   const leftovers: Record<string, string> = {

@@ -7,16 +7,19 @@ import {address, networks, Transaction} from 'bitcoinjs-lib'
 import {xOnlyPointFromScalar} from 'tiny-secp256k1'
 import type {BitcoinClient, Made, Output} from '../../../devnet/bitcoin/client.ts'
 import {families} from '../../../devnet/families.ts'
+import type {Cast} from '../family.ts'
 import type {Payer} from '../payer.ts'
 import type {Payments} from '../payments.ts'
 import type {Random} from '../random.ts'
-import {bitcoinConfirmations, type Service} from '../service.ts'
+import type {Service} from '../service.ts'
 import type {Ours, Truth} from '../truth.ts'
 import type {Users} from '../users.ts'
 import {Sightings} from './sightings.ts'
 import {outpointsSpent, readTruth} from './truth.ts'
 
-const deepest = bitcoinConfirmations - 1
+/** More than a local chain has otherwise, so that reorganisations can be of more than one block. */
+export const confirmations = 6
+const deepest = confirmations - 1
 const firstPayments = 12
 const floatOutputs = 12
 const floatEach = 50_000_000n
@@ -69,7 +72,7 @@ export class BitcoinPayer implements Payer {
   #highest = 0
   readonly counts: Record<string, number> = {}
 
-  constructor(service: Service, users: Users, payments: Payments, random: Random) {
+  constructor({service, users, payments, random}: Cast) {
     this.#service = service
     this.#users = users
     this.#payments = payments

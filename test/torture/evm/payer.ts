@@ -3,16 +3,19 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {type Abi, encodeFunctionData, erc20Abi, type Hex, keccak256} from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
+import type {ChainCode} from '../../../chains/registry.ts'
 import type {EvmClient} from '../../../devnet/evm/client.ts'
-import {accounts, chainIds, type LocalChainCode, multisendAddress, usdcAddress} from '../../../devnet/evm/constants.ts'
+import {accounts, multisendAddress} from '../../../devnet/evm/constants.ts'
 import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
-import {families} from '../../../devnet/families.ts'
+import type {Asset} from '../asset.ts'
+import type {Cast} from '../family.ts'
 import type {Payer} from '../payer.ts'
 import type {Payments} from '../payments.ts'
 import type {Random} from '../random.ts'
 import type {Service} from '../service.ts'
 import type {Ours, Truth} from '../truth.ts'
 import type {Users} from '../users.ts'
+import {coinOf, localClient, type Token, tokensOf} from './tokens.ts'
 import {type Moved, readTruth} from './truth.ts'
 
 export interface Sent {
@@ -35,50 +38,60 @@ interface Planned {
 const firstInternal = 1_000_000
 const deepest = 7 // the final block is the eighth below the head
 const payers = [1, 2, 3, 4, 5, 6]
-const floatUsdc = '500'
-const usdcEach = 10n ** 12n
+/** Of each token, in usual payments: what each account has, and what the treasury gets. */
+const each = 1_000_000n
+const float = 500n
 const firstPayments = 30
 
 export class EvmPayer implements Payer {
-  readonly chain: LocalChainCode
+  readonly chain: ChainCode
   readonly #service: Service
   readonly #users: Users
   readonly #payments: Payments
   readonly #random: Random
+  readonly #coin: Asset
+  /** Known once it has begun. */
+  #tokens: Token[] = []
   readonly #sent: Sent[] = []
   readonly counts: Record<string, number> = {}
 
-  constructor(chain: LocalChainCode, service: Service, users: Users, payments: Payments, random: Random) {
+  constructor(chain: ChainCode, {service, users, payments, random}: Cast) {
     this.chain = chain
     this.#service = service
     this.#users = users
     this.#payments = payments
     this.#random = random.fork(`payer ${chain}`)
+    this.#coin = coinOf(chain)
   }
 
-  async #client(): Promise<EvmClient> {
-    const {connect} = await families.evm()
-    return await connect(this.#service.controlUrl(this.chain))
+  #client(): Promise<EvmClient> {
+    return localClient(this.chain, this.#service)
   }
 
   #count(what: string): void {
     this.counts[what] = (this.counts[what] ?? 0) + 1
   }
 
-  /** Gives each paying account USDC, and the Multisend contract the right to spend it. */
+  /** Gives each paying account every token, and the Multisend contract the right to spend it. */
   async begin(treasury: string): Promise<void> {
     const client = await this.#client()
-    const usdc = (functionName: 'transfer' | 'approve', to: string): Hex =>
-      encodeFunctionData({abi: erc20Abi, functionName, args: [to as Hex, usdcEach]})
-    for (const payer of payers) {
-      await client.transact({to: usdcAddress, data: usdc('transfer', accounts[payer]!.address)})
-      await client.submit(await this.#sign(client, payer, {to: usdcAddress, data: usdc('approve', multisendAddress)}))
+    this.#tokens = await tokensOf(client, this.#service)
+    for (const {contract, usual} of this.#tokens) {
+      const call = (functionName: 'transfer' | 'approve', to: string) => ({
+        to: contract,
+        data: encodeFunctionData({abi: erc20Abi, functionName, args: [to as Hex, each * usual]}),
+      })
+      for (const payer of payers) {
+        await client.transact(call('transfer', accounts[payer]!.address))
+        await client.submit(await this.#sign(client, payer, call('approve', multisendAddress)))
+      }
     }
     await client.mine(1)
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
     await client.mine(deepest + 2)
-    // What is too little to be swept is advanced from USDC of the operator's own, or a payout that claims it would wait for ever.
-    if (this.chain === 'ETH') await client.send({token: 'USDC', to: treasury, amount: floatUsdc})
+    // What is too little to be swept is advanced from tokens of the operator's own, or a payout that claims it would wait for ever.
+    for (const {contract, usual, isKnown} of this.#tokens)
+      if (isKnown) await client.mined(await client.transact({to: contract, data: transfer(treasury, float * usual)}))
   }
 
   actors(stopped: AbortSignal): Promise<void>[] {
@@ -95,7 +108,7 @@ export class EvmPayer implements Payer {
   }
 
   async truth(ours: Ours): Promise<Truth> {
-    return await readTruth(await this.#client(), this.#sent, ours)
+    return await readTruth(await this.#client(), {coin: this.#coin, tokens: this.#tokens, sent: this.#sent, ours})
   }
 
   /** Mines more than one block a second, so that a run of a minute sees as much become final as one of three. */
@@ -140,7 +153,7 @@ export class EvmPayer implements Payer {
     const account = accounts[payer]!
     return await account.signTransaction({
       type: 'eip1559',
-      chainId: chainIds[this.chain],
+      chainId: Number(await client.rpc('eth_chainId')),
       nonce: nonce ?? Number(await client.rpc('eth_getTransactionCount', [account.address, 'pending'])),
       gas: 500_000n,
       maxFeePerGas: 10n ** 11n,
@@ -160,38 +173,30 @@ export class EvmPayer implements Payer {
     const request = this.#payments.any(this.chain, this.#random)
     if (!request) return undefined
     const amounts = this.#payments.parts(request, this.#random)
-    const isRight = request.chain === this.chain && this.#random.chance(0.9)
-    const token = isRight ? request.token : this.#random.pick([this.#native, this.#usdc])
+    const isRight = request.asset.chain === this.chain && this.#random.chance(0.9)
     if (!isRight) this.#count('in any token')
-    return token === this.#native ? this.#payCoins(request.address, amounts) : this.#payTokens(request.address, amounts)
+    const token = isRight
+      ? this.#tokens.find(({token}) => token === request.asset.token)
+      : this.#random.pick([undefined, ...this.#tokens])
+    this.#count(`of ${(token ?? this.#coin).token}`)
+    return token ? this.#payTokens(token, request.address, amounts) : this.#payCoins(request.address, amounts)
   }
 
   #payCoins(to: string, amounts: bigint[]): Planned {
     const [value, ...more] = amounts as [bigint, ...bigint[]]
-    if (more.length === 0)
-      return {to, value, moves: [{outputIndex: 0, token: this.#native, amount: value, address: to}]}
-    const moves = amounts.map((amount, i) => {
-      return {outputIndex: firstInternal + 1 + i, token: this.#native, amount, address: to}
-    })
+    const {token} = this.#coin
+    if (more.length === 0) return {to, value, moves: [{outputIndex: 0, token, amount: value, address: to}]}
+    const moves = amounts.map((amount, i) => ({outputIndex: firstInternal + 1 + i, token, amount, address: to}))
     const total = amounts.reduce((sum, amount) => sum + amount)
     return {to: multisendAddress, value: total, data: multisend('pay', [amounts.map(() => to), amounts]), moves}
   }
 
-  #payTokens(to: string, amounts: bigint[]): Planned {
+  #payTokens({contract, token}: Token, to: string, amounts: bigint[]): Planned {
     return {
       to: multisendAddress,
-      data: multisend('payTokens', [usdcAddress, amounts.map(() => to), amounts]),
-      moves: amounts.map((amount, i) => ({outputIndex: 1 + i, token: this.#usdc, amount, address: to})),
+      data: multisend('payTokens', [contract, amounts.map(() => to), amounts]),
+      moves: amounts.map((amount, i) => ({outputIndex: 1 + i, token, amount, address: to})),
     }
-  }
-
-  get #native(): string {
-    return this.chain === 'ETH' ? 'ETH' : 'POL'
-  }
-
-  /** Not supported on POLYGON. */
-  get #usdc(): string {
-    return this.chain === 'ETH' ? 'USDC' : usdcAddress.toLowerCase()
   }
 
   /** Whoever is paid beside somebody else. */
@@ -201,21 +206,20 @@ export class EvmPayer implements Payer {
   }
 
   #plan(to: string): Planned {
-    const [native, usdc] = [this.#native, this.#usdc]
+    const native = this.#coin.token
+    const {contract, token, usual} = this.#random.pick(this.#tokens)
     const other = this.#anybody()
     const [a, b, c] = [this.#coins(), this.#coins(), this.#coins()]
-    const [u, v] = [this.#amount(), this.#amount()]
+    const [u, v] = [this.#random.amount(1n, usual), this.#random.amount(1n, usual)]
     const multi = (functionName: string, args: unknown[], value: bigint, moves: Moved[]): Planned => {
       return {to: multisendAddress, value, data: multisend(functionName, args), moves}
     }
     const at = (outputIndex: number, token: string, amount: bigint, address = to): Moved => {
       return {outputIndex, token, amount, address}
     }
-    const transfer = (value: bigint): Hex =>
-      encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to as Hex, value]})
     const plans: Record<keyof typeof weights, () => Planned> = {
       native: () => ({to: to, value: a, moves: [at(0, native, a)]}),
-      token: () => ({to: usdcAddress, data: transfer(u), moves: [at(1, usdc, u)]}),
+      token: () => ({to: contract, data: transfer(to, u), moves: [at(1, token, u)]}),
       many: () =>
         multi(
           'pay',
@@ -226,7 +230,7 @@ export class EvmPayer implements Payer {
           a + b + c,
           [at(firstInternal + 1, native, a), at(firstInternal + 2, native, b, other), at(firstInternal + 3, native, c)],
         ),
-      tokens: () => multi('payTokens', [usdcAddress, [to, other], [u, v]], 0n, [at(1, usdc, u), at(2, usdc, v, other)]),
+      tokens: () => multi('payTokens', [contract, [to, other], [u, v]], 0n, [at(1, token, u), at(2, token, v, other)]),
       selfdestruct: () => multi('payBySelfdestruct', [to], a, [at(firstInternal + 2, native, a)]),
       undone: () => multi('payAndRevertInside', [to], a, []),
       failed: () =>
@@ -239,15 +243,12 @@ export class EvmPayer implements Payer {
           a,
           [],
         ),
-      nothing: () => ({to: usdcAddress, data: transfer(0n), moves: []}),
+      nothing: () => ({to: contract, data: transfer(to, 0n), moves: []}),
     }
     const kind = this.#random.weighted(weights)
     this.#count(kind)
+    if (kind === 'token' || kind === 'tokens') this.#count(`of ${token}`)
     return plans[kind]()
-  }
-
-  #amount(): bigint {
-    return BigInt(this.#random.between(1, 1_000_000))
   }
 
   /** Of the native coin: what is not worth moving, what is, and now and then more than the treasury can advance. */
@@ -297,6 +298,10 @@ export class EvmPayer implements Payer {
 }
 
 const weights = {native: 30, token: 25, many: 12, tokens: 10, selfdestruct: 6, undone: 5, failed: 6, nothing: 6}
+
+function transfer(to: string, value: bigint): Hex {
+  return encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to as Hex, value]})
+}
 
 function multisend(functionName: string, args: unknown[]): Hex {
   return encodeFunctionData({abi: contracts.Multisend.abi as Abi, functionName, args})

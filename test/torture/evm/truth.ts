@@ -1,10 +1,10 @@
 // The truth of a local EVM chain.
 import {getAddress, numberToHex} from 'viem'
 import {z} from 'zod'
-import {chain as registered} from '../../../chains/registry.ts'
 import type {EvmClient} from '../../../devnet/evm/client.ts'
-import {usdcAddress} from '../../../devnet/evm/constants.ts'
+import type {Asset} from '../asset.ts'
 import type {Ours, Truth} from '../truth.ts'
+import {balanceOf, type Token} from './tokens.ts'
 
 /** What a transaction moves to an address of ours, if it succeeds. */
 export interface Moved {
@@ -37,28 +37,30 @@ interface Left {
   /** As people see them. */
   from: string
   to: string
-  token: Coin
+  token: string
   amount: bigint
 }
-
-type Coin = 'native' | 'USDC'
 
 interface Found {
   blocks: Map<number, string>
   /** Transactions that succeeded, and where and when. */
   succeeded: Map<string, {height: number; minedAt: number}>
-  /** Every amount that left an address, by its own transaction or by a transfer of USDC. */
+  /** Every amount that left an address, by its own transaction or by a transfer of a token. */
   left: Left[]
   /** Network fees, by who paid them. */
   fees: Map<string, bigint>
 }
 
-export async function readTruth(
-  chain: EvmClient,
-  sent: {txid: string; moves: Moved[]; at: number}[],
-  {treasury, addresses}: Ours,
-): Promise<Truth> {
-  const {blocks, succeeded, left, fees} = await readBlocks(chain)
+interface AskedOf {
+  coin: Asset
+  tokens: Token[]
+  sent: {txid: string; moves: Moved[]; at: number}[]
+  ours: Ours
+}
+
+export async function readTruth(chain: EvmClient, {coin, tokens, sent, ours}: AskedOf): Promise<Truth> {
+  const {treasury, addresses} = ours
+  const {blocks, succeeded, left, fees} = await readBlocks(chain, coin, tokens)
   const deposits = sent.flatMap(({txid, moves, at}) => {
     const mined = succeeded.get(txid)
     return mined ? moves.map(move => ({txid, ...mined, madeAt: at, ...move})) : []
@@ -67,15 +69,15 @@ export async function readTruth(
   const held = new Map<string, bigint>()
   const wrong: string[] = []
   for (const address of [treasury, ...addresses]) {
-    for (const coin of ['native', 'USDC'] as const) {
-      const token = codeOf(chain, coin)
-      const has = await chain.balance(token, address)
+    for (const asked of [coin, ...tokens]) {
+      const {token} = asked
+      const has = await balanceOf(chain, asked, address)
       const came =
         address === treasury
-          ? sum(left.filter(it => it.to === treasury && it.from !== treasury && it.token === coin))
+          ? sum(left.filter(it => it.to === treasury && it.from !== treasury && it.token === token))
           : sum(deposits.filter(it => it.address === address && it.token === token))
-      const gone = sum(left.filter(it => it.from === address && it.token === coin))
-      const paidFees = coin === 'native' ? (fees.get(address) ?? 0n) : 0n
+      const gone = sum(left.filter(it => it.from === address && it.token === token))
+      const paidFees = asked === coin ? (fees.get(address) ?? 0n) : 0n
       if (has !== came - gone - paidFees)
         wrong.push(`${address} holds ${has} ${token}; ${came} came, ${gone} left, and ${paidFees} were fees`)
       held.set(`${address} ${token}`, has)
@@ -86,14 +88,14 @@ export async function readTruth(
   return {
     blocks,
     deposits,
-    paid: paid.map(({txid, to, token, amount}) => ({txid, to, token: codeOf(chain, token), amount})),
+    paid: paid.map(({txid, to, token, amount}) => ({txid, to, token, amount})),
     held,
     fees: [treasury, ...addresses].reduce((total, address) => total + (fees.get(address) ?? 0n), 0n),
     wrong,
   }
 }
 
-async function readBlocks(chain: EvmClient): Promise<Found> {
+async function readBlocks(chain: EvmClient, coin: Asset, tokens: Token[]): Promise<Found> {
   const found: Found = {blocks: new Map(), succeeded: new Map(), left: [], fees: new Map()}
   const {height: last} = await chain.head()
   for (let height = 1; height <= last; height++) {
@@ -111,27 +113,27 @@ async function readBlocks(chain: EvmClient): Promise<Found> {
       if (status !== '0x1') continue
       found.succeeded.set(hash, {height, minedAt: timestamp * 1000})
       if (value > 0n && to)
-        found.left.push({txid: hash, from: sender, to: getAddress(to), token: 'native', amount: value})
-      found.left.push(...logs.flatMap(log => transferOf(hash, log)))
+        found.left.push({txid: hash, from: sender, to: getAddress(to), token: coin.token, amount: value})
+      found.left.push(...logs.flatMap(log => transferOf(hash, log, tokens)))
     }
   }
   return found
 }
 
-function transferOf(txid: string, {address, topics, data}: {address: string; topics: string[]; data: string}): Left[] {
+interface Log {
+  address: string
+  topics: string[]
+  data: string
+}
+
+function transferOf(txid: string, {address, topics, data}: Log, tokens: Token[]): Left[] {
   const [topic, from, to] = topics
-  if (getAddress(address) !== usdcAddress || topic !== transferTopic) return []
+  const token = tokens.find(({contract}) => contract === getAddress(address))?.token
+  if (!token || topic !== transferTopic) return []
   const addressOf = (word: string) => getAddress(`0x${word.slice(-40)}`)
-  return [{txid, from: addressOf(from!), to: addressOf(to!), token: 'USDC', amount: BigInt(data)}]
+  return [{txid, from: addressOf(from!), to: addressOf(to!), token, amount: BigInt(data)}]
 }
 
 function sum(amounts: {amount: bigint}[]): bigint {
   return amounts.reduce((total, {amount}) => total + amount, 0n)
-}
-
-/** The name that the service has for it. */
-function codeOf({chain}: EvmClient, coin: Coin): string {
-  const {assets} = registered(chain)
-  if (coin === 'native') return assets[0].token
-  return assets.some(({token}) => token === 'USDC') ? 'USDC' : usdcAddress.toLowerCase()
 }

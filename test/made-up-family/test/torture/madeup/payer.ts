@@ -1,0 +1,100 @@
+// Pays on a chain of the made-up family, and replaces its blocks.
+import {setTimeout as sleep} from 'node:timers/promises'
+import {z} from 'zod'
+import {parseBlock, parseTransaction} from '../../../chains/madeup/block.ts'
+import type {ChainCode} from '../../../chains/registry.ts'
+import {families} from '../../../devnet/families.ts'
+import type {MadeUpClient} from '../../../devnet/madeup/client.ts'
+import {newAddress, payment} from '../../../devnet/madeup/client.ts'
+import type {Cast} from '../family.ts'
+import type {Payer} from '../payer.ts'
+import type {Came, Ours, Truth} from '../truth.ts'
+
+const deepest = 1 // the second block below the head is final
+
+export class MadeUpPayer implements Payer {
+  readonly chain: ChainCode
+  readonly #cast: Cast
+  /** When each was made, by txid. */
+  readonly #made = new Map<string, number>()
+  readonly counts: Record<string, number> = {}
+
+  constructor(chain: ChainCode, cast: Cast) {
+    this.chain = chain
+    this.#cast = {...cast, random: cast.random.fork(`payer ${chain}`)}
+  }
+
+  async #client(): Promise<MadeUpClient> {
+    const {connect} = await families.madeup()
+    return await connect(this.#cast.service.controlUrl(this.chain))
+  }
+
+  async begin(treasury: string): Promise<void> {
+    const client = await this.#client()
+    await this.#pay(client, treasury)
+    await client.mine(deepest + 1)
+  }
+
+  actors(stopped: AbortSignal): Promise<void>[] {
+    const {random, users} = this.#cast
+    const often = async (what: string, mostMs: number, work: (client: MadeUpClient) => Promise<unknown>) => {
+      while (!stopped.aborted) {
+        await sleep(random.between(50, mostMs))
+        const done = await this.#client()
+          .then(work)
+          .then(
+            () => what,
+            () => `${what} that failed`, // the chain is down
+          )
+        this.counts[done] = (this.counts[done] ?? 0) + 1
+      }
+    }
+    return [
+      often('payments', 500, client => this.#pay(client, users.any(this.chain))),
+      often('blocks', 1000, client => client.mine(1)),
+      often('reorgs', 6000, client => client.reorg(deepest)),
+    ]
+  }
+
+  async #pay(client: MadeUpClient, to: string): Promise<void> {
+    const raw = payment([{to, amount: this.#cast.random.amount(1n, 10_000n)}])
+    this.#made.set(parseTransaction(raw).txid, Date.now())
+    await client.submit(raw)
+  }
+
+  newAddress = newAddress
+
+  mayBeReorged = () => true
+
+  async lastHeight(): Promise<number> {
+    return (await (await this.#client()).mine(1)).height
+  }
+
+  async truth({addresses, treasury}: Ours): Promise<Truth> {
+    const client = await this.#client()
+    const {height} = await client.head()
+    const texts = z.array(z.string()).parse(await client.rpc('blocks', [...Array(height + 1).keys()]))
+    const read = texts.map(parseBlock)
+    const came = read.flatMap(block =>
+      block.transactions.map(parseTransaction).flatMap(({txid, outputs}) =>
+        outputs.map(({to: address, amount}, outputIndex): Came => {
+          const where = {height: block.height, minedAt: block.time, madeAt: this.#made.get(txid)}
+          return {txid, outputIndex, address, token: 'MADE', amount: BigInt(amount), ...where}
+        }),
+      ),
+    )
+    const held = new Map([treasury, ...addresses].map(address => [`${address} MADE`, 0n]))
+    for (const {address, amount} of came) {
+      const key = `${address} MADE`
+      if (held.has(key)) held.set(key, held.get(key)! + amount)
+    }
+    return {
+      blocks: new Map(read.map(({height, hash}) => [height, hash])),
+      deposits: came.filter(({address}) => addresses.has(address)),
+      paid: [],
+      held,
+      fees: 0n,
+      wrong: [],
+    }
+  }
+}
