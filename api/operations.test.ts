@@ -67,7 +67,7 @@ test('/readyz waits until some chain was followed at some time; a chain that is 
       status: 503,
       waiting_for: ['BTC', 'ETH'],
       chains: [
-        {chain: 'BTC', ...never, waiting: null},
+        {chain: 'BTC', ...never, waiting: null, way_out: null},
         {chain: 'ETH', ...never, waiting: 'wrong_network'},
       ],
     })
@@ -77,14 +77,22 @@ test('/readyz waits until some chain was followed at some time; a chain that is 
     await eth.finalize(1)
     await eth.close()
     const lag_seconds = expect.any(Number)
-    const chain = {chain: 'ETH', head_height: 3, final_height: 1, halted: false, lag_seconds, waiting: null}
+    const chain = {
+      chain: 'ETH',
+      head_height: 3,
+      final_height: 1,
+      halted: false,
+      lag_seconds,
+      waiting: null,
+      way_out: null,
+    }
     expect(await readyz()).toEqual({
       status: 200,
       ready: true,
       database: true,
       replica: null,
       waiting_for: ['BTC'],
-      chains: [{chain: 'BTC', ...never, waiting: null}, chain],
+      chains: [{chain: 'BTC', ...never, waiting: null, way_out: null}, chain],
     })
 
     await own.rows(`update chain.cursor set head_time = now() - interval '1 day'`)

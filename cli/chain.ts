@@ -25,6 +25,7 @@ export function addChainCommands(program: Command): void {
     .option('--to <height>', 'the last block to keep', wholeNumber)
     .action(
       action<{chain: string; to?: number}>(async ({db}, {chain, to}) => {
+        await db.query(`select app.refuse_answer($1, 'rewind')`, [chain])
         const height = to ?? (await forkOf(db, chain))
         await db.query('select app.request_rewind($1, $2)', [chain, height])
         return {
@@ -37,18 +38,20 @@ export function addChainCommands(program: Command): void {
   leaf(
     chain,
     'resume',
-    'Goes on with a halted chain as if nothing had been seen: the node was wrong, or is another one now.',
+    'Resumes a halted chain and keeps our data; use it when the node was wrong. It is refused where the chain is halted for another reason.',
     'sluice chain resume --chain ETH',
   )
     .requiredOption(...chainOption)
     .action(
       action<{chain: string}>(async ({db}, {chain}) => {
-        const {rows} = await db.query<{halted: boolean}>(
-          'select halted_at is not null as halted from chain.cursor where chain = $1',
+        const {rows} = await db.query<{halted: boolean; way_out: string | null}>(
+          'select halted_at is not null as halted, app.way_out(chain) as way_out from chain.cursor where chain = $1',
           [chain],
         )
         if (!rows[0]) throw new PermanentError(`${chain} is not followed; sluice status shows the chains that are`)
-        if (!rows[0].halted) throw new PermanentError(`${chain} is not halted; there is nothing to resume`)
+        const {halted, way_out} = rows[0]
+        const instead = way_out === null ? '' : `, but its payouts are stopped: ${way_out}`
+        if (!halted) throw new PermanentError(`${chain} is not halted; there is nothing to resume${instead}`)
         await db.query('select app.resume_chain($1)', [chain])
         return {
           json: {chain, resumed: true},

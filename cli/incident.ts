@@ -2,7 +2,18 @@
 import {type Command, InvalidArgumentError} from 'commander'
 import {PermanentError} from '../base/errors.ts'
 import {action, leaf, type Sluice, wholeNumber} from './command.ts'
-import {moment, table} from './output.ts'
+import {facts, moment, table} from './output.ts'
+
+/** What an operator does about the open incidents of a kind and chain. */
+export interface WayOut {
+  /** Null where they concern no single chain. */
+  chain: string | null
+  kind: string
+  /** The chain stands still; else its payouts alone, if there is a chain. */
+  halts: boolean
+  ids: number[]
+  way_out: string
+}
 
 interface Incident {
   id: number
@@ -14,37 +25,69 @@ interface Incident {
   opened_at: Date
   resolved_at: Date | null
   resolution: string | null
+  /** What resolves it; null where it is resolved. */
+  way_out: string | null
 }
+
+const select = `
+  select i.id::int, i.chain, i.kind, case when i.kind like 'final_deposit_%' then app.public_id('dep', i.subject::uuid) else i.subject end as subject,
+    i.details, i.opened_at, i.resolved_at, i.resolution,
+    case when i.resolved_at is null then app.fill_way_out(k.way_out, i.chain, array[i.id]) end as way_out
+  from app.incident i join app.incident_kind k using (kind)`
 
 export function addIncidentCommands(program: Command): void {
   const incident = program.command('incident').description('what must never happen and did, for you to decide')
 
-  leaf(incident, 'list', 'Lists open incidents, the newest first.', 'sluice incident list --all')
+  leaf(
+    incident,
+    'list',
+    'Lists open incidents, the newest first, and what to do about them.',
+    'sluice incident list --all',
+  )
     .option('--all', 'resolved ones, too')
     .action(
       action<{all?: boolean}>(async ({db}, {all = false}) => {
         const {rows} = await db.query<Incident>(
-          `select id::int, chain, kind, case when kind like 'final_deposit_%' then app.public_id('dep', subject::uuid) else subject end
-             as subject, details, opened_at, resolved_at, resolution
-           from app.incident where $1 or resolved_at is null order by id desc limit 200`,
+          `${select} where $1 or resolved_at is null order by id desc limit 200`,
           [all],
         )
-        return {
-          json: {incidents: rows},
-          text: table(
-            ['id', 'chain', 'kind', 'opened', ...(all ? ['resolution'] : []), 'subject', 'seen'],
-            rows.map(row => [
-              row.id,
-              row.chain,
-              row.kind,
-              moment(row.opened_at),
-              ...(all ? [row.resolution ?? 'open'] : []),
-              row.subject,
-              seen(row),
-            ]),
-            all ? 'There was never an incident.' : 'There are no open incidents.',
-          ),
-        }
+        const ways = await waysOut(db)
+        const list = table(
+          ['id', 'chain', 'kind', 'opened', ...(all ? ['resolution'] : []), 'subject', 'seen'],
+          rows.map(row => [
+            row.id,
+            row.chain,
+            row.kind,
+            moment(row.opened_at),
+            ...(all ? [row.resolution ?? 'open'] : []),
+            row.subject,
+            seen(row),
+          ]),
+          all ? 'There was never an incident.' : 'There are no open incidents.',
+        )
+        return {json: {incidents: rows}, text: [list, ...ways.map(inWords)].join('\n\n')}
+      }),
+    )
+
+  leaf(incident, 'show', 'Shows one incident: all that was seen, and what to do about it.', 'sluice incident show 7')
+    .argument('<id>', 'number of the incident', wholeNumber)
+    .action(
+      action(async ({db}, _options, id) => {
+        const {rows} = await db.query<Incident>(`${select} where id = $1`, [id])
+        const row = rows[0]
+        if (!row) throw new PermanentError(`there is no incident ${id}; sluice incident list --all shows them`)
+        const {opened_at, resolved_at, details, ...rest} = row
+        const shown = Object.entries(details).map(([name, value]) => [
+          name,
+          typeof value === 'object' ? JSON.stringify(value) : String(value),
+        ])
+        const text = facts({
+          ...rest,
+          opened: moment(opened_at),
+          resolved: moment(resolved_at),
+          ...Object.fromEntries(shown),
+        })
+        return {json: row, text}
       }),
     )
 
@@ -56,9 +99,8 @@ export function addIncidentCommands(program: Command): void {
       '',
       'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that',
       'collected it fails; from paying on, the merchant owes it instead. It is refused while the deposit is on the chain, and until a chain that is',
-      'being read again has come as far. kept leaves everything as it is. A halted chain',
-      '(fork_below_final) is resolved by sluice chain rewind or resume. What an audit found closes when it is right again; kept silences it for',
-      'as long as exactly that is found.',
+      'being read again has come as far. kept leaves everything as it is; of what an audit found, it silences exactly that. Some kinds of',
+      'incidents have another way out, which sluice incident list names.',
     ].join('\n'),
     'sluice incident resolve 7 8 9 --as kept',
   )
@@ -79,18 +121,16 @@ export function addIncidentCommands(program: Command): void {
 
 /** All of them, or none. */
 async function resolve(db: Sluice['db'], ids: number[], as: string): Promise<void> {
-  const {rows} = await db.query<Pick<Incident, 'id' | 'kind' | 'chain' | 'resolution'>>(
-    'select id::int, kind, chain, resolution from app.incident where id = any($1) order by chain, id',
+  const {rows} = await db.query<Pick<Incident, 'id' | 'resolution'>>(
+    'select id::int, resolution from app.incident where id = any($1) order by chain, id',
     [ids],
   )
   const nothing = ids.length > 1 ? '. Nothing was resolved' : ''
   const missing = ids.find(id => !rows.some(row => row.id === id))
   if (missing !== undefined)
     throw new PermanentError(`there is no incident ${missing}; sluice incident list --all shows them${nothing}`)
-  for (const row of rows) {
-    const why = whyNot(row)
-    if (why) throw new PermanentError(`incident ${row.id} ${why}${nothing}`)
-  }
+  const over = rows.find(row => row.resolution)
+  if (over) throw new PermanentError(`incident ${over.id} is resolved already (${over.resolution})${nothing}`)
   await db.query('begin')
   try {
     // A deposit that is taken back takes all its incidents with it.
@@ -106,16 +146,18 @@ async function resolve(db: Sluice['db'], ids: number[], as: string): Promise<voi
   }
 }
 
-/** Why this command cannot resolve it; undefined if it can. */
-function whyNot({kind, chain, resolution}: Pick<Incident, 'kind' | 'chain' | 'resolution'>): string | undefined {
-  if (resolution) return `is resolved already (${resolution})`
-  if (kind === 'fork_below_final')
-    return (
-      `is about the whole chain: sluice chain rewind --chain ${chain} reads it again from where it forked;` +
-      ' sluice chain resume goes on without'
-    )
-  if (kind === 'journal_ahead')
-    return 'says that the database is an older copy, and custody signed more since; sluice custody reconcile enters it'
+/** What to do about each kind of open incidents, what halts a chain first. */
+export async function waysOut(db: Sluice['db']): Promise<WayOut[]> {
+  const {rows} = await db.query<WayOut>(
+    'select chain, kind, halts, ids::int[], way_out from app.open_incident order by halts desc, chain, ids',
+  )
+  return rows
+}
+
+/** As a paragraph: which incidents, and what to do. */
+export function inWords({chain, kind, ids, way_out}: WayOut): string {
+  const which = ids.length === 1 ? `Incident ${ids}` : `${ids.length} incidents, from ${ids[0]} on`
+  return `${which} (${kind}${chain ? `, ${chain}` : ''}): ${way_out}.`
 }
 
 function seen({details}: Incident): string {

@@ -165,7 +165,7 @@ test('incidents are resolved all together, or none of them', async () => {
   const open = async () => (await db.rows('select from app.incident where resolved_at is null')).length
   expect(await resolve(one!, two!, '999')).toMatch(/no incident 999.*Nothing was resolved/)
   expect(await failure('incident', 'resolve', one!, two!, '--as', 'reorged')).toMatch(
-    /is about no deposit.*Nothing was resolved/,
+    /\(unknown_transaction\) is not resolved as reorged: find out who sent it.*resolve \d+ --as kept\. Nothing was resolved/,
   )
   expect(await open()).toBe(3)
   expect(await json('incident', 'resolve', one!, two!, one!, '--as', 'kept')).toEqual({
@@ -200,8 +200,7 @@ test('status says how everything is', async () => {
         last_reorg_at: null,
         last_reorg_depth: null,
         halted: false,
-        contradiction: null,
-        waiting: null,
+        standstill: null,
         accepted_gap: null,
         reindexing: [],
       },
@@ -211,7 +210,7 @@ test('status says how everything is', async () => {
     treasuries: [],
     queues: expect.any(Array),
     webhooks: {pending: 1, failing: 0, failed: 0, failing_endpoints: []},
-    incidents: {open: 0},
+    incidents: {open: 0, ways_out: []},
     audit: null,
     processes: [process_],
   })

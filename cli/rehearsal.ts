@@ -197,12 +197,13 @@ export class Rehearsal {
   async #requireGoing(now: Heights[]): Promise<void> {
     const halted = now.filter(row => row.halted).map(({chain}) => chain)
     if (!halted.length) return
-    const {rows} = await query<{kind: string; chain: string}>(
+    const {rows} = await query<{chain: string; message: string}>(
       this.#url,
-      'select kind, chain from app.incident where resolved_at is null',
+      'select chain, message from app.standstill where chain = any($1)',
+      [halted],
     )
-    const incidents = rows.map(({kind, chain}) => `${kind} ${chain}`).join(', ')
-    throw new PermanentError(`${halted.join(', ')} stands still; open incidents: ${incidents || 'none'}`)
+    const why = rows.map(({chain, message}) => `${chain}: ${message}`).join('; ')
+    throw new PermanentError(`the copy stands still, so it cannot be brought up to the chains (${why})`)
   }
 
   #startIndexer(chain: string): void {
@@ -265,11 +266,15 @@ export class Rehearsal {
   }
 }
 
-async function query<T extends pg.QueryResultRow>(url: string, sql: string): Promise<pg.QueryResult<T>> {
+async function query<T extends pg.QueryResultRow>(
+  url: string,
+  sql: string,
+  values?: unknown[],
+): Promise<pg.QueryResult<T>> {
   const client = new pg.Client({connectionString: url, application_name: 'sluice-drill'})
   await client.connect()
   try {
-    return await client.query<T>(sql)
+    return await client.query<T>(sql, values)
   } finally {
     await client.end()
   }

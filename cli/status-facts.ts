@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import {readProcesses} from '../base/home.ts'
 import type {Sluice} from './command.ts'
+import {waysOut} from './incident.ts'
 import {treasuriesOf} from './treasury.ts'
 
 /** A range of blocks that is read again. */
@@ -11,12 +12,14 @@ interface Reindex {
   next: number
 }
 
-/** Why nothing new of a chain can be written, although its servers answer. */
-interface Contradiction {
-  since: Date
-  /** Null where it is about no single transaction. */
-  txid: string | null
+/** Why nothing of a chain is read now. */
+interface Standstill {
+  /** For programs: the kind of the incident that halts it, servers_contradict, or why its indexer waits. */
+  reason: string
   message: string
+  since: string
+  /** What to do about it; null where the message says so. */
+  way_out: string | null
 }
 
 export interface ChainStatus {
@@ -35,9 +38,7 @@ export interface ChainStatus {
   last_reorg_at: Date | null
   last_reorg_depth: number | null
   halted: boolean
-  contradiction: Contradiction | null
-  /** Why its indexer cannot follow it now. */
-  waiting: {reason: string; message: string; since: string} | null
+  standstill: Standstill | null
   /** What an operator accepted to miss: the blocks below `follow_from`, from `missing_from` on where that is known. */
   accepted_gap: {missing_from: number | null; follow_from: number; accepted_by: string; accepted_at: string} | null
   reindexing: Reindex[]
@@ -112,7 +113,7 @@ export async function statusOf({db, service, home}: Sluice, nodeHeads: Map<strin
       failed: counts.deliveries_failed,
       failing_endpoints: await failingEndpoints(db),
     },
-    incidents: {open: counts.open_incidents},
+    incidents: {open: counts.open_incidents, ways_out: await waysOut(db)},
     audit: await lastAudit(db),
     processes: readProcesses(home).map(({command: _, ...rest}) => rest),
   }
@@ -123,14 +124,12 @@ async function chainStatus(
   nodes: Sluice['service']['chains'],
   nodeHeads: Map<string, number | null>,
 ): Promise<ChainStatus[]> {
-  const {rows} = await db.query<
-    Omit<ChainStatus, 'local' | 'node_head' | 'lag_blocks' | 'contradiction' | 'reindexing'>
-  >(
+  const {rows} = await db.query<Omit<ChainStatus, 'local' | 'node_head' | 'lag_blocks' | 'reindexing'>>(
     `select chain, c.head_height as head, c.final_height as final,
        greatest(0, round(extract(epoch from clock_timestamp() - c.head_time)))::int as lag_seconds,
        c.last_reorg_at, c.last_reorg_depth, c.halted_at is not null as halted,
-       case when g.waiting_reason is not null then
-         json_build_object('reason', g.waiting_reason, 'message', g.waiting_message, 'since', app.iso(g.waiting_since)) end as waiting,
+       (select json_build_object('reason', w.reason, 'message', w.message, 'since', app.iso(w.since), 'way_out', w.way_out)
+        from app.standstill w where w.chain = coalesce(c.chain, g.chain)) as standstill,
        (select json_build_object('missing_from', a.missing_from, 'follow_from', a.follow_from, 'accepted_by', a.accepted_by,
           'accepted_at', app.iso(a.accepted_at)) from app.accepted_gap a where a.chain = coalesce(c.chain, g.chain)) as accepted_gap
      from chain.cursor c full join chain.configured g using (chain)`,
@@ -142,11 +141,10 @@ async function chainStatus(
     last_reorg_at: null,
     last_reorg_depth: null,
     halted: false,
-    waiting: null,
+    standstill: null,
     accepted_gap: null,
   }
   const reindexing = await runningReindexes(db)
-  const contradictions = await standingContradictions(db)
   return [...new Set([...Object.keys(nodes), ...rows.map(row => row.chain)])].sort().map(chain => {
     const row = rows.find(each => each.chain === chain) ?? unknown
     const nodeHead = nodeHeads.get(chain) ?? null
@@ -156,7 +154,6 @@ async function chainStatus(
       local: nodes[chain]?.local ?? null,
       node_head: nodeHead,
       lag_blocks: nodeHead === null || row.head === null ? null : Math.max(0, nodeHead - row.head),
-      contradiction: contradictions.get(chain) ?? null,
       reindexing: reindexing.filter(each => each.chain === chain).map(({chain: _, ...range}) => range),
     }
   })
@@ -167,13 +164,6 @@ async function runningReindexes(db: pg.Client): Promise<(Reindex & {chain: strin
     `select chain, from_height as "from", to_height as "to", next_height as next from app.reindex where finished_at is null order by id`,
   )
   return rows
-}
-
-async function standingContradictions(db: pg.Client): Promise<Map<string, Contradiction>> {
-  const {rows} = await db.query<Contradiction & {chain: string}>(
-    'select chain, since, txid, message from chain.standing_contradiction',
-  )
-  return new Map(rows.map(({chain, ...contradiction}) => [chain, contradiction]))
 }
 
 async function treasuriesWithGas(db: pg.Client) {

@@ -154,10 +154,12 @@ test('a chain whose servers contradict themselves is shown as that, with the tra
   const note = () => db.rows(`select chain.note_contradiction('ETH', $1, $2)`, [txid, message])
   await note()
   await note()
-  const seen = await commandLine.json<{chains: {contradiction: {since: string; txid: string} | null}[]}>('status')
-  expect(seen.chains).toMatchObject([{contradiction: {txid, message}}, {contradiction: null}])
+  const seen = await commandLine.json<{chains: {standstill: {reason: string} | null}[]}>('status')
+  expect(seen.chains).toMatchObject([{standstill: {reason: 'servers_contradict', message}}, {standstill: null}])
   const {stdout} = await commandLine.sluice('status')
-  expect(stdout).toMatch(new RegExp(`^ETH .* STANDS STILL since 20.+: ${message}$`, 'm'))
+  expect(stdout).toMatch(
+    new RegExp(`^ETH stands still since 20.+ UTC: ${message}: compare it with a block explorer`, 'm'),
+  )
   const metric = () =>
     db.rows<{labels: object; value: number}>(
       `select labels, value from app.metrics() where metric = 'sluice_chain_contradicted_seconds'`,
@@ -171,7 +173,7 @@ test('a chain whose servers contradict themselves is shown as that, with the tra
   expect((await metric())[0]!.value).toBeLessThan(60) // it began anew
   await eth.write({add: [[]]})
   expect(await metric()).toEqual([])
-  expect(await commandLine.json('status')).toMatchObject({chains: [{contradiction: null}, {}]})
+  expect(await commandLine.json('status')).toMatchObject({chains: [{standstill: null}, {}]})
 })
 
 test('a chain that is halted, or of which blocks are read again, is shown as that', async () => {
@@ -181,7 +183,8 @@ test('a chain that is halted, or of which blocks are read again, is shown as tha
   const {stdout} = await commandLine.sluice('status')
   await db.rows('update app.reindex set finished_at = now()')
   await db.rows('update chain.cursor set halted_at = null')
-  expect(stdout).toMatch(/^ETH .* HALTED \(sluice incident list\)$/m)
+  expect(stdout).toMatch(/^ETH .* HALTED$/m)
+  expect(stdout).toMatch(/^ETH stands still since .*: it is halted: sluice chain resume --chain ETH$/m)
 })
 
 test('a chain that cannot begin is shown with the reason; where it begins later than it should is decided by name, once, and stays shown', async () => {
@@ -190,12 +193,15 @@ test('a chain that cannot begin is shown with the reason; where it begins later 
   await db.rows(`select chain.tell_waiting('POLYGON', 'blocks_missing', 'the node has pruned block 500', 500)`)
   expect(await commandLine.json('status')).toMatchObject({
     chains: [
-      {waiting: null, accepted_gap: null},
-      {waiting: {reason: 'blocks_missing', message: 'the node has pruned block 500'}, accepted_gap: null},
+      {standstill: null, accepted_gap: null},
+      {
+        standstill: {reason: 'blocks_missing', message: 'the node has pruned block 500', way_out: null},
+        accepted_gap: null,
+      },
     ],
   })
   expect((await commandLine.sluice('status')).stdout).toMatch(
-    /^POLYGON cannot be followed since 20.+ UTC: the node has pruned block 500$/m,
+    /^POLYGON stands still since 20.+ UTC: the node has pruned block 500$/m,
   )
   expect(await start('--from', '900')).toMatchObject({code: 2, stderr: expect.stringContaining('--accept-gap')})
   expect(await start('--from', '500', '--accept-gap')).toMatchObject({
@@ -256,7 +262,7 @@ test('--watch shows what changes, one report after another, until Ctrl-C, which 
   for (const {written: by} of all) await written(/open incidents|"incidents"/, by)
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`)
   await written(/open incidents +[1-9] [\s\S]*process[\s\S]*\n\nAPI [\s\S]*open incidents +0/, reports.written)
-  await written(/"incidents":\{"open":[1-9]\}.*\n\{.*"incidents":\{"open":0\}/, lines.written)
+  await written(/"incidents":\{"open":[1-9].*\n\{.*"incidents":\{"open":0/, lines.written)
   await written(/open incidents +0/, terminal.written)
   const screens = terminal.written().split('\u001b[H\u001b[2J').slice(1)
   expect(screens[0]).toMatch(/open incidents +[1-9] /)

@@ -118,10 +118,10 @@ function lagText({lag_blocks, lag_seconds}: ChainStatus): string {
 }
 
 /** What takes more room than a column has. */
-function remarks({chain, waiting, accepted_gap: gap}: ChainStatus): string[] {
+function remarks({chain, standstill, accepted_gap: gap}: ChainStatus): string[] {
   const missed = gap && (gap.missing_from === null ? 'below' : `${gap.missing_from} to ${gap.follow_from - 1}`)
   return [
-    ...(waiting ? [`${chain} cannot be followed since ${moment(waiting.since)}: ${waiting.message}`] : []),
+    ...(standstill ? [`${chain} stands still since ${moment(standstill.since)}: ${reasonText(standstill)}`] : []),
     ...(gap
       ? [
           `${chain} is followed from block ${gap.follow_from} on; what was paid in blocks ${missed} is not seen ` +
@@ -131,12 +131,14 @@ function remarks({chain, waiting, accepted_gap: gap}: ChainStatus): string[] {
   ]
 }
 
-function stateOf({head, halted, local, contradiction, reindexing, waiting}: ChainStatus): string {
-  if (halted) return 'HALTED (sluice incident list)'
-  if (contradiction)
-    return `STANDS STILL since ${moment(contradiction.since)}, its servers contradict themselves: ${contradiction.message}`
+function reasonText({message, way_out}: NonNullable<ChainStatus['standstill']>): string {
+  return way_out === null ? message : `${message}: ${way_out}`
+}
+
+function stateOf({head, halted, local, reindexing, standstill}: ChainStatus): string {
+  if (halted) return 'HALTED'
   const again = reindexing.map(({from, to, next}) => `reads ${from} to ${to} again (at ${next})`)
-  const followed = head === null ? 'not followed yet' : waiting ? 'WAITS' : 'followed'
+  const followed = standstill ? 'STANDS STILL' : head === null ? 'not followed yet' : 'followed'
   const state = local === null ? 'has no node' : followed
   return [state, ...again].join(', ')
 }

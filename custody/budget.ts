@@ -113,8 +113,8 @@ export class Budget {
     const known = this.#spent.get(chain)
     if (known) return known
     const {rows} = await this.#client.query<{halted: string | null}>({
-      name: 'why_halted',
-      text: 'select app.why_halted($1) as halted',
+      name: 'way_out',
+      text: 'select app.way_out($1) as halted',
       values: [chain],
     })
     const spent = {...(await spentToday(this.#client, this.#known, this.#chains.get(chain)!)), halted: rows[0]!.halted}

@@ -119,7 +119,7 @@ async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
     journalChanged.set({stream}, why ? 1 : 0)
     const isNews = !told.has(stream) || told.get(stream) !== why
     if (isNews && why) log.error({stream, why}, 'nothing is signed for this stream')
-    // Again and again while it is wrong: an operator may take the incident for resolved.
+    // Again and again while it is wrong, so that what is found next is in the incident, too.
     if (isNews || why) await client.query('select custody.tell_journal($1, $2)', [stream, why])
     told.set(stream, why)
   }

@@ -153,7 +153,7 @@ describe('a claim', () => {
   test('is refused while an incident of the chain is open', async () => {
     const user = await rich()
     await money.db.rows(
-      `insert into app.incident (chain, kind, subject, details) values ('ETH', 'test', 'ETH:x', '{}')`,
+      `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'ETH:x', '{}')`,
     )
     await expect(money.claim(user)).rejects.toThrow('payouts of ETH are stopped: incident')
     await money.resolve('kept')

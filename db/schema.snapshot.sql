@@ -1262,15 +1262,26 @@ create table app.idempotency_key (
 create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
-  kind text not null, -- final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead, journal_changed or audit.
+  kind text not null, -- Its kind; app.incident_kind has all of them.
   subject text not null, -- The id of the deposit (final_deposit_...) or of the spend (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
   resolution text, -- healed (it went away by itself), reconciled (custody's journal was entered), reorged, kept, rewound or resumed (an operator decided).
-  constraint incident_pkey PRIMARY KEY (id)
+  constraint incident_pkey PRIMARY KEY (id),
+  constraint incident_kind_fkey FOREIGN KEY (kind) REFERENCES app.incident_kind(kind)
 );
 CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WHERE (resolved_at IS NULL);
+
+-- The kinds of incidents, and what an operator does about each.
+create table app.incident_kind (
+  kind text not null, -- The kind.
+  halts boolean not null, -- True if the chain stands still while it is open: nothing is read. Where it is false, and the incident names a chain, only its payouts stop.
+  answers text[] not null, -- What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
+  way_out text not null, -- What to do, with the commands; {id} stands for its number and {chain} for its chain.
+  constraint incident_kind_pkey PRIMARY KEY (kind),
+  constraint incident_kind_answers_check CHECK ((answers <@ ARRAY['kept'::text, 'reorged'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
+);
 
 -- Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.
 create table app.ledger_entry (
@@ -1751,10 +1762,12 @@ create view app.chain_state with (security_barrier=true) as
     EXTRACT(epoch FROM clock_timestamp() - k.head_moved_at) AS head_moved_seconds_ago,
     k.halted_at IS NOT NULL AS halted,
     g.chain IS NOT NULL AS configured,
-    g.waiting_reason
+    w.reason AS waiting_reason,
+    w.way_out
    FROM app.chain c
      LEFT JOIN chain.cursor k ON k.chain = c.chain
-     LEFT JOIN chain.configured g ON g.chain = c.chain;
+     LEFT JOIN chain.configured g ON g.chain = c.chain
+     LEFT JOIN app.standstill w ON w.chain = c.chain;
 --   chain text: Chain code.
 --   enabled boolean: True if a merchant has it enabled.
 --   head_height integer: Newest indexed block; null if the chain was never followed.
@@ -1763,7 +1776,8 @@ create view app.chain_state with (security_barrier=true) as
 --   head_moved_seconds_ago numeric: How long ago a block was indexed.
 --   halted boolean: True while it stands still for an operator.
 --   configured boolean: True if an indexer was ever started for it.
---   waiting_reason text: Why its indexer cannot follow it now; null if it can, or has not said.
+--   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing keeps it from that, or its indexer has not said.
+--   way_out text: What an operator does about that, where it is known.
 
 -- The parts of app.delivery and app.delivery_attempt, and how big they are.
 create view app.delivery_partition as
@@ -2145,6 +2159,31 @@ create view app.ledger_audit as
 --   kept numeric: As it is kept, in base units.
 --   posted numeric: As it follows from the ledger, in base units; of what is reserved, from what is under way.
 
+-- Incidents that wait for an operator, by chain and kind, with the way out.
+create view app.open_incident as
+ SELECT i.chain,
+    i.kind,
+    k.halts,
+    k.answers,
+    i.ids,
+    i.since,
+    app.fill_way_out(k.way_out, i.chain, i.ids) AS way_out
+   FROM ( SELECT incident.chain,
+            incident.kind,
+            array_agg(incident.id ORDER BY incident.id) AS ids,
+            min(incident.opened_at) AS since
+           FROM app.incident
+          WHERE incident.resolved_at IS NULL
+          GROUP BY incident.chain, incident.kind) i
+     JOIN app.incident_kind k USING (kind);
+--   chain text: Chain code; null if it concerns no single chain.
+--   kind text: The kind, as in app.incident_kind.
+--   halts boolean: True if the chain stands still meanwhile.
+--   answers text[]: What resolves it: kept, reorged, rewind, resume or reconcile.
+--   ids bigint[]: Numbers of the incidents, the oldest first.
+--   since timestamp with time zone: When the oldest was noticed.
+--   way_out text: What to do, with the commands; of many incidents, for the first 20.
+
 -- What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.
 create view app.receipt as
  SELECT d.payment_request_id,
@@ -2237,6 +2276,52 @@ UNION ALL
 --   success boolean: Whether it had the effect that it was sent for, as in chain.inclusion.
 --   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
 --   excludes boolean: Whether it uses what every attempt of the payment uses: if it is none of them, none of them can ever be mined.
+
+-- Chains of which nothing is read now, with the reason and the way out.
+create view app.standstill with (security_barrier=true) as
+ SELECT DISTINCT ON (chain) chain,
+    reason,
+    message,
+    since,
+    way_out
+   FROM ( SELECT 1 AS rank,
+            c.chain,
+            COALESCE(i.kind, 'halted'::text) AS reason,
+            COALESCE(i.message, 'it is halted'::text) AS message,
+            c.halted_at AS since,
+            COALESCE(i.way_out, 'sluice chain resume --chain '::text || c.chain) AS way_out
+           FROM chain.cursor c
+             LEFT JOIN LATERAL ( SELECT o.kind,
+                    ((('incident '::text || array_to_string(o.ids[:20], ' '::text)) || ' ('::text) || o.kind) || ')'::text AS message,
+                    o.way_out
+                   FROM app.open_incident o
+                  WHERE o.chain = c.chain AND o.halts
+                  ORDER BY ('resume'::text = ANY (o.answers))
+                 LIMIT 1) i ON true
+          WHERE c.halted_at IS NOT NULL
+        UNION ALL
+         SELECT 2,
+            s.chain,
+            'servers_contradict'::text,
+            s.message,
+            s.since,
+            'compare it with a block explorer; restart the server, have it build its index again, or name another one in the settings'::text
+           FROM chain.standing_contradiction s
+        UNION ALL
+         SELECT 3,
+            g.chain,
+            g.waiting_reason,
+            g.waiting_message,
+            g.waiting_since,
+            NULL::text
+           FROM chain.configured g
+          WHERE g.waiting_reason IS NOT NULL) w
+  ORDER BY chain, rank;
+--   chain text: Chain code.
+--   reason text: For programs: the kind of the incident that halts it, servers_contradict, or why its indexer waits.
+--   message text: For people.
+--   since timestamp with time zone: Since when.
+--   way_out text: What to do about it; null where the message says so.
 
 -- What has been under way for longer than it should be. Not wrong: the chain, a node, the whitelist or a merchant may be what it waits for.
 create view app.stuck as
@@ -3801,6 +3886,14 @@ begin
   return failed;
 end $function$;
 
+-- A way out of app.incident_kind with the numbers of incidents (the first 20) and their chain in its commands.
+CREATE OR REPLACE FUNCTION app.fill_way_out(way_out text, of_chain text, ids bigint[])
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+RETURN replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::text)), '{chain}'::text, COALESCE(of_chain, ''::text));
+
 -- A merchant's payment request as it stands, with its receipts.
 CREATE OR REPLACE FUNCTION app.find_payment_request(of_merchant uuid, of_external_id text)
  RETURNS SETOF app.payment_answer
@@ -4964,6 +5057,22 @@ begin
   return null;
 end $function$;
 
+-- Raises P0003, with the way out, where a chain is halted by an incident that rewind, or resume, does not answer.
+CREATE OR REPLACE FUNCTION app.refuse_answer(of_chain text, answer text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare other app.open_incident;
+begin
+  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.answers) order by i.ids limit 1;
+  if other.kind is not null then
+    raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, answer, other.way_out
+      using errcode = 'P0003';
+  end if;
+end $function$;
+
 -- Trigger: refuses a change of a deposit, and says which.
 CREATE OR REPLACE FUNCTION app.refuse_change()
  RETURNS trigger
@@ -5112,6 +5221,7 @@ CREATE OR REPLACE FUNCTION app.request_rewind(of_chain text, to_height integer)
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
+  perform app.refuse_answer(of_chain, 'rewind');
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $function$;
@@ -5159,6 +5269,7 @@ AS $function$
 declare
   incident app.incident;
   deposit app.deposit;
+  way_out text;
 begin
   if (decision in ('kept', 'reorged')) is not true then
     raise exception 'there is no decision %: it is kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
@@ -5183,10 +5294,12 @@ begin
   if incident.resolved_at is not null then
     raise exception 'incident % is resolved already (%)', incident_id, incident.resolution using errcode = 'P0003';
   end if;
+  select app.fill_way_out(k.way_out, incident.chain, array[incident_id]) into way_out
+  from app.incident_kind k where k.kind = incident.kind and decision <> all (k.answers);
+  if found then
+    raise exception 'incident % (%) is not resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
+  end if;
   if decision = 'reorged' then
-    if incident.kind not like 'final_deposit_%' then
-      raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
-    end if;
     perform app.refuse_to_take_back(incident_id, deposit);
     perform app.take_back(deposit.id);
     -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
@@ -5206,7 +5319,7 @@ begin
   end if;
 end $function$;
 
--- An operator's decision that a halted chain goes on as it is.
+-- An operator's decision that a halted chain goes on as it is. P0003 where it is halted for something else.
 CREATE OR REPLACE FUNCTION app.resume_chain(of_chain text)
  RETURNS void
  LANGUAGE plpgsql
@@ -5214,9 +5327,11 @@ CREATE OR REPLACE FUNCTION app.resume_chain(of_chain text)
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  update chain.cursor c set halted_at = null where c.chain = of_chain;
+  perform from chain.cursor c where c.chain = of_chain for update;
+  perform app.refuse_answer(of_chain, 'resume');
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'resumed'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null;
+  perform chain.go_on(of_chain);
 end $function$;
 
 -- Wakes a waiting payout and its transactions at once.
@@ -6062,6 +6177,20 @@ AS $function$
     'stamp:' || p.merchant_id || ':' || p.chain || ':' || p.token)
 $function$;
 
+-- The first thing that an operator has to do about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.
+CREATE OR REPLACE FUNCTION app.way_out(of_chain text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    (select 'incident ' || array_to_string(i.ids[:20], ' ') || ' (' || i.kind || '): ' || i.way_out
+      from app.open_incident i where i.chain = of_chain order by i.halts desc, i.ids limit 1),
+    (select 'it is halted, and no incident is open: sluice chain resume --chain ' || of_chain
+      from chain.cursor c where c.chain = of_chain and c.halted_at is not null))
+$function$;
+
 -- What these outputs hold, of those that are free and belong to the merchant or, with_treasury, to the treasury: how many they are, their sum and the merchant's part of it, in base units. A count below the number asked for: some are not free, or named twice.
 CREATE OR REPLACE FUNCTION app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid, with_treasury boolean, OUT count bigint, OUT total numeric, OUT of_addresses numeric)
  RETURNS record
@@ -6075,7 +6204,7 @@ AS $function$
   where case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
 $function$;
 
--- Why no payout of a chain goes on now: a halted chain or an open incident; null if nothing is wrong.
+-- Why no payout of a chain goes on now: an open incident; null if nothing is wrong. Merchants may read it; the way out is for operators (app.way_out).
 CREATE OR REPLACE FUNCTION app.why_halted(of_chain text)
  RETURNS text
  LANGUAGE sql
@@ -6083,9 +6212,9 @@ CREATE OR REPLACE FUNCTION app.why_halted(of_chain text)
  SET search_path TO 'pg_catalog'
 AS $function$
   select coalesce(
-    (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and c.halted_at is not null),
-    (select 'incident ' || min(i.id) || ' (' || (array_agg(i.kind order by i.id))[1] || ') waits for the operator'
-      from app.incident i where i.chain = of_chain and i.resolved_at is null having count(*) > 0))
+    (select 'incident ' || i.ids[1] || ' (' || i.kind || ') waits for the operator'
+      from app.open_incident i where i.chain = of_chain order by i.halts desc, i.ids limit 1),
+    (select 'the chain is halted' from chain.cursor c where c.chain = of_chain and c.halted_at is not null))
 $function$;
 
 -- Why the chain cannot be compared with the ledger now; null if it can.
@@ -6096,9 +6225,10 @@ CREATE OR REPLACE FUNCTION app.why_not_comparable(of_chain text)
  SET search_path TO 'pg_catalog'
 AS $function$
   select coalesce(
-    (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and (c.halted_at is not null or c.rewind_to is not null)),
-    (select 'incident ' || min(i.id) || ' waits for the operator: what was final is not there' from app.incident i
-      where i.chain = of_chain and i.kind = 'final_payment_vanished' and i.resolved_at is null having count(*) > 0),
+    (select coalesce(app.way_out(of_chain), 'it is about to be read again from ' || c.rewind_to) from chain.cursor c
+      where c.chain = of_chain and (c.halted_at is not null or c.rewind_to is not null)),
+    (select 'what was final is not there; incident ' || i.ids[1] || ' (' || i.kind || '): ' || i.way_out from app.open_incident i
+      where i.chain = of_chain and i.kind = 'final_payment_vanished'),
     (select 'blocks that were final are read again' from app.incident i join chain.cursor c on c.chain = i.chain
       where i.chain = of_chain and i.kind like 'final\_%' and (i.resolved_at is null or i.resolution = 'healed') and greatest(
         (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),
@@ -7381,6 +7511,16 @@ AS $function$
   delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
 $function$;
 
+-- Ends the halt of a chain, unless an incident that halts it is open.
+CREATE OR REPLACE FUNCTION chain.go_on(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update chain.cursor c set halted_at = null where c.chain = of_chain
+    and not exists (select from app.open_incident i where i.chain = of_chain and i.halts)
+$function$;
+
 -- Stops a chain, with an incident, because the final block is not on the node's chain any more. Safe to call again.
 CREATE OR REPLACE FUNCTION chain.halt(of_chain text, details jsonb)
  RETURNS void
@@ -7752,8 +7892,8 @@ begin
   end if;
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'rewound'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null and at.rewind_to is not null;
-  update chain.cursor c set rewind_to = null, halted_at = null
-  where c.chain = of_chain;
+  update chain.cursor c set rewind_to = null where c.chain = of_chain;
+  perform chain.go_on(of_chain);
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $function$;
 
@@ -8228,8 +8368,7 @@ begin
     select from app.unknown_transaction u where u.incident_id = i.id
       and not exists (select from app.outbound_tx o where o.chain = u.chain and o.txid = u.txid)
       and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
-  update chain.cursor c set halted_at = null where c.chain in (select r.stream from unnest(signed) r)
-    and not exists (select from app.incident i where i.chain = c.chain and i.kind = 'fork_below_final' and i.resolved_at is null);
+  perform chain.go_on(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform app.wake_spends(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
@@ -8572,6 +8711,7 @@ grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) t
 grant execute on function app.create_webhook_endpoint(uuid,text,text[]) to sluice_api;
 grant execute on function app.delete_webhook_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
+grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.find_payment_request(uuid,text) to sluice_api;
 grant execute on function app.is_protocol_income(integer) to sluice_api;
 grant execute on function app.iso(timestamp with time zone) to sluice_api;
@@ -8615,6 +8755,7 @@ grant usage on schema custody to sluice_api;
 
 -- sluice_custody
 grant execute on function app.match_key(text,boolean) to sluice_custody;
+grant execute on function app.way_out(text) to sluice_custody;
 grant execute on function app.why_halted(text) to sluice_custody;
 grant execute on function custody.halt_chain(text,text) to sluice_custody;
 grant execute on function custody.tell_journal(text,text) to sluice_custody;
@@ -8658,6 +8799,7 @@ grant delete, insert, select, update on squid_polygon.hot_block to sluice_indexe
 grant delete, insert, select, update on squid_polygon.hot_change_log to sluice_indexer;
 grant delete, insert, select, update on squid_polygon.status to sluice_indexer;
 grant delete, insert, select, update on squid_polygon.template_registry to sluice_indexer;
+grant execute on function app.way_out(text) to sluice_indexer;
 grant execute on function chain.anchor(text,text,integer,text,timestamp with time zone) to sluice_indexer;
 grant execute on function chain.configure(text) to sluice_indexer;
 grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
@@ -8732,6 +8874,7 @@ grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;
 grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
+grant execute on function app.way_out(text) to sluice_jobs;
 grant execute on function app.why_halted(text) to sluice_jobs;
 grant execute on function app.why_not_comparable(text) to sluice_jobs;
 grant execute on function chain.release_overdue() to sluice_jobs;
@@ -8751,6 +8894,7 @@ grant select on app.event to sluice_jobs;
 grant select on app.free_output to sluice_jobs;
 grant select on app.holding to sluice_jobs;
 grant select on app.incident to sluice_jobs;
+grant select on app.incident_kind to sluice_jobs;
 grant select on app.merchant to sluice_jobs;
 grant select on app.merchant_chain to sluice_jobs;
 grant select on app.outbound_tx to sluice_jobs;

@@ -8,7 +8,8 @@ export interface Cursor {
   headHash: string
   finalHeight: number
   finalHash: string
-  halted: boolean
+  /** The way out of what halts it; null if nothing does. */
+  halted: string | null
   rewindTo: number | null
   /** The newest reorganisation; null if there was none. */
   lastReorgAt: string | null
@@ -33,7 +34,7 @@ export class ChainCursor {
   async read(): Promise<Cursor | undefined> {
     const {rows} = await this.#db.query<Cursor>(
       `select network, head_height as "headHeight", head_hash as "headHash", final_height as "finalHeight",
-         final_hash as "finalHash", halted_at is not null as halted, rewind_to as "rewindTo",
+         final_hash as "finalHash", case when halted_at is not null then app.way_out(chain) end as halted, rewind_to as "rewindTo",
          last_reorg_at::text as "lastReorgAt", last_reorg_depth as "lastReorgDepth"
        from chain.cursor where chain = $1`,
       [this.chain],

@@ -111,8 +111,8 @@ class Reindex {
 
   async #readCursor(): Promise<At> {
     const {chain} = this.#options
-    const [row] = await this.#query<{network: string; height: number; hash: string; halted: boolean; rewind: boolean}>(
-      `select network, final_height as height, final_hash as hash, halted_at is not null as halted, rewind_to is not null as rewind
+    const [row] = await this.#query<{network: string; height: number; hash: string} & Going>(
+      `select network, final_height as height, final_hash as hash, ${going}
        from chain.cursor where chain = $1`,
       [chain],
     )
@@ -350,8 +350,8 @@ class Reindex {
    */
   async #holdAnchor(lock: '' | 'for update'): Promise<BlockRef> {
     const {chain} = this.#options
-    const [at] = await this.#query<BlockRef & {halted: boolean; rewind: boolean}>(
-      `select final_height as height, final_hash as hash, halted_at is not null as halted, rewind_to is not null as rewind
+    const [at] = await this.#query<BlockRef & Going>(
+      `select final_height as height, final_hash as hash, ${going}
        from chain.cursor where chain = $1 ${lock}`,
       [chain],
     )
@@ -431,9 +431,16 @@ interface Corrected {
   heights: number[]
 }
 
-function assertGoing(chain: string, {halted, rewind}: {halted: boolean; rewind: boolean}): void {
-  if (halted)
-    throw new PermanentError(`${chain} is halted; decide by sluice incident list, then sluice chain rewind or resume`)
+interface Going {
+  /** The way out of what halts the chain; null if nothing does. */
+  halted: string | null
+  rewind: boolean
+}
+
+const going = 'case when halted_at is not null then app.way_out(chain) end as halted, rewind_to is not null as rewind'
+
+function assertGoing(chain: string, {halted, rewind}: Going): void {
+  if (halted !== null) throw new PermanentError(`${chain} is halted: ${halted}`)
   if (rewind)
     throw new PermanentError(`${chain} is about to be rewound; wait until sluice status shows that it is read again`)
 }

@@ -112,10 +112,8 @@ async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptio
     throw new Waiting('wrong_network', `this database follows ${at.network}, and ${cursor.chain} is set to ${network}`)
   }
   if (at.rewindTo !== null) return rewindAsAsked(source, cursor, at.rewindTo)
-  if (at.halted) {
-    const message = `${cursor.chain} is halted: decide by sluice incident list, then sluice chain rewind or resume`
-    return {kind: 'halted', height: at.finalHeight, message}
-  }
+  if (at.halted !== null)
+    return {kind: 'halted', height: at.finalHeight, message: `${cursor.chain} is halted: ${at.halted}`}
   return compare(source, cursor, at)
 }
 

@@ -25,7 +25,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
     try {
       const at = await cursor.read()
       options.countReorg(at)
-      if (at?.rewindTo != null || at?.halted) return 'an operator asked for it, or the chain is halted'
+      if (at?.rewindTo != null || at?.halted != null) return 'an operator asked for it, or the chain is halted'
       if (at && at.headHash !== head) {
         head = at.headHash
         movedAt = Date.now()

@@ -20,6 +20,7 @@ const ChainState = z.object({
   head_age_seconds: z.number().nullable(),
   halted: z.boolean(),
   waiting_reason: z.string().nullable(),
+  way_out: z.string().nullable(),
 })
 type ChainState = z.infer<typeof ChainState>
 
@@ -45,7 +46,13 @@ const Ready = z.object({
       waiting: z
         .string()
         .nullable()
-        .describe('Why its indexer cannot follow it now, as far as it has said; sluice status says more.'),
+        .describe(
+          'Why nothing of it is read now, as far as that is known: the kind of the incident that halts it, or why its indexer waits. sluice status says more.',
+        ),
+      way_out: z
+        .string()
+        .nullable()
+        .describe('What an operator does about that, where it is known; the log of its indexer says more.'),
     }),
   ),
 })
@@ -109,6 +116,6 @@ function isAwaited({head_height, halted, waiting_reason}: ChainState): boolean {
   return !halted && (head_height === null || waiting_reason !== null)
 }
 
-function shown({chain, head_height, final_height, halted, head_age_seconds, waiting_reason}: ChainState) {
-  return {chain, head_height, final_height, halted, lag_seconds: head_age_seconds, waiting: waiting_reason}
+function shown({chain, head_height, final_height, halted, head_age_seconds, waiting_reason, way_out}: ChainState) {
+  return {chain, head_height, final_height, halted, lag_seconds: head_age_seconds, waiting: waiting_reason, way_out}
 }

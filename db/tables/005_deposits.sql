@@ -128,12 +128,52 @@ comment on column app.balance.token is 'Token code.';
 comment on column app.balance.amount is 'Gross balance in base units, but for the changes that are not folded yet.';
 comment on column app.balance.deposit_count is 'Unsettled final deposits, but for the changes that are not folded yet.';
 
+-- The kinds of incidents, and the way out of each. This is the only place that says it: sluice incident and status, /readyz, the indexers, custody and
+-- what refuses a wrong command read it from here (app.open_incident, app.refuse_answer), and a test compares docs/operations.md with it. A kind
+-- without a row cannot be opened.
+create table app.incident_kind (
+  kind text primary key,
+  halts boolean not null,
+  answers text[] not null check (answers <@ array['kept', 'reorged', 'rewind', 'resume', 'reconcile']),
+  way_out text not null
+);
+comment on table app.incident_kind is 'The kinds of incidents, and what an operator does about each.';
+comment on column app.incident_kind.kind is 'The kind.';
+comment on column app.incident_kind.halts is 'True if the chain stands still while it is open: nothing is read. Where it is false, and the incident names a chain, only its payouts stop.';
+comment on column app.incident_kind.answers is 'What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
+comment on column app.incident_kind.way_out is 'What to do, with the commands; {id} stands for its number and {chain} for its chain.';
+grant select on app.incident_kind to sluice_jobs;
+
+insert into app.incident_kind (kind, halts, answers, way_out) values
+  ('fork_below_final', true, '{rewind,resume}',
+    'if the node was wrong, name another one, then sluice chain resume --chain {chain}; if the chain really changed, sluice chain rewind --chain {chain}'),
+  ('journal_ahead', true, '{reconcile}',
+    'the database is an older copy: sluice custody reconcile enters what custody signed since, and the chain goes on'),
+  ('journal_changed', false, '{}',
+    'find out who has the password of the database''s owner, then restore the rows of custody.journal from the file; it closes by itself'),
+  ('unknown_transaction', false, '{kept,reconcile}',
+    'find out who sent it; after an older copy of the database, sluice custody reconcile; else sluice incident resolve {id} --as kept'),
+  ('final_deposit_vanished', false, '{kept,reorged}',
+    'it closes by itself if the deposit is read again; if it is gone for good, sluice incident resolve {id} --as reorged takes it back, --as kept leaves it'),
+  ('final_deposit_moved', false, '{kept,reorged}',
+    'the money is there, in another block: sluice incident resolve {id} --as kept'),
+  ('final_deposit_changed', false, '{kept,reorged}',
+    'compare it with a second node; sluice incident resolve {id} --as reorged takes the deposit back and credits what is there now, --as kept leaves it'),
+  ('payment_replaced', false, '{kept}',
+    'resolve the incident of the final deposit at the same output first: --as reorged there credits this payment and closes this incident; to leave it uncredited, sluice incident resolve {id} --as kept'),
+  ('final_payment_vanished', false, '{kept}',
+    'it closes by itself when the payment is read again; if it is not, compare the chain with the payout, then sluice incident resolve {id} --as kept'),
+  ('payment_of_failed_payout', false, '{kept}',
+    'run sluice audit and find out who had the keys; when the keys are safe, sluice incident resolve {id} --as kept: the merchant owes what was paid'),
+  ('audit', false, '{kept}',
+    'sluice audit says what is wrong now, docs/operations/audit.md what to do about it; it closes by itself, and sluice incident resolve {id} --as kept silences it');
+
 -- An incident that names a chain stops its payouts, and what custody signs there, until it is resolved (app.why_halted). Opened by settling and
 -- indexers, by custody (what is wrong with its journal) and by the audit. Resolved by an operator, or by itself when what it says is no longer so.
 create table app.incident (
   id bigint primary key generated always as identity,
   chain text,
-  kind text not null,
+  kind text not null references app.incident_kind,
   subject text not null,
   details jsonb not null,
   opened_at timestamptz not null default clock_timestamp(),
@@ -145,7 +185,7 @@ create unique index incident_open on app.incident (subject, kind) where resolved
 comment on table app.incident is 'What must never happen and did, for an operator to decide: sluice incident list.';
 comment on column app.incident.id is 'Number of the incident.';
 comment on column app.incident.chain is 'Chain code; null if it concerns no single chain, and then nothing waits for it.';
-comment on column app.incident.kind is 'final_deposit_vanished, final_deposit_moved, final_deposit_changed, payment_replaced, fork_below_final, unknown_transaction, final_payment_vanished, payment_of_failed_payout, journal_ahead, journal_changed or audit.';
+comment on column app.incident.kind is 'Its kind; app.incident_kind has all of them.';
 comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the spend (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
 comment on column app.incident.details is 'What was seen.';
 comment on column app.incident.opened_at is 'When it was noticed.';

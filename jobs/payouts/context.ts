@@ -104,9 +104,9 @@ export const retryMs = {
   told: 15_000,
 }
 
-/** Why nothing new leaves a chain now; undefined if nothing is wrong. */
+/** Why nothing new leaves a chain now, with the way out, for operators; undefined if nothing is wrong. */
 export async function whyHalted({pool}: Context, chain: string): Promise<string | undefined> {
-  const {rows} = await pool.query<{why: string | null}>('select app.why_halted($1) as why', [chain])
+  const {rows} = await pool.query<{why: string | null}>('select app.way_out($1) as why', [chain])
   return rows[0]!.why ?? undefined
 }
 

@@ -347,7 +347,7 @@ function adversities(chain: ChainUnderTest): void {
     const incidents = await db.rows('select kind, subject from app.incident')
     expect(incidents).toEqual([{kind: 'fork_below_final', subject: chain.code}])
     await world.mine()
-    const saysSo = async () => indexer.said('is halted: decide by sluice incident list')
+    const saysSo = async () => indexer.said('is halted: incident')
     await until(saysSo, {timeoutMs: haltTimeoutMs, what: 'the indexer to say that it waits'})
     await world.chain.source.asked(2)
     expect(await world.everything()).toEqual(before)

@@ -144,7 +144,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     node.behave = undefined
     await anvil.mine(3)
     await looks(world, 3)
-    expect(indexer.said('is halted: decide by sluice incident list')).toBe(true)
+    expect(indexer.said('is halted: incident')).toBe(true)
     expect(indexer.alive).toBe(true)
     expect(await world.everything()).toEqual(before)
 

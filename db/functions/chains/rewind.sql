@@ -5,7 +5,7 @@
 -- Pending deposits above are awaited (await.sql): nobody is told of what is only gone until it is read again. Final ones stay, and an incident
 -- opens for each, which closes when it is read again in the same block. Outgoing payments that were final stay so, each with an incident
 -- (final_payment_vanished), and are broadcast again. A chain that was halted goes on, and what an operator asked for resolves fork_below_final.
--- Errors: P0003 a rewind that cannot be asked for; P0001 the height is below the final one and nobody asked for it.
+-- Errors: P0003 a rewind that cannot be asked for, or that is not the way out of what halts the chain; P0001 the height is below the final one and nobody asked for it.
 -- Locks: chain.cursor. The indexer of the chain must not be reading blocks.
 
 create or replace function chain.rewind(of_chain text, to_height int, to_hash text) returns void
@@ -38,8 +38,8 @@ begin
   end if;
   update app.incident i set resolved_at = clock_timestamp(), resolution = 'rewound'
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null and at.rewind_to is not null;
-  update chain.cursor c set rewind_to = null, halted_at = null
-  where c.chain = of_chain;
+  update chain.cursor c set rewind_to = null where c.chain = of_chain;
+  perform chain.go_on(of_chain);
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $$;
 comment on function chain.rewind is 'Forgets the blocks above a height, so that they are read again. Below the final height only where an operator asked for it.';
@@ -48,6 +48,7 @@ grant execute on function chain.rewind to sluice_indexer;
 create or replace function app.request_rewind(of_chain text, to_height int) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
+  perform app.refuse_answer(of_chain, 'rewind');
   update chain.cursor c set rewind_to = to_height where c.chain = of_chain and to_height >= 0 and to_height <= c.head_height;
   if not found then raise exception '% is not followed, or its head is below %', of_chain, to_height using errcode = 'P0003'; end if;
 end $$;

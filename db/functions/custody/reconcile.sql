@@ -39,8 +39,7 @@ begin
     select from app.unknown_transaction u where u.incident_id = i.id
       and not exists (select from app.outbound_tx o where o.chain = u.chain and o.txid = u.txid)
       and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
-  update chain.cursor c set halted_at = null where c.chain in (select r.stream from unnest(signed) r)
-    and not exists (select from app.incident i where i.chain = c.chain and i.kind = 'fork_below_final' and i.resolved_at is null);
+  perform chain.go_on(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform app.wake_spends(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));

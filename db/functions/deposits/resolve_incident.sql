@@ -1,8 +1,8 @@
 -- An operator's decision about an incident (sluice incident resolve). kept: all stays as it is; a deposit that moved gets the block that holds it
 -- now. reorged: a final deposit that is gone is taken back (app.take_back), and what stands at its place on the chain now is settled anew.
 --
--- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, is about no deposit, or its deposit is on
--- the chain, or not read that far yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
+-- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, or its deposit is
+-- on the chain, or not read that far yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
 -- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and stampings of it; then the incident.
 -- Under the pair's lock all stampings are carried out: a claim that has counted the deposit has stamped it then, or counts without it.
 
@@ -11,6 +11,7 @@ language plpgsql security definer set search_path = pg_catalog as $$
 declare
   incident app.incident;
   deposit app.deposit;
+  way_out text;
 begin
   if (decision in ('kept', 'reorged')) is not true then
     raise exception 'there is no decision %: it is kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
@@ -35,10 +36,12 @@ begin
   if incident.resolved_at is not null then
     raise exception 'incident % is resolved already (%)', incident_id, incident.resolution using errcode = 'P0003';
   end if;
+  select app.fill_way_out(k.way_out, incident.chain, array[incident_id]) into way_out
+  from app.incident_kind k where k.kind = incident.kind and decision <> all (k.answers);
+  if found then
+    raise exception 'incident % (%) is not resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
+  end if;
   if decision = 'reorged' then
-    if incident.kind not like 'final_deposit_%' then
-      raise exception 'incident % is about no deposit; it can only be kept', incident_id using errcode = 'P0003';
-    end if;
     perform app.refuse_to_take_back(incident_id, deposit);
     perform app.take_back(deposit.id);
     -- What stands at its place on the chain now, another amount or another recipient, is settled anew.

@@ -32,9 +32,10 @@ grant execute on function app.ledger_outputs to sluice_jobs;
 create or replace function app.why_not_comparable(of_chain text) returns text
 language sql stable security definer set search_path = pg_catalog as $$
   select coalesce(
-    (select 'the chain stands still for the operator' from chain.cursor c where c.chain = of_chain and (c.halted_at is not null or c.rewind_to is not null)),
-    (select 'incident ' || min(i.id) || ' waits for the operator: what was final is not there' from app.incident i
-      where i.chain = of_chain and i.kind = 'final_payment_vanished' and i.resolved_at is null having count(*) > 0),
+    (select coalesce(app.way_out(of_chain), 'it is about to be read again from ' || c.rewind_to) from chain.cursor c
+      where c.chain = of_chain and (c.halted_at is not null or c.rewind_to is not null)),
+    (select 'what was final is not there; incident ' || i.ids[1] || ' (' || i.kind || '): ' || i.way_out from app.open_incident i
+      where i.chain = of_chain and i.kind = 'final_payment_vanished'),
     (select 'blocks that were final are read again' from app.incident i join chain.cursor c on c.chain = i.chain
       where i.chain = of_chain and i.kind like 'final\_%' and (i.resolved_at is null or i.resolution = 'healed') and greatest(
         (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),

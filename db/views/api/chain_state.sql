@@ -3,8 +3,9 @@ create or replace view app.chain_state with (security_barrier) as
 select c.chain, exists (select from app.merchant_chain m where m.chain = c.chain and m.enabled) as enabled,
   k.head_height, k.final_height, extract(epoch from clock_timestamp() - k.head_time) as head_age_seconds,
   extract(epoch from clock_timestamp() - k.head_moved_at) as head_moved_seconds_ago, k.halted_at is not null as halted,
-  g.chain is not null as configured, g.waiting_reason
-from app.chain c left join chain.cursor k on k.chain = c.chain left join chain.configured g on g.chain = c.chain;
+  g.chain is not null as configured, w.reason as waiting_reason, w.way_out
+from app.chain c left join chain.cursor k on k.chain = c.chain left join chain.configured g on g.chain = c.chain
+left join app.standstill w on w.chain = c.chain;
 comment on view app.chain_state is 'Where each chain that Sluice can run stands now.';
 comment on column app.chain_state.chain is 'Chain code.';
 comment on column app.chain_state.enabled is 'True if a merchant has it enabled.';
@@ -14,5 +15,6 @@ comment on column app.chain_state.head_age_seconds is 'Age of the newest indexed
 comment on column app.chain_state.head_moved_seconds_ago is 'How long ago a block was indexed.';
 comment on column app.chain_state.halted is 'True while it stands still for an operator.';
 comment on column app.chain_state.configured is 'True if an indexer was ever started for it.';
-comment on column app.chain_state.waiting_reason is 'Why its indexer cannot follow it now; null if it can, or has not said.';
+comment on column app.chain_state.waiting_reason is 'Why nothing of it is read now, as in app.standstill; null if nothing keeps it from that, or its indexer has not said.';
+comment on column app.chain_state.way_out is 'What an operator does about that, where it is known.';
 grant select on app.chain_state to sluice_api;

@@ -4,7 +4,7 @@ import {decodeFunctionResult, encodeFunctionData, erc20Abi, getAddress, type Hex
 import {z} from 'zod'
 import type {ChainCode} from '../../../chains/registry.ts'
 import type {EvmClient} from '../../../devnet/evm/client.ts'
-import {USDC_ADDRESS} from '../../../devnet/evm/constants.ts'
+import {usdcAddress} from '../../../devnet/evm/constants.ts'
 import {families} from '../../../devnet/families.ts'
 import type {Asset} from '../asset.ts'
 import type {Service} from '../service.ts'
@@ -42,8 +42,8 @@ export async function tokensOf(client: EvmClient, service: Service): Promise<Tok
       return {chain, token, name, contract, decimals, usual, isKnown: true}
     }),
   )
-  const isUsdcKnown = tokens.some(({contract}) => contract === USDC_ADDRESS)
-  return isUsdcKnown ? tokens : [...tokens, await unknown(client, USDC_ADDRESS)]
+  const isUsdcKnown = tokens.some(({contract}) => contract === usdcAddress)
+  return isUsdcKnown ? tokens : [...tokens, await unknown(client, usdcAddress)]
 }
 
 interface Entry {
