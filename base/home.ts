@@ -23,6 +23,8 @@ const Service = z.object({
   running: z.boolean().default(true),
   api_url: z.url(),
   database_url: z.string(),
+  /** Whether webhooks may go to private addresses. */
+  webhook_allow_private: z.boolean().default(false),
   /** Each chain that is followed, by its code. */
   chains: z.record(z.string(), ChainFacts),
 })

@@ -134,6 +134,10 @@ test('a webhook endpoint is added, tested, rotated, and sent again what failed',
   expect(await json('webhook', 'redeliver', id, '--delivery', delivery_id)).toEqual({count: 1})
   expect((await sluice('webhook', 'redeliver', id)).code).toBe(2)
   expect(await failure('webhook', 'add', '--merchant', 'hooks', '--url', 'ftp://x')).toMatch(/must be http/)
+  for (const url of ['http://hooks.example/', 'https://10.0.0.7/', 'https://[::1]:9000/', 'https://localhost:9000/'])
+    expect(await failure('webhook', 'add', '--merchant', 'hooks', '--url', url)).toMatch(
+      /^sluice: the URL must (be https|lead to an address of the public internet): nothing would be sent to it; .*WEBHOOK_ALLOW_PRIVATE=1/,
+    )
   const {stdout} = await sluice('webhook', 'list', '--merchant', 'hooks')
   expect(stdout).toMatch(/^merchant +url +state +id\nhooks +https:\/\/hooks\.example\/sluice +enabled +whe_\w+\n$/)
   expect(stdout).not.toContain('whsec_')

@@ -3,6 +3,7 @@ import type {Command} from 'commander'
 import {InvalidArgumentError} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import {refusalOfWebhook} from '../base/public-address.ts'
 import {action, leaf, requireId, time, wholeNumber} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
@@ -38,7 +39,12 @@ export function addWebhookCommands(program: Command): void {
     .requiredOption('--url <url>', 'where events are posted to')
     .option('--events <types>', 'types of events, separated by commas (default: all but deposit.reorged)')
     .action(
-      action<{merchant: string; url: string; events?: string}>(async ({db}, options) => {
+      action<{merchant: string; url: string; events?: string}>(async ({db, service}, options) => {
+        const refusal = refusalOfWebhook(options.url, service.webhook_allow_private)
+        if (refusal)
+          throw new PermanentError(
+            `the URL ${refusal}: nothing would be sent to it; name one that is, or, for tests alone, start the service with WEBHOOK_ALLOW_PRIVATE=1`,
+          )
         const merchant = await findMerchant(db, options.merchant)
         const {rows} = await db.query<{id: string; secret: string}>(
           `select app.public_id('whe', id) as id, secret from app.create_webhook_endpoint($1, $2, $3)`,

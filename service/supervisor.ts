@@ -377,6 +377,7 @@ export class Supervisor {
       running: this.#isRunning,
       api_url: this.#apiUrl,
       database_url: this.#ownerUrl,
+      webhook_allow_private: this.#settings.webhookAllowPrivate,
       chains: Object.fromEntries(
         this.#chains().map(({chain, rpcUrl, local}) => [
           chain,

@@ -1,6 +1,6 @@
 // Webhook endpoints and what was delivered to them.
 import {z} from 'zod'
-import {isPublicAddress, literalAddress} from '../../base/public-address.ts'
+import {refusalOfWebhook} from '../../base/public-address.ts'
 import type {App, Context} from '../app.ts'
 import {type Statement, statement, value} from '../database.ts'
 import {notFound} from '../errors.ts'
@@ -116,14 +116,10 @@ function webhookUrl(allowPrivate: boolean) {
   return text(2048)
     .refine(url => /^https?:\/\/[^\s\\]+$/i.test(url) && URL.canParse(url), 'must be an http or https URL')
     .refine(url => !URL.canParse(url) || !/@/.test(url.split(/[/?#]/)[2] ?? ''), 'must hold no user name or password')
-    .refine(url => allowPrivate || !/^http:/i.test(url), 'must be https')
-    .refine(url => allowPrivate || !leadsToPrivate(url), 'must lead to an address of the public internet')
+    .refine(url => !refusalOfWebhook(url, allowPrivate), {
+      error: ({input}) => refusalOfWebhook(String(input), allowPrivate),
+    })
     .meta({format: 'uri', maxLength: 2048})
-}
-
-function leadsToPrivate(url: string): boolean {
-  const address = URL.canParse(url) ? literalAddress(new URL(url)) : undefined
-  return address !== undefined && !isPublicAddress(address)
 }
 
 export function webhookEndpoints(app: App, {db, webhookAllowPrivate}: Context): void {

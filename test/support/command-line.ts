@@ -38,6 +38,7 @@ export class CommandLine {
       running: true,
       api_url: 'http://127.0.0.1:1',
       database_url: db.ownerUrl,
+      webhook_allow_private: false,
       chains,
     })
   }
