@@ -8,6 +8,7 @@ import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {beginToPay, includeFinally, makeTreasury, topUp} from '../test/support/evm/payouts.ts'
 import {makeMerchant, makeUser, type TestUser} from '../test/support/people.ts'
+import {waitingCodes} from './routes/payouts.ts'
 
 const destination = '0x52908400098527886E0F7030069857D2E4169EE7'
 const elsewhere = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
@@ -147,6 +148,11 @@ test('a payout says why it waits, in the list as well, for reasons that it can t
     status: 'paying',
     waiting: {code: 'fee_too_high'},
   })
+})
+
+test('the API names the codes that a payout can wait with, and no others', async () => {
+  const rows = await db.rows<{code: string}>('select distinct code from app.waiting_code')
+  expect(rows.map(({code}) => code).sort()).toEqual(waitingCodes.toSorted())
 })
 
 test('a payout that was paid is completed, with its txid; its deposits show the settlement, and the merchant is told', async () => {

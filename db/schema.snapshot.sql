@@ -2389,6 +2389,16 @@ UNION ALL
 --   state text: What it waits for, or how far it is.
 --   since timestamp with time zone: When it began.
 
+-- Codes of the API for what a payout waits for.
+create view app.waiting_code as
+ SELECT reasons,
+    code,
+    message
+   FROM ( VALUES (ARRAY['not_whitelisted'::text],'address_not_whitelisted'::text,'the payout address has to be put on the whitelist'::text), (ARRAY['daily_limit'::text, 'above_limit'::text],'limit_reached'::text,'it would exceed a limit for payouts'::text), (ARRAY['fee_budget_reached'::text],'fee_budget_reached'::text,'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'::text), (ARRAY['insufficient_treasury_funds'::text, 'insufficient_inputs'::text, 'fee_above_funds'::text],'insufficient_treasury_funds'::text,'the treasury is short of funds'::text), (ARRAY['treasury_immature'::text],'treasury_immature'::text,'newly mined coins of the treasury cannot be spent yet'::text), (ARRAY['chain_halted'::text, 'journal_ahead'::text, 'journal_changed'::text],'chain_halted'::text,'payouts of this chain are stopped for the operator to look'::text), (ARRAY['no_node'::text, 'node_unreachable'::text],'chain_halted'::text,'the chain cannot be reached at the moment'::text), (ARRAY['fee_above_cap'::text, 'sweep_too_dear'::text],'fee_too_high'::text,'network fees are higher than what is paid for them at most'::text), (ARRAY['custody_unreachable'::text],'custody_unavailable'::text,'it cannot be signed at the moment'::text), (ARRAY['nonce_too_high'::text, 'unknown_outputs'::text],'unresolved_transaction'::text,'an earlier transaction has to be settled first'::text)) k(reasons, code, message);
+--   reasons text[]: Reasons of ours that it stands for.
+--   code text: The code.
+--   message text: For people.
+
 -- Sequence numbers of events. An older copy of the database that takes the place of a newer one skips far ahead (app.after_restore).
 create sequence app.event_sequence as bigint;
 
@@ -4675,18 +4685,7 @@ AS $function$
     union all
     select s.waiting_reason, s.waiting_since from app.spend s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
   ) w
-  join (values
-    (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
-    (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
-    (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
-    (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
-    (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
-    (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
-    (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
-    (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
-    (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
-    (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
-  ) k (reasons, code, message) on w.reason = any(k.reasons)
+  join app.waiting_code k on w.reason = any(k.reasons)
 $function$;
 
 -- Writes one posting, given as JSON: [{account, token, amount, merchant_id?, address?}, ...], amounts in base units. Entries of zero are left out.

@@ -35,19 +35,17 @@ const errorCodes = [
   'timed_out',
 ] as const
 
-const waitingCodes = [
+/** Those of app.waiting_code, which a test compares with this list. */
+export const waitingCodes = [
   'address_not_whitelisted',
   'limit_reached',
   'fee_budget_reached',
   'insufficient_treasury_funds',
   'treasury_immature',
-  'treasury_below_rent',
   'chain_halted',
   'fee_too_high',
   'custody_unavailable',
   'unresolved_transaction',
-  'unproven_expiry',
-  'payment_contested',
 ] as const
 
 const fields: Fields = {

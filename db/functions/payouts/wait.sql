@@ -19,7 +19,7 @@ language sql set search_path = pg_catalog as $$
 $$;
 comment on function app.wake_payout is 'Adds the job that takes a payout''s next step.';
 
--- Codes of the contract. Of the treasury they tell that it is short, or its coins immature, never by how much. What waits for nothing but time is not told of. In paying it is the payment that
+-- What waits for nothing but time is not told of. In paying it is the payment that
 -- waits; before that, the payout notes what its sweeps and its payment wait for.
 create or replace function app.payout_waiting(p app.payout) returns json
 language sql stable security definer set search_path = pg_catalog as $$
@@ -29,18 +29,7 @@ language sql stable security definer set search_path = pg_catalog as $$
     union all
     select s.waiting_reason, s.waiting_since from app.spend s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
   ) w
-  join (values
-    (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
-    (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
-    (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
-    (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
-    (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
-    (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
-    (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
-    (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
-    (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
-    (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
-  ) k (reasons, code, message) on w.reason = any(k.reasons)
+  join app.waiting_code k on w.reason = any(k.reasons)
 $$;
 comment on function app.payout_waiting is 'Why a payout waits, as the API tells it: {code, message, since}; null where nothing is in its way, or it is over.';
 grant execute on function app.payout_waiting to sluice_api;

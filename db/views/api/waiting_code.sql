@@ -1,0 +1,19 @@
+-- What merchants are told of why a payout waits: for each reason of ours (waiting_reason) the code of the API. Of the treasury it tells that it is
+-- short, or its coins immature, never by how much. A reason that is not here is not told.
+create or replace view app.waiting_code as
+select k.reasons, k.code, k.message from (values
+  (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
+  (array['daily_limit', 'above_limit'], 'limit_reached', 'it would exceed a limit for payouts'),
+  (array['fee_budget_reached'], 'fee_budget_reached', 'what may be spent on network fees today is spent; it goes on tomorrow (UTC) at the latest'),
+  (array['insufficient_treasury_funds', 'insufficient_inputs', 'fee_above_funds'], 'insufficient_treasury_funds', 'the treasury is short of funds'),
+  (array['treasury_immature'], 'treasury_immature', 'newly mined coins of the treasury cannot be spent yet'),
+  (array['chain_halted', 'journal_ahead', 'journal_changed'], 'chain_halted', 'payouts of this chain are stopped for the operator to look'),
+  (array['no_node', 'node_unreachable'], 'chain_halted', 'the chain cannot be reached at the moment'),
+  (array['fee_above_cap', 'sweep_too_dear'], 'fee_too_high', 'network fees are higher than what is paid for them at most'),
+  (array['custody_unreachable'], 'custody_unavailable', 'it cannot be signed at the moment'),
+  (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
+) k (reasons, code, message);
+comment on view app.waiting_code is 'Codes of the API for what a payout waits for.';
+comment on column app.waiting_code.reasons is 'Reasons of ours that it stands for.';
+comment on column app.waiting_code.code is 'The code.';
+comment on column app.waiting_code.message is 'For people.';
