@@ -3,6 +3,7 @@
 import type {FastifyError} from 'fastify'
 import type pg from 'pg'
 import type {z} from 'zod'
+import {failureOf} from '../db/failure.ts'
 
 export interface Detail {
   /** Where in the body, query or path: external_ref, chains.0; empty for the whole. */
@@ -71,7 +72,7 @@ export function toApiError(error: unknown): ApiError {
   if (code === 'SLIDK') return new ApiError(422, 'idempotency_key_reused', message)
   if (code === 'SLCHN') return new ApiError(422, 'chain_not_enabled', message)
   if (code === 'SL503') return unavailable('no address is free at the moment; ask again')
-  if (isDatabaseGone(code, message)) return unavailable('the service cannot answer at the moment; ask again', error)
+  if (isDatabaseGone(error)) return unavailable('the service cannot answer at the moment; ask again', error)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'payload_too_large', 'the body is too large')
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
     return new ApiError(415, 'unsupported_media_type', 'send the body as application/json')
@@ -80,12 +81,9 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError(500, 'internal_error', 'something went wrong on our side', {cause: error})
 }
 
-// Classes 08 (connection) and 57P (shutdown), too many connections, a statement that ran out of time, and what the socket reports.
-function isDatabaseGone(code: string, message: string): boolean {
-  return (
-    /^(08...|57P0.|53300|57014|E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH))$/.test(code) ||
-    /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
-      message,
-    )
-  )
+// What is wrong with a statement is our mistake. What a socket reports is the database's: nobody else is asked while a request is served.
+function isDatabaseGone(error: unknown): boolean {
+  const failure = failureOf(error)
+  if (failure) return failure.reason !== 'database_error'
+  return /^E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH)$/.test((error as {code?: string}).code ?? '')
 }

@@ -5,6 +5,7 @@ import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
+import {failureOf, inWords} from '../db/failure.ts'
 import {buildServer} from './server.ts'
 
 const log = logger('api')
@@ -39,7 +40,7 @@ async function main(): Promise<void> {
 
 main().catch(error => {
   log.fatal(
-    {error: error.message, stack: error instanceof PermanentError ? undefined : error.stack},
+    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
     'the API cannot start',
   )
   process.exit(1)

@@ -8,6 +8,7 @@ import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type {z} from 'zod'
 import type {Logger} from '../base/log.ts'
 import {connections} from '../db/connections.ts'
+import {inWords} from '../db/failure.ts'
 import type {App, Context} from './app.ts'
 import {Database} from './database.ts'
 import {docs} from './docs.ts'
@@ -135,10 +136,10 @@ export async function buildServer({
 
   function logCause(cause: unknown, request: FastifyRequest): string {
     const error_id = randomUUID()
-    const {message, stack, code} = cause as Error & {code?: string}
+    const {stack, code} = cause as Error & {code?: string}
     const {url: route} = request.routeOptions
     const {id: request_id, method} = request
-    log.error({error_id, request_id, method, route, error: message, code, stack}, 'a request failed')
+    log.error({error_id, request_id, method, route, error: inWords(cause), code, stack}, 'a request failed')
     return error_id
   }
 }

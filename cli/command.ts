@@ -13,6 +13,7 @@ import {type ChainSettings, hasNode} from '../chains/families.ts'
 import {AddressError} from '../chains/family.ts'
 import {type Asset, type ChainCode, chainCodes, findChain} from '../chains/registry.ts'
 import {factsOf, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
+import {fromDatabase, inWords} from '../db/failure.ts'
 import {type Report, show} from './output.ts'
 
 /** How long a command waits for a service that starts. */
@@ -73,9 +74,9 @@ async function findSluice(): Promise<Sluice> {
   const service = await findService(home, settings)
   const db = new pg.Client({connectionString: service.database_url, application_name: 'sluice-cli'})
   db.on('error', () => {}) // the query under way fails, and says so
-  await db.connect().catch(cause => {
-    const which = service.pid === undefined ? 'of DATABASE_URL' : `of ${home}`
-    throw new PermanentError(`the database ${which} does not answer (${cause.message}); look at its logs`, {cause})
+  await fromDatabase(db.connect()).catch(cause => {
+    const which = service.pid === undefined ? 'DATABASE_URL' : `the service of ${home}`
+    throw new PermanentError(`${which}: ${inWords(cause)}`, {cause})
   })
   return {home, service, db}
 }

@@ -11,6 +11,7 @@ import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {chains} from '../chains/registry.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
+import {failureOf, fromDatabase, inWords} from '../db/failure.ts'
 import {lockConnection} from '../db/pool.ts'
 import {deriver} from './addresses.ts'
 import {Custody} from './custody.ts'
@@ -53,11 +54,11 @@ async function main(): Promise<never> {
   await observe({...settings, log})
   const client = lockConnection(databaseUrlOf(settings), 'sluice-custody')
   client.on('error', error => {
-    log.fatal({error: error.message}, 'the database connection is lost')
+    log.fatal({error: inWords(error)}, 'the database connection is lost')
     process.exit(1)
   })
   endWhenAsked() // whatever is under way is in a transaction, or in the journal already; there is nothing to finish
-  await client.connect()
+  await fromDatabase(client.connect())
   await lock(client)
   active.set(1)
   const keys = await localKeys(await openSeed(settings, client), families)
@@ -189,7 +190,8 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
 
 main().catch(error => {
   const isPermanent = error instanceof PermanentError
-  log.fatal({error: error.message, stack: isPermanent ? undefined : error.stack}, 'custody cannot go on')
+  const stack = isPermanent || failureOf(error) ? undefined : error.stack
+  log.fatal({error: inWords(error), stack}, 'custody cannot go on')
   if (isPermanent) announceFailure(error.message)
   else process.exit(1)
 })

@@ -9,6 +9,7 @@ import type {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
 import {custodyDoor, writeWhole} from '../base/home.ts'
 import type {Logger} from '../base/log.ts'
+import {failureOf, inWords} from '../db/failure.ts'
 import type {Custody} from './custody.ts'
 import {rejected} from './metrics.ts'
 import {CheckRequest, SignRequest} from './requests.ts'
@@ -75,10 +76,11 @@ function buildServer(custody: Custody, token: string, log: Logger) {
     }
     const status = error.statusCode ?? 500
     if (status < 500) return reply.code(status).send({error: 'invalid_request', message, details: []})
-    log.error({error: message, stack: error.stack}, 'a request failed')
-    return reply
-      .code(500)
-      .send({error: 'internal_error', message: 'nothing was signed for this request; the log of custody says why'})
+    log.error({error: inWords(error), stack: error.stack}, 'a request failed')
+    return reply.code(500).send({
+      error: 'internal_error',
+      message: `nothing was signed for this request; ${failureOf(error)?.message ?? 'the log of custody says why'}`,
+    })
   }
 }
 

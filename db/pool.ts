@@ -1,7 +1,9 @@
 // Connections to Postgres. Promises: every connection says which process it belongs to; a connection lost while idle is replaced and
-// never ends the process; a database that swallows what it is asked is an error within half a minute, not a silence.
+// never ends the process; an error of a connection is known as one of the database (failure.ts); a database that swallows what it is asked is an error
+// within half a minute, not a silence.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
+import {fromDatabase, noteOfDatabase} from './failure.ts'
 
 interface PoolOptions {
   name: string
@@ -11,9 +13,33 @@ interface PoolOptions {
   queryTimeoutMs?: number
 }
 
+/** Its errors are noted as those of the database. */
+class Pool extends pg.Pool {
+  constructor(options: pg.PoolConfig) {
+    super(options)
+    this.on('connect', client => client.on('error', noteOfDatabase)) // the error of a statement under way, too, and before that is told
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(callback: Connected): void
+  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
+    if (!callback) return fromDatabase(super.connect())
+    super.connect((error, client, done) => {
+      if (error) noteOfDatabase(error)
+      callback(error, client, done)
+    })
+  }
+}
+
+type Connected = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: unknown) => void,
+) => void
+
 /** A pool of at most `max` connections. bigint and numeric columns arrive as strings: money never becomes a float. */
 export function openPool(url: string, {name, max, log, queryTimeoutMs = 30_000}: PoolOptions): pg.Pool {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     connectionString: url,
     max,
     application_name: name,

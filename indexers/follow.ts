@@ -17,6 +17,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {Store} from '@subsquid/typeorm-store'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
+import {inWords} from '../db/failure.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {patience} from './finality.ts'
@@ -75,7 +76,7 @@ export async function follow(options: FollowOptions, signal: AbortSignal): Promi
     } catch (error) {
       failedRounds.inc({chain: options.cursor.chain})
       if (error instanceof CannotFollow && ++sightings >= patience) throw error
-      log.warn({error: (error as Error).message}, 'could not follow the chain; trying again')
+      log.warn({error: inWords(error)}, 'could not follow the chain; trying again')
       await follower.forget()
       await sleep(retryMs)
     } finally {

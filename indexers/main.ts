@@ -10,6 +10,7 @@ import {observe} from '../base/observe.ts'
 import {formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {connections} from '../db/connections.ts'
+import {inWords} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
 import {ChainCursor} from './cursor.ts'
 import {indexerFamilyOf} from './families.ts'
@@ -69,6 +70,6 @@ async function main(code: string): Promise<void> {
 }
 
 main(values.chain).catch((error: Error) => {
-  log.fatal({error: error.message}, 'the indexer cannot go on')
+  log.fatal({error: inWords(error)}, 'the indexer cannot go on')
   process.exit(error instanceof PermanentError ? 78 : tryAgain)
 })

@@ -1,6 +1,7 @@
 // The first look at a node, before a block is read from it.
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {logger} from '../base/log.ts'
+import {type Logger, logger} from '../base/log.ts'
+import {openPool} from '../db/pool.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
 import {ChainCursor} from './cursor.ts'
@@ -16,6 +17,21 @@ afterAll(async () => {
   await db.drop()
 })
 
+/** A node with one block. */
+function sourceOf(network: () => Promise<string>): ChainView {
+  const block = {height: 7, hash: '0x7', time: new Date(0)}
+  return {
+    confirmations: 1,
+    network,
+    finalBlock: async () => block,
+    hashAt: async () => block.hash,
+    blockAt: async () => block,
+    hashesAt: async heights => heights.map(() => block.hash),
+    lacks: async () => undefined,
+    blockTimes: {medianOf: 1, marginMs: 0},
+  }
+}
+
 test('nothing is read from a node of a main network, whatever the settings of the chain say, unless SLUICE_MAINNET allows it', async () => {
   const log = logger('test')
   log.level = 'silent'
@@ -25,20 +41,10 @@ test('nothing is read from a node of a main network, whatever the settings of th
     ['BTC', 'bip122:000000000019d6689c085ae165831e93'], // of 000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f
   ] as const) {
     let asked = 0
-    const block = {height: 7, hash: '0x7', time: new Date(0)}
-    const source: ChainView = {
-      confirmations: 1,
-      network: async () => {
-        asked++
-        return network
-      },
-      finalBlock: async () => block,
-      hashAt: async () => block.hash,
-      blockAt: async () => block,
-      hashesAt: async heights => heights.map(() => block.hash),
-      lacks: async () => undefined,
-      blockTimes: {medianOf: 1, marginMs: 0},
-    }
+    const source = sourceOf(async () => {
+      asked++
+      return network
+    })
     const cursor = new ChainCursor(db.pool, chain)
     const options = {network, networkSettings: 'none', startHeight: 1, log, retryMs: 1, mainnet: false}
     const going = resume(source, cursor, options)
@@ -48,4 +54,28 @@ test('nothing is read from a node of a main network, whatever the settings of th
     await going
     expect(await cursor.read()).toMatchObject({network, headHeight: 7})
   }
+})
+
+test('a database that has no connection left is named, and not the node', async () => {
+  const role = `indexer_${process.pid}`
+  await db.rows(`create role ${role} login password 'x' connection limit 0`)
+  const url = Object.assign(new URL(db.ownerUrl), {username: role, password: 'x'}).href
+  const pool = openPool(url, {name: 'test', max: 1})
+  const told: {reason: string; error: string}[] = []
+  const log = {warn: (what: {reason: string; error: string}) => told.push(what)} as unknown as Logger
+  const network = 'eip155:1'
+  const options = {network, networkSettings: 'none', startHeight: 1, log, retryMs: 1, mainnet: true}
+  const source = sourceOf(async () => network)
+  const going = resume(source, new ChainCursor(pool, 'ETH'), options).catch(() => {})
+  await until(async () => told.length > 0, {timeoutMs: 5000, what: 'the reason to be told'})
+  await db.rows(`alter role ${role} superuser`) // whom no limit holds
+  await going
+  await pool.end()
+  await db.rows(`drop role ${role}`)
+  expect(told).toEqual([
+    {
+      reason: 'database_unavailable',
+      error: expect.stringMatching(/^the database has no connection left: too many connections for role/),
+    },
+  ])
 })

@@ -6,6 +6,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
 import {isMainNetwork} from '../chains/registry.ts'
+import {failureOf, inWords} from '../db/failure.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {patience} from './finality.ts'
@@ -47,14 +48,19 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       sightings = {count: 0, of: ''}
-      const {reason, firstHeight} = error instanceof Waiting ? error : {reason: 'node_unavailable' as const}
-      const message = withoutPaths((error as Error).message)
+      const {reason, firstHeight} = asWaiting(error)
+      const message = withoutPaths(inWords(error))
       warn(reason, message)
       await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, nobody can be told there
       if (forOperators.has(reason)) waitMs *= 10
     }
     await sleep(waitMs)
   }
+}
+
+/** Whose failure it is: the database's, which an error names itself, or the node's. */
+function asWaiting(error: unknown): {reason: WaitingReason; firstHeight?: number | undefined} {
+  return error instanceof Waiting ? error : {reason: failureOf(error)?.reason ?? 'node_unavailable'}
 }
 
 /** What is told of a verdict; a halted chain says so by itself. */

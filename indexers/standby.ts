@@ -2,6 +2,7 @@
 // loses that connection ends at once, because another may be active already.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
+import {fromDatabase} from '../db/failure.ts'
 import {lockConnection} from '../db/pool.ts'
 
 const retryMs = 1000
@@ -15,7 +16,7 @@ export async function becomeActive(databaseUrl: string, chain: string, log: Logg
   }
   client.on('error', lost)
   client.on('end', lost)
-  await client.connect()
+  await fromDatabase(client.connect())
   for (let standingBy = false; ; standingBy = true) {
     const {rows} = await client.query(
       `select pg_try_advisory_lock(hashtextextended('sluice.indexer.' || $1, 0)) as held`,

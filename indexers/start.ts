@@ -6,12 +6,14 @@
 // early enough if the median time of it and of those below it (how many, the chain says) is, less a margin. Medians never fall, single times
 // may. One honest miner among those whose time is not above the median is enough: the block that is taken is not above any of them.
 import {RetryableError} from '../base/errors.ts'
+import type {Failure} from '../db/failure.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 
 /** Why a chain is not followed now, for programs. */
 export type WaitingReason =
   | 'node_unavailable'
+  | Failure['reason']
   | 'node_behind'
   | 'wrong_network'
   | 'token_refused'

@@ -2,6 +2,7 @@
 // what is needed to undo the block are written in one transaction; READ COMMITTED, guarded by the status row's nonce.
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
+import {fromDatabase, noteOfDatabase} from '../db/failure.ts'
 import {entities} from './entities.ts'
 import {batchDuration, noteInserts} from './metrics.ts'
 
@@ -59,15 +60,16 @@ export class ChainDatabase extends TypeormDatabase {
   }
 
   protected override initializeDataSource(): Promise<DataSource> {
-    return new DataSource({
+    const source = new DataSource({
       type: 'postgres',
       url: this.#url,
       entities,
       applicationName: `indexer-${this.#chain}`,
       poolSize: 1,
-      poolErrorHandler: () => {}, // an idle connection that was lost shows up at the next statement
+      poolErrorHandler: noteOfDatabase, // an idle connection that was lost shows up at the next statement
       // The store's rollback writes bare table names, so the tables must be on the search_path.
       extra: {options: '-c search_path=chain -c timezone=UTC'},
-    }).initialize()
+    })
+    return fromDatabase(source.initialize())
   }
 }

@@ -2,6 +2,7 @@
 // stream has to be started anew: the head stands still, the final block is not the node's any more, or an operator asked for a rewind.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
+import {inWords} from '../db/failure.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, patience} from './finality.ts'
 import {failedRounds} from './metrics.ts'
@@ -37,7 +38,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
       if (forks >= patience) return "the final block is not on the node's chain"
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
-      options.log.warn({error: (error as Error).message}, 'could not ask the node for its final block')
+      options.log.warn({error: inWords(error)}, 'finality could not be moved; trying again')
     }
   }
 }

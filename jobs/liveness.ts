@@ -4,6 +4,7 @@
 // Postgres within 10.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
+import {fromDatabase} from '../db/failure.ts'
 import {lockConnection} from '../db/pool.ts'
 
 // app.recover_dead_pools knows the connection by this name.
@@ -36,7 +37,7 @@ export async function holdLiveness(to: {
   }
   client.on('error', error => lost(error.message))
   client.on('end', () => lost('the connection ended'))
-  await client.connect()
+  await fromDatabase(client.connect())
 
   const locked = new Map<string, Promise<unknown>>()
   const lock = (poolId: string) => {

@@ -4,6 +4,7 @@ import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
+import {failureOf, inWords} from '../db/failure.ts'
 import {startWorker} from './worker.ts'
 
 const exitLost = 70
@@ -33,7 +34,7 @@ async function main(): Promise<void> {
 
 main().catch(error => {
   log.fatal(
-    {error: error.message, stack: error instanceof PermanentError ? undefined : error.stack},
+    {error: inWords(error), stack: failureOf(error) || error instanceof PermanentError ? undefined : error.stack},
     'the jobs worker cannot start',
   )
   process.exit(1)

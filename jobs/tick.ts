@@ -2,6 +2,7 @@
 // fails or takes long holds no other part up. Each part is safe to run twice and beside another worker's; together they make good whatever
 // a lost job or a dead worker left undone.
 import type {Logger} from '../base/log.ts'
+import {inWords} from '../db/failure.ts'
 import {tickFailures} from './metrics.ts'
 
 export interface Part {
@@ -23,7 +24,7 @@ export function startTick(parts: Part[], log: Logger): () => Promise<void> {
       } catch (error) {
         if (!isStopped) {
           tickFailures.inc({part: part.name})
-          log.error({part: part.name, error: String(error)}, 'a part of the tick failed; it runs again')
+          log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it runs again')
         }
       }
       if (!isStopped) timer = setTimeout(start, part.intervalMs)

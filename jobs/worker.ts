@@ -5,6 +5,7 @@ import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import type {Settings} from '../chains/settings.ts'
 import {connections} from '../db/connections.ts'
+import {inWords} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
 import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
@@ -56,7 +57,7 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
     log,
   })
   liveness.client.on('notification', () => {
-    dispatcher.pass().catch(error => log.error({error: String(error)}, 'webhooks: a pass failed'))
+    dispatcher.pass().catch(error => log.error({error: inWords(error)}, 'webhooks: a pass failed'))
   })
   await liveness.client.query(`listen ${channel}`)
   const payouts = await openContext(settings, pool, log)

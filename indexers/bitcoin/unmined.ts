@@ -3,6 +3,7 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
+import {inWords} from '../../db/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction, type Network} from './read-block.ts'
 
@@ -31,7 +32,7 @@ export async function watchUnmined(source: UnminedSource, options: UnminedOption
     try {
       await lookOnce(source, options)
     } catch (error) {
-      options.log.warn({error: (error as Error).message}, 'could not look at what is unmined')
+      options.log.warn({error: inWords(error)}, 'could not look at what is unmined')
     }
     await sleep(options.intervalMs)
   }

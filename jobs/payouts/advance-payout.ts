@@ -7,6 +7,7 @@
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
+import {failureOf, inWords} from '../../db/failure.ts'
 import {
   type Context,
   noNode,
@@ -66,10 +67,10 @@ async function take(to: Context, payout: Payout): Promise<Outcome> {
     })
   } catch (error) {
     to.log.error(
-      {payout: payout.id, status: payout.status, error: String(error)},
+      {payout: payout.id, status: payout.status, error: inWords(error)},
       'a step of a payout failed; it runs again',
     )
-    return {reason: 'error', detail: String(error), ms: retryMs.told}
+    return {reason: failureOf(error)?.reason ?? 'error', detail: inWords(error), ms: retryMs.told}
   }
 }
 

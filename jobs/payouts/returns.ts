@@ -3,6 +3,7 @@
 //
 // Safe to run twice, and beside another worker's: of two that begin the same transaction, one does. What cannot be begun says why, and is tried
 // again at the next tick.
+import {failureOf, inWords} from '../../db/failure.ts'
 import {type Context, noNode, type ReturnStep, retryable, retryMs, type Wait, whyHalted} from './context.ts'
 
 export async function carryOutReturns(to: Context): Promise<void> {
@@ -28,9 +29,9 @@ async function begin(to: Context, of: ReturnStep): Promise<Wait | undefined> {
     })
   } catch (error) {
     to.log.error(
-      {deposit: of.depositId, step: of.step, error: String(error)},
+      {deposit: of.depositId, step: of.step, error: inWords(error)},
       'a step of a return failed; it runs again',
     )
-    return {reason: 'error', detail: String(error), ms: retryMs.told}
+    return {reason: failureOf(error)?.reason ?? 'error', detail: inWords(error), ms: retryMs.told}
   }
 }

@@ -3,6 +3,7 @@
 // pass finds it: endpoints with something due are locked, and their pumps woken; endpoints that are done are unlocked.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
+import {inWords} from '../../db/failure.ts'
 import {coalesce} from '../coalesce.ts'
 import {Pump} from './pump.ts'
 import type {Sender} from './send.ts'
@@ -48,7 +49,7 @@ export interface Dispatcher {
 export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Sender; log: Logger}): Dispatcher {
   const pumps = new Map<string, Pump>()
   let isStopping = false
-  const becameIdle = () => void pass().catch(error => to.log.error({error: String(error)}, 'webhooks: a pass failed'))
+  const becameIdle = () => void pass().catch(error => to.log.error({error: inWords(error)}, 'webhooks: a pass failed'))
 
   const pass = coalesce(async () => {
     const idle = [...pumps.values()].filter(pump => pump.isIdle).map(pump => pump.endpointId)

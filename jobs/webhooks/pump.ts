@@ -6,6 +6,7 @@
 // same webhook-id. Two pumps of one endpoint at the same time (which the lock rules out) would send twice and count one attempt.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
+import {inWords} from '../../db/failure.ts'
 import {countAttempt} from '../metrics.ts'
 import {waitAfterMs} from './schedule.ts'
 import type {Outcome, Sender} from './send.ts'
@@ -127,7 +128,7 @@ export class Pump {
       this.#claimedAt = performance.now()
       if (rows.length === batchMax) this.#isDue = true
     } catch (error) {
-      this.#log.error({error: String(error)}, 'due deliveries could not be read; trying again')
+      this.#log.error({error: inWords(error)}, 'due deliveries could not be read; trying again')
       await new Promise(resolve => setTimeout(resolve, retryQueryMs))
     }
     this.#isClaiming = false
@@ -163,7 +164,7 @@ export class Pump {
       }
     } catch (error) {
       this.#ended.unshift(...ended)
-      this.#log.error({error: String(error)}, 'results of webhooks could not be stored; trying again')
+      this.#log.error({error: inWords(error)}, 'results of webhooks could not be stored; trying again')
       await new Promise(resolve => setTimeout(resolve, retryQueryMs))
     }
     this.#isStoring = false

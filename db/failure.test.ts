@@ -1,0 +1,110 @@
+// Which part failed is told by what a real Postgres says when it has no connection left, is away, or cannot write; and an error of something else is
+// not taken for the database's.
+import {writeFile} from 'node:fs/promises'
+import type pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {ChainDatabase} from '../indexers/store.ts'
+import {type TestDatabase, testDatabase} from '../test/support/database.ts'
+import {type Failure, failureOf, fromDatabase, inWords} from './failure.ts'
+import {openPool} from './pool.ts'
+
+let db: TestDatabase
+const role = `limited_${process.pid}`
+const pools: pg.Pool[] = []
+
+beforeAll(async () => {
+  db = await testDatabase()
+  await db.rows(`create role ${role} login password 'x' connection limit 1`)
+})
+afterAll(async () => {
+  await Promise.all(pools.map(pool => pool.end()))
+  await db.rows(`drop role ${role}`)
+  await db.drop()
+})
+
+function open(url: string): pg.Pool {
+  const pool = openPool(url, {name: 'test', max: 1})
+  pools.push(pool)
+  return pool
+}
+
+async function failure(work: Promise<unknown>): Promise<Failure | undefined> {
+  const error = await work.then(
+    () => undefined,
+    error => error,
+  )
+  expect(error).toBeInstanceOf(Error)
+  return failureOf(error)
+}
+
+function limited(): string {
+  const url = new URL(db.ownerUrl)
+  url.username = role
+  url.password = 'x'
+  return url.href
+}
+
+test('a Postgres that has no connection left for us is named, by a pool and by the store of an indexer', async () => {
+  const first = open(limited())
+  await first.query('select')
+  const expected = {
+    reason: 'database_unavailable',
+    message: expect.stringMatching(
+      /^the database has no connection left: too many connections for role .*53300.*max_connections/,
+    ),
+  }
+  expect(await failure(open(limited()).query('select'))).toEqual(expected)
+  expect(await failure(open(limited()).connect())).toEqual(expected)
+  expect(await failure(new ChainDatabase(limited(), 'ETH').connect())).toEqual(expected)
+})
+
+test.each([
+  ['53100', 'disk_full', /^the disk of the database is full: /],
+  ['53200', 'database_unavailable', /^the database has no memory left: /],
+  ['53400', 'database_unavailable', /^the database is at a limit of its own: /],
+  ['57P03', 'database_unavailable', /^the database cannot be reached: /],
+  ['57014', 'database_unavailable', /^the database did not answer in time: /],
+  ['08006', 'database_unavailable', /^the database cannot be reached: /],
+  ['25006', 'database_unavailable', /^the database takes no writes: /],
+  ['28P01', 'database_unavailable', /^the database refuses the connection: /],
+  ['58030', 'database_unavailable', /^the database cannot use its files: /],
+  ['23505', 'database_error', /^the database refused a statement: /],
+])('%s of Postgres is %s, also where the store of an indexer meets it', async (code, reason, message) => {
+  const sql = `do $$ begin raise exception 'no space, or whatever' using errcode = '${code}'; end $$`
+  const expected = {reason, message: expect.stringMatching(message)}
+  expect(await failure(db.pool.query(sql))).toEqual(expected)
+  const store = new ChainDatabase(db.url('sluice_indexer'), 'ETH')
+  const {submit} = store as unknown as {
+    submit(work: (manager: {query(sql: string): Promise<unknown>}) => Promise<unknown>): Promise<void>
+  }
+  await store.connect()
+  expect(await failure(submit.call(store, manager => manager.query(sql)))).toEqual(expected)
+  await store.disconnect()
+})
+
+test('a Postgres that is away, or goes away under a statement, is the database and not the node', async () => {
+  const away = new URL(db.ownerUrl)
+  away.port = '1'
+  expect(await failure(open(away.href).query('select'))).toMatchObject({
+    reason: 'database_unavailable',
+    message: expect.stringMatching(/^the database cannot be reached: .*ECONNREFUSED/),
+  })
+  const pool = open(db.ownerUrl)
+  const {rows} = await pool.query<{pid: number}>('select pg_backend_pid() as pid')
+  const sleeping = failure(pool.query('select pg_sleep(10)'))
+  await db.rows('select pg_terminate_backend($1)', [rows[0]!.pid])
+  expect(await sleeping).toMatchObject({reason: 'database_unavailable'})
+})
+
+test('a disk of this machine that is full is named; what a node says is not the database', async () => {
+  const error = await writeFile('/dev/full', 'x').catch(error => error)
+  expect(failureOf(error)).toMatchObject({
+    reason: 'disk_full',
+    message: expect.stringMatching(/^a disk of this machine is full: ENOSPC/),
+  })
+  const node = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:8545'), {code: 'ECONNREFUSED'})
+  expect(failureOf(node)).toBeUndefined()
+  expect(inWords(node)).toBe('connect ECONNREFUSED 127.0.0.1:8545')
+  await expect(fromDatabase(Promise.reject(node))).rejects.toBe(node)
+  expect(failureOf(node)).toMatchObject({reason: 'database_unavailable'})
+})

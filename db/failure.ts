@@ -1,0 +1,94 @@
+// Which part of the machine failed, where an error is of the database: so that an operator is sent there, and not to the chain's node. Promises: what
+// Postgres says is judged by its SQLSTATE, never by its words; what a connection of ours says counts for the database whatever it is; an error of
+// something else is undefined.
+import pg from 'pg'
+
+export interface Failure {
+  /** For programs. */
+  reason: 'database_unavailable' | 'disk_full' | 'database_error'
+  /** For operators: what happened, why, and what to do. */
+  message: string
+}
+
+/** Errors of sockets to the database, which look like those of any other. */
+const ofConnections = new WeakSet<Error>()
+
+/** Notes that an error comes from a connection to the database. */
+export function noteOfDatabase(error: Error): void {
+  ofConnections.add(error)
+}
+
+/** What only the database is asked for. */
+export async function fromDatabase<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    noteOfDatabase(error as Error)
+    throw error
+  }
+}
+
+/** What the error says of the database; undefined where it is of something else. */
+export function failureOf(error: unknown): Failure | undefined {
+  if (!(error instanceof Error)) return undefined
+  const {code = ''} = error as {code?: string}
+  const why = `${reasonOf(error)}${code && ` (${code})`}`
+  if (code === 'ENOSPC') return diskFull(`a disk of this machine is full: ${why}; free space there`)
+  const {driverError} = error as {driverError?: unknown} // typeorm's errors have that of pg inside, and its fields
+  if (error instanceof pg.DatabaseError || driverError instanceof pg.DatabaseError) return byState(code, why)
+  if (driverError || ofConnections.has(error) || isOfDriver(error)) return unreachable(why)
+  return undefined
+}
+
+/** The error for people, with the part that failed where that is the database. */
+export function inWords(error: unknown): string {
+  return failureOf(error)?.message ?? (error instanceof Error ? error.message : String(error))
+}
+
+function byState(code: string, why: string): Failure {
+  if (code === '53100') return diskFull(`the disk of the database is full: ${why}; free space on its machine`)
+  if (code === '53300')
+    return unavailable(
+      `the database has no connection left: ${why}; end what holds them (select application_name, count(*) from pg_stat_activity group by 1), or raise max_connections and run sluice migrate`,
+    )
+  if (code === '53200') return unavailable(`the database has no memory left: ${why}; look at the memory of its machine`)
+  if (code.startsWith('53')) return unavailable(`the database is at a limit of its own: ${why}; look at its log`)
+  if (/^57P|^08/.test(code)) return unreachable(why)
+  if (code === '57014')
+    return unavailable(
+      `the database did not answer in time: ${why}; look at its load, and for locks in pg_stat_activity`,
+    )
+  if (code === '25006')
+    return unavailable(
+      `the database takes no writes: ${why}; DATABASE_URL may name a standby, or the server was set to read only`,
+    )
+  if (/^(28|3D)/.test(code))
+    return unavailable(
+      `the database refuses the connection: ${why}; compare DATABASE_URL with the password of the role`,
+    )
+  if (code.startsWith('58'))
+    return unavailable(`the database cannot use its files: ${why}; look at its log, and at its disk`)
+  return {
+    reason: 'database_error',
+    message: `the database refused a statement: ${why}; if it stays so, its log has the statement: report it`,
+  }
+}
+
+const unavailable = (message: string): Failure => ({reason: 'database_unavailable', message})
+
+const unreachable = (why: string) =>
+  unavailable(`the database cannot be reached: ${why}; look whether it runs, and at its log`)
+
+const diskFull = (message: string): Failure => ({reason: 'disk_full', message})
+
+// pg gives these no code.
+function isOfDriver({message}: Error): boolean {
+  return /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/.test(
+    message,
+  )
+}
+
+/** A name with several addresses is an error for each. */
+function reasonOf(error: Error): string {
+  return error.message || ((error as AggregateError).errors?.[0] as Error | undefined)?.message || error.name
+}
