@@ -99,6 +99,36 @@ export async function settleIn(ownerUrl: string): Promise<void> {
   }
 }
 
+/**
+ * Enters the whitelist entries that a copy lacks and the database that it was made of has, of merchants that the copy knows. What custody signed to
+ * them since is in the newest journal, and an audit of the copy would take them for addresses of nobody. Resolves to how many they were.
+ */
+export async function takeWhitelist(fromUrl: string, toUrl: string): Promise<number> {
+  const columns = 'merchant_id, chain, address, added_at, active_at, removed_at'
+  const [from, to] = [fromUrl, toUrl].map(
+    url => new pg.Client({connectionString: url, application_name: 'sluice-drill'}),
+  ) as [pg.Client, pg.Client]
+  try {
+    await from.connect()
+    const {rows} = await from.query<{entries: object}>(
+      `select coalesce(jsonb_agg(w), '[]') as entries from (select ${columns} from custody.whitelist) w`,
+    )
+    await to.connect()
+    const {rowCount} = await to.query(
+      `insert into custody.whitelist (${columns})
+       select ${columns} from jsonb_populate_recordset(null::custody.whitelist, $1) n
+       where (n.merchant_id is null or exists (select from app.merchant m where m.id = n.merchant_id))
+         and not exists (select from custody.whitelist w where w.merchant_id is not distinct from n.merchant_id
+           and (w.chain, w.address, w.added_at) = (n.chain, n.address, n.added_at))
+       on conflict do nothing`,
+      [JSON.stringify(rows[0]!.entries)],
+    )
+    return rowCount!
+  } finally {
+    await Promise.all([from.end(), to.end()])
+  }
+}
+
 /** Runs `sluice custody` for a service; what it said. Throws PermanentError with its error where it fails. */
 export async function custody(home: string, given: string[], more: Record<string, string> = {}): Promise<string> {
   const environment = {...process.env, SLUICE_HOME: home, ...more}

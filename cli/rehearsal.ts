@@ -22,7 +22,7 @@ import {PermanentError} from '../base/errors.ts'
 import {writeService} from '../base/home.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {roleUrl} from '../db/migrate.ts'
-import {custody, makeBackup, restoreBackup, settleIn} from './backup-files.ts'
+import {custody, makeBackup, restoreBackup, settleIn, takeWhitelist} from './backup-files.ts'
 import type {Sluice} from './command.ts'
 import {Progress} from './progress.ts'
 
@@ -248,6 +248,7 @@ export class Rehearsal {
   // --- the end ---
 
   async #audit(): Promise<string> {
+    const entries = await takeWhitelist(this.#sluice.service.database_url, this.#url)
     const environment = {...process.env, ...this.#environment()}
     const {code, stdout, stderr} = await new Promise<{code: number; stdout: string; stderr: string}>(resolve => {
       const given = [program, 'audit', '--json']
@@ -262,7 +263,8 @@ export class Rehearsal {
     const wrong = checks.filter(check => !check.right)
     if (code || wrong.length)
       throw new PermanentError(wrong.map(({name, found, why}) => `${name}: ${why ?? JSON.stringify(found)}`).join('; '))
-    return `${checks.length} checks`
+    const made = `; the copy lacks ${entries} whitelist entries of the service: after a real loss, make them again`
+    return `${checks.length} checks${entries ? made : ''}`
   }
 }
 
