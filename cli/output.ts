@@ -1,10 +1,14 @@
 // What a command shows: a text for people, or with --json exactly one line of JSON on stdout. Errors go to stderr.
 
+import type {Size} from './fit.ts'
+
 export interface Report {
   /** With --json. */
   json: unknown
   /** Without. */
   text: string
+  /** What of it a terminal of this size shows, where it is shown again and again. */
+  fitted?: (size: Size) => string
 }
 
 export function show({json, text}: Report, asJson: boolean): void {

@@ -230,7 +230,7 @@ function startWatching(options: string[], isTerminal = false): {child: ChildProc
   const program = fileURLToPath(new URL('main.ts', import.meta.url))
   const terminal = isTerminal ? ['--import', 'data:text/javascript,process.stdout.isTTY=true'] : []
   const child = spawn(process.execPath, [...terminal, program, 'status', '--watch', ...options], {
-    env: {...process.env, SLUICE_HOME: commandLine.home},
+    env: {...process.env, COLUMNS: '80', LINES: '24', SLUICE_HOME: commandLine.home},
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.push(child)
@@ -263,9 +263,9 @@ test('--watch shows what changes, one report after another, until Ctrl-C, which 
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`)
   await written(/open incidents +[1-9] [\s\S]*process[\s\S]*\n\nAPI [\s\S]*open incidents +0/, reports.written)
   await written(/"incidents":\{"open":[1-9].*\n\{.*"incidents":\{"open":0/, lines.written)
-  await written(/open incidents +0/, terminal.written)
+  await written(/open incidents: 0/, terminal.written)
   const screens = terminal.written().split('\u001b[H\u001b[2J').slice(1)
-  expect(screens[0]).toMatch(/open incidents +[1-9] /)
+  expect(screens[0]).toMatch(/open incidents: [1-9]/)
   for (const screen of screens) expect(screen.match(/open incidents/g)).toHaveLength(1)
   expect(reports.written()).not.toContain('\u001b')
   await endsWell(reports.child, 'SIGINT')
@@ -280,3 +280,44 @@ test('--watch ends well when nobody reads it any more', async () => {
   child.stdout!.destroy()
   expect(await exit).toEqual([0, null])
 }, 30_000)
+
+test.each([3, 5])(
+  '--watch fits 80x24 with %i chains and everything waiting: what stands still comes first, what is left out is named',
+  async count => {
+    const chains = ['ETH', 'POLYGON', 'BTC', 'SOL', 'TRON'].slice(0, count)
+    await db.rows(`select custody.halt_chain('ETH', 'an older copy')`)
+    for (const chain of chains.slice(1)) {
+      await db.rows('select chain.configure($1)', [chain])
+      await db.rows(`select chain.tell_waiting($1, 'blocks_missing', $2, 500)`, [
+        chain,
+        'the node has pruned block 500. '.repeat(9),
+      ])
+    }
+    await db.rows(
+      `insert into app.incident (chain, kind, subject, details) select 'ETH', kind, kind || n, '{}' from app.incident_kind, generate_series(1, 40) n
+     where not halts and kind not like 'final_deposit%'`,
+    )
+    await db.rows(
+      `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, cancelling, recovered, max_fee, waiting_reason, waiting_since)
+     select 'withdrawal', c, 'ETH', 1, 'x', 'y', c, n, false, false, 0, 'reason_' || n, now() from unnest($1::text[]) c, generate_series(1, 5) n`,
+      [chains],
+    )
+    const {child, written: by} = startWatching([], true)
+    await written(/Left out/, by)
+    await endsWell(child, 'SIGINT')
+    const screens = by()
+      .split('\x1b[H\x1b[2J\x1b[3J')
+      .slice(1)
+      .map(screen => screen.split('\n').slice(0, -1))
+    for (const screen of screens) {
+      expect(screen.length).toBeLessThan(24)
+      for (const line of screen) expect(line.length).toBeLessThanOrEqual(80)
+      const text = screen.join('\n')
+      for (const chain of chains) expect(text).toMatch(new RegExp(`^${chain} .*(HALTED|STANDS STILL)$`, 'm'))
+      expect(text).toMatch(
+        /^chain[^\n]*\n[\s\S]*^ETH stands still [\s\S]*sluice custody reconcile[\s\S]*^Payouts under way[\s\S]*^waits /m,
+      )
+      expect(screen.at(-1)).toMatch(/^Left out \(sluice status has it\): .*\d+ waits/)
+    }
+  },
+)

@@ -1,6 +1,8 @@
 // sluice status: how the service is, at a glance, once or until Ctrl-C.
 import type {Command} from 'commander'
 import {action, leaf} from './command.ts'
+import {type Section, screen, wrap} from './fit.ts'
+import {inWords} from './incident.ts'
 import {NodeHeads} from './node-heads.ts'
 import {facts, moment, type Report, table} from './output.ts'
 import {type ChainStatus, type Status, statusOf} from './status-facts.ts'
@@ -14,7 +16,7 @@ export function addStatusCommand(program: Command): void {
       'Shows how the service is: chains, deposits, payouts, treasuries, jobs, webhooks, the last audit, processes.',
       '',
       'Of a chain, head is the newest block that its node has, indexed the newest that was read. With --watch it is shown anew every 2 seconds',
-      'until Ctrl-C.',
+      'until Ctrl-C, as much of it as fits the terminal: what stands still and what waits comes first.',
     ].join('\n'),
     'sluice status --watch',
   )
@@ -38,9 +40,11 @@ function report(status: Status): Report {
   const {service, chains, deposits, payouts, treasuries, queues, webhooks, incidents, processes} = status
   return {
     json: status,
+    fitted: size => screen(sections(status, size.columns), size),
     text: [
       facts({API: service.api_url, data: service.home, since: moment(service.started_at)}),
       [chainTable(chains), ...chains.flatMap(remarks)].join('\n'),
+      ...(incidents.open ? [incidents.ways_out.map(inWords).join('\n')] : []),
       facts({
         'pending deposits': deposits.pending,
         'unattributed deposits': deposits.unattributed,
@@ -91,6 +95,68 @@ function report(status: Status): Report {
       ),
     ].join('\n\n'),
   }
+}
+
+/** What a terminal has room for, in the order in which it matters: what stands still, what to do about it, what waits, what fails. */
+function sections(status: Status, columns: number): Section[] {
+  const {chains, deposits, payouts, treasuries, queues, webhooks, incidents, audit, processes} = status
+  const below = (name: string, most: number, headings: string[], rows: Parameters<typeof table>[1]): Section => ({
+    name,
+    most,
+    lines: rows.length ? table(headings, rows, '').split('\n') : [],
+  })
+  const halting = chains.flatMap(chain => remarks(chain).flatMap(text => wrap(text, columns, 2)))
+  const toDecide = incidents.ways_out.filter(({halts}) => !halts).flatMap(way => wrap(inWords(way), columns, 2))
+  const wrong = audit?.findings.length ? wrap(`Last audit ${auditText(status)}`, columns, 2) : []
+  return [
+    below(
+      'chains',
+      8,
+      ['chain', 'indexed', 'final', 'lag', 'state'],
+      chains.map(row => [row.chain, row.head, row.final, lagText(row), stateOf(row)]),
+    ),
+    {name: 'lines on what stands still', most: 6, lines: halting},
+    {name: 'lines on incidents', most: 4, lines: toDecide},
+    {name: 'lines of the last audit', most: 2, lines: wrong},
+    {
+      name: 'counts',
+      most: 2,
+      lines: [
+        `Payouts under way: ${payoutText(payouts)}; deposits: ${deposits.pending} pending, ${deposits.unattributed} unattributed`,
+        `Webhooks: ${webhooks.pending} on their way, ${webhooks.failing} tried again, ${webhooks.failed} given up; open incidents: ${incidents.open}`,
+      ],
+    },
+    below(
+      'waits',
+      6,
+      ['waits', 'chain', 'number', 'for', 'since'],
+      payouts.waiting.map(row => [row.what, row.chain, row.count, row.reason, moment(row.since)]),
+    ),
+    below(
+      'processes that do not run',
+      4,
+      ['process', 'state', 'restarts'],
+      processes.filter(({state}) => state !== 'running').map(row => [row.name, row.state, row.restarts]),
+    ),
+    below(
+      'webhook endpoints that fail',
+      3,
+      ['endpoint of', 'fails since', 'last error'],
+      webhooks.failing_endpoints.map(row => [row.merchant, moment(row.since), firstLine(row.last_error)]),
+    ),
+    below(
+      'jobs that fail',
+      3,
+      ['job', 'failing', 'last error'],
+      queues.filter(({failing}) => failing).map(row => [row.task, row.failing, firstLine(row.last_error)]),
+    ),
+    below(
+      'treasuries',
+      12,
+      ['treasury', 'token', 'holds', 'gas left'],
+      treasuries.map(row => [row.chain, row.token, row.balance, daysText(row)]),
+    ),
+  ]
 }
 
 function chainTable(chains: ChainStatus[]): string {

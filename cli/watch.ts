@@ -1,6 +1,7 @@
-// Showing something again and again until somebody has seen enough. Promises: on a terminal each report takes the place of the one before, else
+// Showing something again and again until somebody has seen enough. Promises: on a terminal each report takes the place of the one before, and fits it, else
 // they follow each other, with --json a line each; Ctrl-C, SIGTERM or a reader that went away ends it, and that is no failure.
 import {setTimeout as sleep} from 'node:timers/promises'
+import {terminalSize} from './fit.ts'
 import {type Report, show} from './output.ts'
 
 const everyMs = 2000
@@ -19,7 +20,8 @@ export async function watch(make: () => Promise<Report>, asJson: boolean): Promi
       if (!report || end.signal.aborted) return
       if (process.stdout.isTTY && !asJson) process.stdout.write(clear)
       else if (!isFirst && !asJson) console.log()
-      show(report, asJson)
+      const size = process.stdout.isTTY ? terminalSize() : undefined
+      show(size && report.fitted ? {...report, text: report.fitted(size)} : report, asJson)
       await sleep(everyMs, undefined, {signal: end.signal}).catch(() => {})
     }
   } finally {
