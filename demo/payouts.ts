@@ -3,7 +3,6 @@
 // net amounts, while the last payout still waits; and throws, naming what was missing, if something does not happen in time.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {formatUnits, parseUnits} from 'viem'
-import {findChain} from '../chains/registry.ts'
 import {type ChainCode, chainCodes, newWallet} from './chains.ts'
 import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
@@ -110,7 +109,11 @@ export class Payouts {
       if (seen.at(-1) === status) continue
       seen.push(status)
       const arrived = (await chains[played.chain].balance(played.token, played.address)) - before
-      Object.assign(played, {status, txid, arrived: formatUnits(arrived, decimals(played))})
+      Object.assign(played, {
+        status,
+        txid,
+        arrived: formatUnits(arrived, chains[played.chain].asset(played.token).decimals),
+      })
       if (!screen.isLive) screen.say(this.#show(line))
     }
     screen.live(
@@ -140,13 +143,11 @@ export class Payouts {
   /** Exactly the net arrived, once, and it was told once. */
   async #check({played, id}: Line): Promise<void> {
     const {receiver, chains} = this.#cast
-    if (parseUnits(played.arrived, decimals(played)) !== parseUnits(played.net, decimals(played)))
+    const {decimals} = chains[played.chain].asset(played.token)
+    if (parseUnits(played.arrived, decimals) !== parseUnits(played.net, decimals))
       throw new Error(`the payout of ${played.net} ${played.token} brought ${played.arrived}`)
     await chains[played.chain].mined(played.txid!)
     const types = receiver.typesOf('payout_id', id)
     if (types.join() !== 'payout.completed') throw new Error(`the payout ${id} had the events ${types.join(', ')}`)
   }
 }
-
-const decimals = ({chain, token}: PlayedPayout): number =>
-  findChain(chain)!.assets.find(asset => asset.token === token)!.decimals

@@ -1,4 +1,4 @@
-// The first part of the story that the demo plays: four deposits that become final, one that a reorganisation drops, and one that a reorganisation moves
+// The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a reorganisation moves
 // into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and throws,
 // naming what was missing, if something does not happen in time or happens that must not.
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -44,10 +44,12 @@ export class Story {
     screen.say(`\n${screen.style('bold', 'Deposits')}  to ${addresses.ETH} and ${addresses.BTC}\n`)
     const ether = this.#announce('ETH', 'ETH', '1.5')
     const usdc = this.#announce('ETH', 'USDC', '250')
+    const eurc = this.#announce('ETH', 'EURC', '120.5')
     const pol = this.#announce('POLYGON', 'POL', '40')
+    const jpyc = this.#announce('POLYGON', 'JPYC', '30000')
     const bitcoin = this.#announce('BTC', 'BTC', '0.25')
-    await Promise.all([this.#send(ether).then(() => this.#send(usdc)), this.#send(pol), this.#send(bitcoin)])
-    const safe = [ether, usdc, pol].map(deposit => () => deposit.confirmations >= safeConfirmations)
+    await Promise.all([[ether, usdc, eurc], [pol, jpyc], [bitcoin]].map(deposits => this.#sendAll(deposits)))
+    const safe = [ether, usdc, eurc, pol, jpyc].map(deposit => () => deposit.confirmations >= safeConfirmations)
     await this.#until('the first deposits to be a few blocks deep', () => safe.every(isSafe => isSafe()))
 
     const dropped = this.#announce('ETH', 'ETH', '0.7')
@@ -64,7 +66,7 @@ export class Story {
     this.#say(`POLYGON: a reorganisation moves the ${name(moved)} into another block`)
 
     await this.#until(`the ${name(dropped)} to be reorged`, () => dropped.status === 'reorged')
-    const fates = [ether, usdc, pol, bitcoin, moved]
+    const fates = [ether, usdc, eurc, pol, jpyc, bitcoin, moved]
     await this.#until('the other deposits to be final', () => fates.every(({status}) => status === 'final'))
     await this.#until('every webhook', () => this.deposits.every(deposit => this.#missing(deposit).length === 0))
     screen.settle()
@@ -80,6 +82,11 @@ export class Story {
     this.deposits.push(deposit)
     this.#draw()
     return deposit
+  }
+
+  /** One after the other. */
+  async #sendAll(deposits: PlayedDeposit[]): Promise<void> {
+    for (const deposit of deposits) await this.#send(deposit)
   }
 
   async #send(deposit: PlayedDeposit): Promise<void> {
@@ -123,7 +130,7 @@ export class Story {
     const webhooks = this.#cast.receiver.typesOf('txid', txid).map(type => type.replace('deposit.', ''))
     return [
       `  ${chain.padEnd(8)}`,
-      name(deposit).padEnd(9),
+      name(deposit).padEnd(10),
       status.padEnd(8),
       this.#progress(deposit).padEnd(18),
       this.#cast.screen.isLive && webhooks.length ? `webhooks: ${webhooks.join(', ')}` : '',

@@ -62,7 +62,8 @@ test('a command that cannot be done says why on stderr and exits with 1', async 
     [`${send} 1.0000001`]: 'USDC has 6 decimals; 1.0000001 has 7',
     [`${send} 1e3`]: '1e3 is not an amount such as 12 or 0.5',
     [`${send} 9999999999999`]: 'transfer amount exceeds balance',
-    'send --chain ETH --token POL --to 0x0000000000000000000000000000000000000001 --amount 1': 'has no POL',
+    'send --chain ETH --token POL --to 0x0000000000000000000000000000000000000001 --amount 1':
+      'the local ETH chain has no POL; it has ETH, USDC, EURC, JPYC',
     'send --chain ETH --token ETH --to 0x12 --amount 1': '0x12 is not an EVM address',
     [`${send} 1 --fee-rate 5`]: 'a payment on ETH has no fee rate',
     'mine --chain DOGE --blocks 1': 'there is no local chain DOGE; there are ETH, POLYGON, BTC',

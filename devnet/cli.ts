@@ -24,7 +24,10 @@ each makes a block every second or two. They are found by SLUICE_HOME (default: 
   .showHelpAfterError('(--help says how it is used)')
 
 command('send', 'pay from the faucet, which is rich; returns once the payment is in a block')
-  .requiredOption('--token <token>', `the chain's own coin, or one of its tokens: ${tokens.join(', ')}`)
+  .requiredOption(
+    '--token <token>',
+    `the chain's own coin, or one of its tokens: ${tokens.join(', ')}; on EVM chains also EURC and JPYC`,
+  )
   .requiredOption('--to <address>', 'who is paid')
   .requiredOption('--amount <amount>', 'how much, such as 1 or 0.25')
   .option('--fee-rate <rate>', 'where transactions spend outputs, in sat per virtual byte (default: 2)', feeRate)

@@ -2,7 +2,7 @@
 // Each family adds what only its chains have.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
-import {type ChainCode, chainCodes} from '../chains/registry.ts'
+import {type ChainCode, chainCodes, chain as registered} from '../chains/registry.ts'
 
 const callTimeoutMs = 120_000
 const minedTimeoutMs = 30_000
@@ -103,6 +103,20 @@ export abstract class LocalClient<Included = unknown> {
   /** Replaces the top `depth` blocks by depth + 1 new ones. Rejects when the chain has no more than so many blocks. */
   async reorg(depth: number, options: ReorgOptions = {}): Promise<Head> {
     return Head.parse(await this.rpc('devnet_reorg', [depth, options]))
+  }
+
+  /** What it has, whether a service knows it or not. */
+  get assets(): readonly {token: string; decimals: number}[] {
+    return registered(this.chain).assets
+  }
+
+  /** Throws where it has no such asset. */
+  asset(token: string): this['assets'][number] {
+    const found = this.assets.find(asset => asset.token === token)
+    if (found) return found
+    throw new Error(
+      `the local ${this.chain} chain has no ${token}; it has ${this.assets.map(each => each.token).join(', ')}`,
+    )
   }
 
   /** What the blocks of now leave to an address of a token, in base units. */

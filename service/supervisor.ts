@@ -111,8 +111,12 @@ export class Supervisor {
     if (databaseUrl) this.#ownerUrl = databaseUrl
     else await this.#startPostgres()
     await migrate(this.#ownerUrl)
-    await writeAssets(this.#ownerUrl, this.#settings.chains.values())
     await this.#startLocalChains()
+    // A local chain says itself which tokens it has.
+    await writeAssets(
+      this.#ownerUrl,
+      [...this.#settings.chains.keys()].map(code => this.#settingsOf(code)),
+    )
     this.#step('the processes')
     await this.#findUsers()
     await this.#startChildren()

@@ -43,7 +43,9 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, a
     deposits: [
       {chain: 'ETH', token: 'ETH', amount: '1.5', status: 'final', txid},
       {chain: 'ETH', token: 'USDC', amount: '250', status: 'final', txid},
+      {chain: 'ETH', token: 'EURC', amount: '120.5', status: 'final', txid},
       {chain: 'POLYGON', token: 'POL', amount: '40', status: 'final', txid},
+      {chain: 'POLYGON', token: 'JPYC', amount: '30000', status: 'final', txid},
       {chain: 'BTC', token: 'BTC', amount: '0.25', status: 'final', txid: bitcoinTxid},
       {chain: 'ETH', token: 'ETH', amount: '0.7', status: 'reorged', txid},
       {chain: 'POLYGON', token: 'POL', amount: '12.5', status: 'final', txid},
@@ -55,11 +57,13 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, a
       amount_received: '0.05',
       txid: bitcoinTxid,
     },
-    webhooks: expect.objectContaining({'deposit.confirmed': 6, 'payout.completed': 4}),
+    webhooks: expect.objectContaining({'deposit.confirmed': 8, 'payout.completed': 6}),
     balances: [
       {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
       {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
+      {chain: 'ETH', token: 'EURC', gross: '120.5', fee: '0.6025', net: '119.8975', depositCount: 1},
       {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
+      {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', depositCount: 1},
       {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
     ],
     payouts: [
@@ -69,7 +73,9 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, a
         address: expect.stringMatching(/^bcrt1q[0-9a-z]{38}$/),
       },
       paid({chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', arrived: '1.4925'}),
+      paid({chain: 'ETH', token: 'EURC', gross: '120.5', fee: '0.6025', net: '119.8975', arrived: '119.8975'}),
       paid({chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', arrived: '248.75'}),
+      paid({chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', arrived: '29850'}),
       paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
       {
         ...paid({chain: 'POLYGON', token: 'POL', gross: '5', fee: '0.025', net: '4.975', arrived: '0'}),
@@ -79,7 +85,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, a
     ],
   })
   const {webhooks} = json as {webhooks: Record<string, number>}
-  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(6) // seven seen, one dropped
+  expect(webhooks['deposit.pending']! - webhooks['deposit.reorged']!).toBe(8) // nine seen, one dropped
   expect(said.stdout.trimEnd().split('\n')).toHaveLength(1)
   expect(processesOf(home)).toEqual([])
 }, 180_000)

@@ -1,7 +1,7 @@
 // What contracts of a real chain are asked before their tokens are followed.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
-import {Anvil, euro, localChainId} from '../../test/support/evm/anvil.ts'
+import {Anvil, localChainId, ownTokens} from '../../test/support/evm/anvil.ts'
 import {faults, RpcProxy} from '../../test/support/rpc-proxy.ts'
 import {readSettings} from '../settings.ts'
 import {refusedToken, tokenGuard} from './check-tokens.ts'
@@ -18,7 +18,7 @@ const settingsOf = (more: Record<string, string>, change: object = {}) =>
     readSettings({
       ETH_RPC_URL: anvil.httpUrl,
       ETH_CHAIN_ID: `${localChainId}`,
-      ETH_TOKENS: JSON.stringify([{...euro, contract: anvil.euro, ...change}]),
+      ETH_TOKENS: JSON.stringify([{...ownTokens[0], ...change}]),
       ...more,
     }).chains.get('ETH'),
   )
@@ -35,7 +35,7 @@ test('a token is refused that has other decimals, another domain, no contract, o
   )
   const domain = {name: 'EURC', version: '1'}
   expect(await why({sweep: {by: 'eip3009', domain}})).toMatch(
-    /was asked for DOMAIN_SEPARATOR\(\), and it answered 0x\w{64}, not the 0x\w{64} of the entry's domain \(name "EURC", version "1", chain 31337\)/,
+    /was asked for domainSeparator\(\), and it answered 0x\w{64}, not the 0x\w{64} of the entry's domain \(name "EURC", version "1", chain 31337\)/,
   )
   expect(await why({contract: `0x${'12'.repeat(20)}`})).toContain('was asked for its code, and there is none at this')
   expect(await why({contract: anvil.multisend})).toContain('was asked for decimals(), and it refused, not')

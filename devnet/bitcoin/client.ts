@@ -3,7 +3,6 @@
 import {randomBytes} from 'node:crypto'
 import {z} from 'zod'
 import {addressOfScript} from '../../chains/bitcoin/script.ts'
-import {chain as registered} from '../../chains/registry.ts'
 import {askInfo, baseUnits, Head, LocalClient, type Payment, type ReorgOptions} from '../client.ts'
 import {regtest} from './regtest.ts'
 
@@ -59,9 +58,7 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   async transfer({token, to, amount, feeRate}: Payment): Promise<string> {
-    const [native] = registered(this.chain).assets
-    if (token !== native.token) throw new Error(`the local ${this.chain} chain has no ${token}; it has ${native.token}`)
-    const {txid} = await this.pay([{to, amount: baseUnits(amount, native)}], {feeRate})
+    const {txid} = await this.pay([{to, amount: baseUnits(amount, this.asset(token))}], {feeRate})
     return txid
   }
 

@@ -17,14 +17,15 @@
 // same from one snapshot is tried from older ones, and from genesis last).
 import {EventEmitter} from 'node:events'
 import {gunzipSync, gzipSync} from 'node:zlib'
-import {type Abi, encodeDeployData, type Hex, keccak256, numberToHex} from 'viem'
+import {type Hex, keccak256, numberToHex} from 'viem'
 import {z} from 'zod'
 import type {Head} from '../client.ts'
 import {EngineGone, RpcError, Turns} from '../engine.ts'
 import {Anvil, keptStates} from './anvil.ts'
-import {chainIds, deployer, faucet, type LocalChainCode, multisendAddress, usdcAddress} from './constants.ts'
+import {chainIds, deployer, faucet, type LocalChainCode, multisendAddress} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
 import {Block, FullBlock, type Journal} from './journal.ts'
+import {deployment, tokens} from './tokens.ts'
 
 const snapshotIntervalBlocks = 250
 const engineLifeBlocks = 3000
@@ -32,7 +33,6 @@ const commitBlocks = 50
 const snapshotsTried = 3
 const attempts = 3
 const gasPrice = {maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n}
-const usdcSupply = 10n ** 18n // a trillion USDC
 
 const State = z.looseObject({
   blocks: z.array(z.looseObject({header: z.looseObject({number: z.string()})})),
@@ -58,7 +58,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
     this.#journal = journal
   }
 
-  /** Goes on with the chain of the journal, or begins it with the two contracts in block 1. */
+  /** Goes on with the chain of the journal, or begins it with the contracts in block 1. */
   static async open(code: LocalChainCode, directory: string, journal: Journal): Promise<LocalChain> {
     const chain = new LocalChain(code, directory, journal)
     try {
@@ -88,6 +88,11 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
 
   get journal(): Journal {
     return this.#journal
+  }
+
+  /** Whether block 1 made this contract. A chain that began before there was such a one goes on without it. */
+  has(contract: string): boolean {
+    return this.#block(1).receipts.some(({contractAddress}) => contractAddress === contract.toLowerCase())
   }
 
   /** Reads state from the engine, after the changes asked for before. Rejects with RpcError where anvil refuses. */
@@ -225,20 +230,15 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   /** The first blocks, if they are missing: the engine's own genesis, and the contracts. */
   async #begin(engine: Anvil): Promise<void> {
     if (this.head.height >= 1) return
-    const deployments = [
-      encodeDeployData({
-        abi: contracts.TestUsdc.abi as Abi,
-        bytecode: contracts.TestUsdc.bytecode as Hex,
-        args: [faucet.address, usdcSupply],
-      }),
-      contracts.Multisend.bytecode as Hex,
-    ]
+    const [usdc, ...others] = tokens.map(token => ({data: deployment(token, faucet.address), at: token.contract}))
+    const multisend = {data: contracts.Multisend.bytecode as Hex, at: multisendAddress}
+    const deployments = [usdc!, multisend, ...others]
     const raw = await Promise.all(
-      deployments.map((data, nonce) => deployer.signTransaction(this.#request({data, nonce, gas: 3_000_000n}))),
+      deployments.map(({data}, nonce) => deployer.signTransaction(this.#request({data, nonce, gas: 3_000_000n}))),
     )
     const block = await execute(engine, {...this.#plan(this.head.timestamp, 0), raw})
     const made = block.receipts.map(receipt => z.string().parse(receipt.contractAddress).toLowerCase())
-    const expected = [usdcAddress, multisendAddress].map(address => address.toLowerCase())
+    const expected = deployments.map(({at}) => at.toLowerCase())
     if (String(made) !== String(expected)) throw new Error(`the contracts are at ${made}, not at ${expected}`)
     this.#commit([block])
   }

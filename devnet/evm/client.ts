@@ -11,10 +11,11 @@ import {
 } from 'viem'
 import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {z} from 'zod'
-import {chain as registered} from '../../chains/registry.ts'
+import {type Asset, chain as registered} from '../../chains/registry.ts'
 import {askInfo, baseUnits, LocalClient, type Payment} from '../client.ts'
-import {multisendAddress, usdcAddress, usdcDecimals} from './constants.ts'
+import {multisendAddress} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
+import {type LocalToken, tokens} from './tokens.ts'
 
 const Receipt = z.looseObject({
   blockNumber: z.string().transform(Number),
@@ -39,12 +40,16 @@ export class EvmClient extends LocalClient<Receipt> {
   payment({token, to, amount, feeRate}: Payment): Transaction {
     if (feeRate !== undefined) throw new Error(`a payment on ${this.chain} has no fee rate`)
     if (!isAddress(to)) throw new Error(`${to} is not an EVM address, or its capital letters are not its checksum`)
-    const native = registered(this.chain).assets[0]
-    if (token === native.token) return {to, value: baseUnits(amount, native)}
-    if (token !== 'USDC')
-      throw new Error(`the local ${this.chain} chain has no ${token}; it has ${native.token} and USDC`)
-    const value = baseUnits(amount, {token, decimals: usdcDecimals})
-    return {to: usdcAddress, data: encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to, value]})}
+    const asset = this.asset(token)
+    const value = baseUnits(amount, asset)
+    if (!('contract' in asset)) return {to, value}
+    const data = encodeFunctionData({abi: erc20Abi, functionName: 'transfer', args: [to, value]})
+    return {to: asset.contract, data}
+  }
+
+  /** The native coin, and every token that the chain has, whether a service knows it or not. */
+  override get assets(): readonly (Asset | LocalToken)[] {
+    return [registered(this.chain).assets[0], ...tokens]
   }
 
   /** Gives a transaction of the faucet to the pool, with the next nonce; the next block takes it. Resolves to the txid. */
@@ -77,10 +82,10 @@ export class EvmClient extends LocalClient<Receipt> {
   }
 
   async balance(token: string, address: string): Promise<bigint> {
-    if (token === registered(this.chain).assets[0].token)
-      return BigInt((await this.rpc('eth_getBalance', [address, 'latest'])) as Hex)
+    const asset = this.asset(token)
+    if (!('contract' in asset)) return BigInt((await this.rpc('eth_getBalance', [address, 'latest'])) as Hex)
     const data = encodeFunctionData({abi: erc20Abi, functionName: 'balanceOf', args: [address as Hex]})
-    return BigInt((await this.rpc('eth_call', [{to: usdcAddress, data}, 'latest'])) as Hex)
+    return BigInt((await this.rpc('eth_call', [{to: asset.contract, data}, 'latest'])) as Hex)
   }
 
   newAddress(): string {

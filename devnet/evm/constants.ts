@@ -9,13 +9,12 @@ export type LocalChainCode = keyof typeof chainIds
 export const mnemonic = 'test test test test test test test test test test test junk'
 /** The ten accounts that anvil endows, and for which the chain signs `eth_sendTransaction`. */
 export const accounts = Array.from({length: 10}, (_, addressIndex) => mnemonicToAccount(mnemonic, {addressIndex}))
-/** Pays for everything that is sent on request; it holds all USDC. */
+/** Pays for everything that is sent on request; it holds the whole supply of each token. */
 export const faucet = accounts[0]!
-/** Deploys the two contracts in block 1 and does nothing else, which makes their addresses constants. */
+/** Deploys the contracts in block 1 and does nothing else, which makes their addresses constants. */
 export const deployer = accounts[9]!
 export const usdcAddress = getAddress('0x700b6A60ce7EaaEA56F065753d8dcB9653dbAD35')
 export const multisendAddress = getAddress('0xA15BB66138824a1c7167f5E85b957d04Dd34E468')
-export const usdcDecimals = 6
 
 /** `safe` and `finalized` trail the head by so many blocks: one and two epochs of four slots. */
 export const safeDepth = 4

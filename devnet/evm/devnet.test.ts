@@ -9,6 +9,9 @@ import {privateKeyToAccount} from 'viem/accounts'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
 import {commandLine} from '../../base/process.ts'
+import {refusedToken} from '../../chains/evm/check-tokens.ts'
+import {evmSettings} from '../../chains/evm/settings.ts'
+import {readSettings} from '../../chains/settings.ts'
 import {until} from '../../test/support/until.ts'
 import {Random} from '../../test/torture/random.ts'
 import {type Started, startDevnet} from '../start.ts'
@@ -16,6 +19,8 @@ import type {EvmClient} from './client.ts'
 import {chainIds, faucet, multisendAddress, usdcAddress} from './constants.ts'
 import contracts from './contracts.json' with {type: 'json'}
 import {evm} from './family.ts'
+import {Journal} from './journal.ts'
+import {tokens} from './tokens.ts'
 
 const Block = z.looseObject({
   number: z.string().transform(Number),
@@ -214,19 +219,52 @@ test('a transaction that is forgotten is not mined, not even after anvil was kil
 
 test('the chain has its id, its contracts in block 1, and its final block 8 below the head', async () => {
   const {client, devnet} = await start()
-  const identity = {ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_CONTRACT: usdcAddress}
-  expect(devnet).toMatchObject({chain: 'ETH', node: 'anvil', identity})
+  const {identity} = devnet
+  expect(devnet).toMatchObject({chain: 'ETH', node: 'anvil'})
+  expect(identity).toMatchObject({ETH_CHAIN_ID: String(chainIds.ETH), ETH_USDC_CONTRACT: usdcAddress})
   expect(await client.rpc('eth_chainId')).toBe(numberToHex(chainIds.ETH))
   expect((await block(client, 'finalized')).number).toBe(0)
   const receipts = z
     .array(z.object({contractAddress: z.string()}))
     .parse(await client.rpc('eth_getBlockReceipts', ['0x1']))
+  const [usdc, ...others] = tokens.map(({contract}) => contract)
   expect(receipts.map(receipt => receipt.contractAddress)).toEqual(
-    [usdcAddress, multisendAddress].map(contract => contract.toLowerCase()),
+    [usdc!, multisendAddress, ...others].map(contract => contract.toLowerCase()),
   )
   await client.mine(19)
   const heights = ['latest', 'safe', 'finalized', 'earliest'].map(async tag => (await block(client, tag)).number)
   expect(await Promise.all(heights)).toEqual([20, 16, 12, 0])
+})
+
+test('a service is told of a token of its own on each chain, by a setting that it takes, and its contract is so', async () => {
+  for (const [chain, token] of [
+    ['ETH', 'EURC'],
+    ['POLYGON', 'JPYC'],
+  ] as const) {
+    const devnet = await startDevnet(evm, {chain, dir: path.join(dir, chain)})
+    started.push(devnet)
+    const {identity, source} = devnet.devnet
+    const settings = evmSettings(readSettings({...identity, ...source}).chains.get(chain))
+    expect([...settings.tokens.values()]).toEqual(chain === 'ETH' ? ['USDC', token] : [token])
+    expect(await refusedToken(settings)).toBeUndefined()
+    await devnet.client.send({token, to: alice, amount: '123456789012.000001'})
+    const {decimals} = devnet.client.asset(token)
+    expect(await devnet.client.balance(token, alice)).toBe(123_456_789_012_000_001n * 10n ** BigInt(decimals - 6))
+  }
+})
+
+test('a chain that began before it had more tokens than USDC goes on without them', async () => {
+  const {client, stop} = await start()
+  await client.mine(2) // block 1 is there
+  const {hash} = await client.head()
+  await stop()
+  const journal = new Journal(path.join(dir, 'chain.sqlite'), 'ETH')
+  const [first, ...above] = [1, 2, 3].map(height => journal.block(height)!)
+  journal.commit([{...first!, receipts: first!.receipts.slice(0, 2)}, ...above]) // as that chain's block has them
+  journal.close()
+  const {client: again, devnet} = await start()
+  expect(devnet.identity).toMatchObject({ETH_USDC_CONTRACT: usdcAddress, ETH_TOKENS: '[]'})
+  expect(await again.head()).toMatchObject({hash})
 })
 
 test('a reorganisation without its transactions undoes them, and sending goes on', async () => {
@@ -369,7 +407,7 @@ test('USDC moves by an authorisation (EIP-3009) once, and by a permit (EIP-2612)
   const {client} = await start()
   const owner = privateKeyToAccount(pad('0x1', {size: 32}))
   await client.send({token: 'USDC', to: owner.address, amount: '10'})
-  const abi = contracts.TestUsdc.abi as Abi
+  const abi = contracts.TestToken.abi as Abi
   const domain = {name: 'USDC', version: '2', chainId: chainIds.ETH, verifyingContract: usdcAddress}
   const call = async (functionName: string, args: unknown[]) => {
     const data = encodeFunctionData({abi, functionName, args})

@@ -3,9 +3,10 @@ import type {ChainCode} from '../../chains/registry.ts'
 import type {Opened, ServeOptions, Serving} from '../family.ts'
 import {listenAgain} from '../listen.ts'
 import {LocalChain} from './chain.ts'
-import {chainIds, faucet, finalizedDepth, type LocalChainCode, usdcAddress} from './constants.ts'
+import {chainIds, faucet, finalizedDepth, type LocalChainCode} from './constants.ts'
 import {Journal} from './journal.ts'
 import {EvmRpcServer} from './rpc-server.ts'
+import {tokenSettings} from './tokens.ts'
 
 export function open(code: ChainCode, file: string): Opened {
   if (!isLocalChainCode(code)) throw new Error(`devnet/evm/constants.ts has no chain id for a local ${code} chain`)
@@ -37,7 +38,10 @@ async function serve(code: LocalChainCode, journal: Journal, options: ServeOptio
       node,
       url,
       control_url: `http://127.0.0.1:${port}`,
-      identity: {[`${code}_CHAIN_ID`]: String(chain.chainId), [`${code}_USDC_CONTRACT`]: usdcAddress},
+      identity: {
+        [`${code}_CHAIN_ID`]: String(chain.chainId),
+        ...tokenSettings(code, contract => chain.has(contract)),
+      },
       source: {[`${code}_RPC_URL`]: url, [`${code}_FINALITY`]: 'tag', [`${code}_TRACES`]: 'debug'},
     },
     mine: () => chain.mine(1),

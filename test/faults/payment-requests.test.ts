@@ -1,12 +1,16 @@
 // Payment requests from the POST to the payout of what was paid, in a whole service on local chains whose processes are killed meanwhile:
 // what is told of each is what the chain has, and its money is moved by the same custody as everybody's.
+import {execFile} from 'node:child_process'
+import {promisify} from 'node:util'
 import pg from 'pg'
 import {parseUnits} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {readProcesses, type Service} from '../../base/home.ts'
-import {findChain} from '../../chains/registry.ts'
+import {chain as registered} from '../../chains/registry.ts'
 import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
 import {accounts, chainIds} from '../../devnet/evm/constants.ts'
+import {tokens} from '../../devnet/evm/tokens.ts'
+import {program} from '../support/command-line.ts'
 import {kill, newHome, removeHome} from '../support/processes.ts'
 import {type Started, sluice, start} from '../support/service.ts'
 import {until} from '../support/until.ts'
@@ -15,7 +19,9 @@ const timeoutMs = 120_000
 const assets = {
   ETH: {chain: 'ETH', token: 'ETH'},
   'ETH-USDC': {chain: 'ETH', token: 'USDC'},
+  'ETH-EURC': {chain: 'ETH', token: 'EURC'},
   POL: {chain: 'POLYGON', token: 'POL'},
+  'POLYGON-JPYC': {chain: 'POLYGON', token: 'JPYC'},
   BTC: {chain: 'BTC', token: 'BTC'},
 } as const
 type Currency = keyof typeof assets
@@ -37,6 +43,8 @@ let paid: (Request & {txid: string})[]
 let forgotten: Request
 let short: Request
 let mistaken: Request
+/** A token that the service knows on ETH alone, paid on POLYGON. */
+let foreign: string
 
 beforeAll(async () => {
   home = newHome()
@@ -52,6 +60,7 @@ beforeAll(async () => {
   ;[forgotten, short, mistaken] = [await request('BTC', '1'), await request('POL', '3'), await request('ETH', '1')]
   await send(short, '2')
   await chains.ETH.send({token: 'USDC', to: mistaken.address, amount: '5'})
+  foreign = await chains.POLYGON.send({token: 'EURC', to: short.address, amount: '7'})
 }, 240_000)
 
 afterAll(async () => {
@@ -118,7 +127,7 @@ async function expire(these: Request[]): Promise<number> {
 
 function unitsOf(amount: string, currency: Currency): bigint {
   const {chain, token} = assets[currency]
-  return parseUnits(amount, findChain(chain)!.assets.find(asset => asset.token === token)!.decimals)
+  return parseUnits(amount, chains[chain].asset(token).decimals)
 }
 
 /** With SIGKILL; the supervisor starts them again. */
@@ -131,7 +140,9 @@ test('what is paid is detected, final, and told with its exact amount, though in
   const amounts: Record<Currency, string> = {
     ETH: '0.250000000000000001',
     'ETH-USDC': '12.345678',
+    'ETH-EURC': '98765.432109',
     POL: '40.5',
+    'POLYGON-JPYC': '12345678901.000000000000000001', // far more base units than 2^64
     BTC: '0.01234567',
   }
   const currencies = Object.keys(amounts) as Currency[]
@@ -139,11 +150,8 @@ test('what is paid is detected, final, and told with its exact amount, though in
   for (const each of made)
     expect(await stateOf(each)).toMatchObject({...each, status: 'awaiting', amount_received: '0', receipts: []})
   const pay = async (each: Request) => ({...each, txid: await send(each, each.amount)})
-  paid = await Promise.all([
-    pay(made[0]!).then(first => pay(made[1]!).then(second => [first, second])),
-    pay(made[2]!),
-    pay(made[3]!),
-  ]).then(sent => sent.flat())
+  paid = []
+  for (const each of made) paid.push(await pay(each))
   killAll('indexer-eth', 'indexer-polygon', 'indexer-btc', 'jobs')
   for (const each of paid) {
     const {txid, amount} = each
@@ -206,10 +214,8 @@ test('a request expires within seconds, underpaid if some money came; what comes
 }, 120_000)
 
 test("the wrong token at the address of a request is unattributed; credited, it is the merchant's, and no payment", async () => {
-  const listed = async () => {
-    const {unattributed} = await sluice(home, 'unattributed', 'list')
-    return unattributed.find(({address}: {address: string}) => address === mistaken.address)
-  }
+  const all = async () => (await sluice(home, 'unattributed', 'list')).unattributed
+  const listed = async () => (await all()).find(({address}: {address: string}) => address === mistaken.address)
   const found = await until(
     async () => {
       const row = await listed()
@@ -220,6 +226,10 @@ test("the wrong token at the address of a request is unattributed; credited, it 
   expect(found).toMatchObject({merchant: 'acme', token: 'USDC', amount: '5', reason: 'wrong_token', decision: null})
   await sluice(home, 'unattributed', 'credit', found.id, '--yes')
   expect(await listed()).toBeUndefined()
+  const contract = tokens.find(({token}) => token === 'EURC')!.contract.toLowerCase()
+  expect(await all()).toMatchObject([
+    {txid: foreign, token: contract, amount: null, amount_base_units: '7000000', reason: 'unsupported_token'},
+  ])
   const {balances} = await call('GET', '/v1/balances')
   expect(balances).toContainEqual(expect.objectContaining({token: 'USDC', gross: '17.345678', depositCount: 2}))
   expect(await stateOf(mistaken)).toMatchObject({status: 'expired', amount_received: '0', receipts: []})
@@ -228,7 +238,14 @@ test("the wrong token at the address of a request is unattributed; credited, it 
 
 test('the payout of a balance claims its payments, and sweeps their addresses, though everything is killed meanwhile', async () => {
   const {balances} = await call('GET', '/v1/balances')
-  const gross = {ETH: '0.750000000000000001', USDC: '17.345678', POL: '44', BTC: '0.01234567'}
+  const gross = {
+    ETH: '0.750000000000000001',
+    USDC: '17.345678',
+    EURC: '98765.432109',
+    POL: '44',
+    JPYC: '12345678901.000000000000000001',
+    BTC: '0.01234567',
+  }
   expect(Object.fromEntries(balances.map((each: {token: string; gross: string}) => [each.token, each.gross]))).toEqual(
     gross,
   )
@@ -254,12 +271,18 @@ test('the payout of a balance claims its payments, and sweeps their addresses, t
       settlement: {id: payout.id, status: 'completed', payout_txid: payout.txid},
     })
     const left = await chains[chain].balance(token, address)
-    if (token === 'USDC' || token === 'BTC') expect(left).toBe(0n)
-    else expect(left).toBeLessThan(10n ** 15n) // what its own transaction did not take as its fee
-    if (token === 'USDC') expect(await chains.ETH.balance('ETH', address)).toBe(0n) // moved by what it signed: it never had gas
+    if (token === 'ETH' || token === 'POL')
+      expect(left).toBeLessThan(10n ** 15n) // what its own transaction did not take as its fee
+    else expect(left).toBe(0n)
+    const [{token: native}] = registered(chain).assets
+    if (token !== native) expect(await chains[chain].balance(native, address)).toBe(0n) // moved by what it signed: it never had gas
   }
   expect(await chains.ETH.balance('USDC', mistaken.address)).toBe(0n)
   const types = (await call('GET', '/v1/events')).events.map(({type}: {type: string}) => type)
-  expect(types).toEqual(Array(4).fill('payout.completed'))
+  expect(types).toEqual(Array(6).fill('payout.completed'))
   expect(await sluice(home, 'audit')).toMatchObject({right: true})
+  const {stdout} = await promisify(execFile)(process.execPath, [program, 'export', 'payment_receipts'], {
+    env: {...process.env, SLUICE_HOME: home},
+  })
+  for (const {currency, amount} of paid) expect(stdout).toContain(`,${amount},${unitsOf(amount, currency)},`)
 }, 240_000)

@@ -161,7 +161,3 @@ contract TestToken {
         require(recovered != address(0) && recovered == signer, "FiatTokenV2: invalid signature");
     }
 }
-
-contract TestUsdc is TestToken {
-    constructor(address holder, uint256 supply) TestToken("USDC", "USDC", "2", 6, holder, supply) {}
-}

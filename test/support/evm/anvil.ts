@@ -6,23 +6,17 @@ import {once} from 'node:events'
 import {createRequire} from 'node:module'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
-import {type Abi, encodeDeployData, encodeFunctionData, getContractAddress, type Hex, numberToHex} from 'viem'
-import {accounts, deployer} from '../../../devnet/evm/constants.ts'
+import {type Abi, encodeFunctionData, getContractAddress, type Hex, maxUint256, numberToHex} from 'viem'
+import {accounts, deployer, multisendAddress} from '../../../devnet/evm/constants.ts'
 import contracts from '../../../devnet/evm/contracts.json' with {type: 'json'}
+import {deployment, tokenEntry, tokens} from '../../../devnet/evm/tokens.ts'
 
 export const localChainId = 31_337
-export const abis = {usdc: contracts.TestUsdc.abi as Abi, multisend: contracts.Multisend.abi as Abi}
+export const abis = {usdc: contracts.TestToken.abi as Abi, multisend: contracts.Multisend.abi as Abi}
 
-/** The entry of a second token, of another domain than USDC's, but for its contract. */
-export const euro = {
-  code: 'EURC',
-  name: 'ETH-EURC',
-  display_name: 'Euro Coin',
-  decimals: 6,
-  min_payout: '1',
-  sweep_min: '1',
-  sweep: {by: 'eip3009', domain: {name: 'Euro Coin', version: '1'}},
-}
+const [usdc, ...others] = tokens
+/** Tokens beside USDC, each of another domain, as an operator enters them: the second has 18 decimals. */
+export const ownTokens = others.map(token => tokenEntry('ETH', token))
 
 export interface Sent {
   /** Index of the account that pays; 1 where nothing is said. */
@@ -44,15 +38,15 @@ export class Anvil {
   readonly #child: ChildProcess
   readonly httpUrl: string
   readonly wsUrl: string
-  /** Contracts that each chain has from block 1 on. `switch` pays one of two outputs, by the parity of the block's height. */
-  readonly usdc = getContractAddress({from: deployer.address, nonce: 0n}).toLowerCase()
-  readonly multisend = getContractAddress({from: deployer.address, nonce: 1n}).toLowerCase()
-  readonly switch = getContractAddress({from: deployer.address, nonce: 2n}).toLowerCase()
+  /** Contracts that each chain has from block 1 on, as local chains have them, and two more. */
+  readonly usdc = usdc.contract.toLowerCase()
+  readonly multisend = multisendAddress.toLowerCase()
+  /** Pays one of two outputs, by the parity of the block's height. */
+  readonly switch = getContractAddress({from: deployer.address, nonce: 4n}).toLowerCase()
   /** As USDC, at another address. */
-  readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 3n}).toLowerCase()
-  /** A second token, and the setting ETH_TOKENS by which it is known. */
-  readonly euro = getContractAddress({from: deployer.address, nonce: 4n}).toLowerCase()
-  readonly ownTokens = JSON.stringify([{...euro, contract: this.euro}])
+  readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 5n}).toLowerCase()
+  /** The setting ETH_TOKENS by which the tokens beside USDC are known. */
+  readonly ownTokens = JSON.stringify(ownTokens)
 
   private constructor(child: ChildProcess, address: string) {
     this.#child = child
@@ -92,21 +86,11 @@ export class Anvil {
   }
 
   async #deploy(): Promise<void> {
-    const usdc = encodeDeployData({
-      abi: abis.usdc,
-      bytecode: contracts.TestUsdc.bytecode as Hex,
-      args: [accounts[1]!.address, 10n ** 18n],
-    })
-    const {domain} = euro.sweep
-    const euroCode = encodeDeployData({
-      abi: contracts.TestToken.abi as Abi,
-      bytecode: contracts.TestToken.bytecode as Hex,
-      args: [domain.name, euro.code, domain.version, euro.decimals, accounts[1]!.address, 10n ** 18n],
-    })
-    for (const data of [usdc, contracts.Multisend.bytecode as Hex, switchCode, usdc, euroCode])
+    const [first, ...more] = tokens.map(token => deployment(token, accounts[1]!.address))
+    for (const data of [first!, contracts.Multisend.bytecode as Hex, ...more, switchCode, first!])
       await this.send({by: 9, data})
-    const approve = {abi: abis.usdc, functionName: 'approve', args: [this.multisend, 10n ** 18n]}
-    for (const to of [this.usdc, this.euro]) await this.send({to, data: encodeFunctionData(approve)})
+    const approve = {abi: abis.usdc, functionName: 'approve', args: [this.multisend, maxUint256]}
+    for (const {contract} of tokens) await this.send({to: contract, data: encodeFunctionData(approve)})
     await this.mine()
   }
 
