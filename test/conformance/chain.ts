@@ -29,8 +29,8 @@ export interface Output {
 export interface Payment {
   txid: string
   raw: string
-  /** `index` is the output index of our rows. */
-  outputs: (Output & {index: number})[]
+  /** `index` is the output index of our rows, `token` what it pays, where that is not the native coin. */
+  outputs: (Output & {index: number; token?: string})[]
 }
 
 /** Where a payment is now: in a block, in the node's pool of unmined transactions, or nowhere. */
@@ -42,7 +42,7 @@ export interface LocalChain {
   source: Source
   /** An address that nobody was ever paid at, as people see it. */
   newAddress(): string
-  /** Signs one transaction, and sends it to nobody. At most one of it and what it stands instead of can be mined. */
+  /** Signs one transaction, of an asset of its own choice, and sends it to nobody. At most one of it and what it stands instead of can be mined. */
   sign(outputs: Output[], insteadOf?: Payment): Promise<Payment>
   /** Gives it to the node's pool, from which the next block takes it. */
   send(payment: Payment): Promise<void>
@@ -58,7 +58,7 @@ export interface LocalChain {
   head(): Promise<BlockRef>
   hashAt(height: number): Promise<string | undefined>
   places(payments: Payment[]): Promise<Place[]>
-  /** What the blocks of now pay to an address in all. */
+  /** What the blocks of now pay to an address in all: the base units of every asset together. */
   received(address: string): Promise<bigint>
   stop(): Promise<void>
 }

@@ -3,6 +3,8 @@
 // exactly once since it resolved the last time.
 import type {TestContext} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
+import {readSettings} from '../../chains/settings.ts'
+import {writeAssets} from '../../db/assets.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Indexer} from '../support/indexer.ts'
@@ -70,6 +72,7 @@ export class World {
 
   static async create(under: ChainUnderTest, options: WorldOptions = {}): Promise<World> {
     const [db, chain] = await Promise.all([testDatabase(), under.start(finalDepth)])
+    await writeAssets(db.ownerUrl, readSettings(chain.environment).chains.values())
     return new World(under, chain, db, await makeMerchant(db, [under.code]), options)
   }
 
@@ -235,16 +238,20 @@ export class World {
     const head = await this.chain.head()
     const expected = new Map<string, string>()
     const sums = new Map(this.addresses.map(address => [address, 0n]))
+    const [{token: native}] = registered(this.under.code).assets
     let balance = 0n
     for (const {payment, place} of this.#signed.values()) {
       if (!place || (place === 'unmined' && !this.under.showsUnmined)) continue
-      for (const {index, to, amount} of payment.outputs) {
+      for (const {index, to, amount, token = native} of payment.outputs) {
         const sum = sums.get(to)
         if (sum === undefined) continue // nobody's
         const mined = place === 'unmined' ? undefined : place
         const isFinal = mined !== undefined && mined.height <= head.height - finalDepth
         const where = mined ? `block ${mined.height} ${mined.hash}` : 'no block'
-        expected.set(`${payment.txid}:${index} ${to}`, `${amount} ${isFinal ? 'final' : 'pending'} in ${where}`)
+        expected.set(
+          `${payment.txid}:${index} ${to}`,
+          `${amount} ${token} ${isFinal ? 'final' : 'pending'} in ${where}`,
+        )
         if (mined) sums.set(to, sum + amount)
         if (isFinal) balance += amount
       }
@@ -277,7 +284,7 @@ export class World {
 
     const rows = await this.db.rows<Row>(
       `select d.txid || ':' || d.output_index || ' ' || d.address as key, d.status, d.version,
-         d.amount || ' ' || d.status || ' in ' || coalesce('block ' || d.block_height || ' ' || d.block_hash, 'no block') as state,
+         d.amount || ' ' || d.token || ' ' || d.status || ' in ' || coalesce('block ' || d.block_height || ' ' || d.block_hash, 'no block') as state,
          (select array_agg(e.version order by position) from app.event e where subject_id = d.id) as versions,
          (select string_agg(substr(e.type, 9), ' ' order by position) from app.event e where subject_id = d.id) as events
        from app.deposit d where chain = $1`,

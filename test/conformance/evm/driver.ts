@@ -1,9 +1,11 @@
 // Ethereum for the conformance suite: anvil, behind a proxy, read by the indexer of ETH over a websocket, with call traces. Each payment is
-// the first transaction of an account of its own, so that each can be mined without the others; two of one account exclude each other.
+// the first transaction of an account of its own, so that each can be mined without the others; two of one account exclude each other. The accounts
+// have ether and one token or another, in turn, and what they pay to one recipient is of that.
 import {randomBytes} from 'node:crypto'
 import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'
 import {mnemonic} from '../../../devnet/evm/constants.ts'
+import {type LocalToken, tokens} from '../../../devnet/evm/tokens.ts'
 import {Anvil, abis, localChainId} from '../../support/evm/anvil.ts'
 import {type Call, RpcProxy} from '../../support/rpc-proxy.ts'
 import type {ChainUnderTest, LocalChain, Output, Payment, Place} from '../chain.ts'
@@ -12,8 +14,13 @@ import {type Forms, RpcSource} from '../rpc-source.ts'
 
 /** Accounts 0 to 9 are anvil's own. */
 const firstPayer = 10
-const payers = 200
 const keys = mnemonicToAccount(mnemonic, {path: "m/44'/60'/0'/0"}).getHdKey()
+const payers = Array.from({length: 200}, (_, n) => {
+  const account = privateKeyToAccount(toHex(keys.deriveChild(firstPayer + n).privateKey!))
+  return {account, token: [undefined, ...tokens][n % (1 + tokens.length)]}
+})
+/** Of its token, in base units. */
+const payerHas = 10n ** 9n
 /** Output index of the first internal call; the one below it is the transaction itself. */
 const firstInternal = 1_000_001
 
@@ -22,9 +29,19 @@ export const ethereum: ChainUnderTest = {
   code: 'ETH',
   showsUnmined: false,
   start: async finalDepth => {
-    const anvil = await Anvil.start({slotsInAnEpoch: finalDepth / 2, rich: firstPayer + payers})
+    const anvil = await Anvil.start({slotsInAnEpoch: finalDepth / 2, rich: firstPayer + payers.length})
+    for (const token of tokens) await endow(anvil, token)
+    await anvil.mine()
     return new LocalEthereum(anvil, await RpcProxy.start(anvil))
   },
+}
+
+/** Gives those who pay in a token what they need of it. */
+async function endow(anvil: Anvil, token: LocalToken): Promise<void> {
+  const to = payers.filter(payer => payer.token === token).map(({account}) => account.address)
+  const args = [token.contract, to, to.map(() => payerHas)]
+  const data = encodeFunctionData({abi: abis.multisend, functionName: 'payTokens', args})
+  await anvil.send({to: anvil.multisend, data, gas: 6_000_000})
 }
 
 class LocalEthereum implements LocalChain {
@@ -46,6 +63,7 @@ class LocalEthereum implements LocalChain {
       ETH_RPC_URL: this.#proxy.wsUrl,
       ETH_CHAIN_ID: `${localChainId}`,
       ETH_USDC_CONTRACT: this.#anvil.usdc,
+      ETH_TOKENS: this.#anvil.ownTokens,
       ETH_TRACES: 'debug',
     }
   }
@@ -56,8 +74,10 @@ class LocalEthereum implements LocalChain {
 
   async sign(outputs: Output[], insteadOf?: Payment): Promise<Payment> {
     const payer = this.#purses.take(insteadOf)
-    const {to, value, data, gas} = this.#call(outputs)
-    const raw = await privateKeyToAccount(toHex(keys.deriveChild(firstPayer + payer).privateKey!)).signTransaction({
+    const {account, ...its} = payers[payer]!
+    const token = outputs.length === 1 ? its.token : undefined
+    const {to, value, data, gas} = this.#call(outputs, token)
+    const raw = await account.signTransaction({
       type: 'eip1559',
       chainId: localChainId,
       nonce: 0,
@@ -68,15 +88,21 @@ class LocalEthereum implements LocalChain {
       data,
       gas,
     })
-    const first = outputs.length > 1 ? firstInternal : 0
-    const payment = {txid: keccak256(raw), raw, outputs: outputs.map((output, i) => ({...output, index: first + i}))}
+    const first = token ? 1 : outputs.length > 1 ? firstInternal : 0
+    const paid = outputs.map((output, i) => ({...output, index: first + i, token: token?.token}))
+    const payment = {txid: keccak256(raw), raw, outputs: paid}
     this.#purses.spend(payer, payment)
     this.#signed.push(payment)
     return payment
   }
 
-  #call(outputs: Output[]): {to: string; value: bigint; data?: Hex; gas: bigint} {
+  #call(outputs: Output[], token?: LocalToken): {to: string; value: bigint; data?: Hex; gas: bigint} {
     const [first, ...others] = outputs
+    if (token) {
+      const args = [first!.to, first!.amount]
+      const data = encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args})
+      return {to: token.contract, value: 0n, data, gas: 100_000n}
+    }
     if (!others.length) return {to: first!.to, value: first!.amount, gas: 21_000n}
     const args = [outputs.map(({to}) => to), outputs.map(({amount}) => amount)]
     const data = encodeFunctionData({abi: abis.multisend, functionName: 'pay', args})
@@ -127,8 +153,10 @@ class LocalEthereum implements LocalChain {
     return found.blockNumber ? {height: Number(found.blockNumber), hash: found.blockHash} : 'unmined'
   }
 
-  received(address: string): Promise<bigint> {
-    return this.#anvil.balance(address)
+  async received(address: string): Promise<bigint> {
+    const held = tokens.map(({contract}) => this.#anvil.tokenBalance(address, contract))
+    const all = await Promise.all([this.#anvil.balance(address), ...held])
+    return all.reduce((sum, amount) => sum + amount)
   }
 
   async stop(): Promise<void> {
