@@ -82,10 +82,12 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   })
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
 
-  const smallest = `select chain, min_payout from app.asset where chain in ('BTC', 'POLYGON') order by chain`
+  // Those of local chains say themselves which tokens they have.
+  const smallest = `select chain, token, min_payout from app.asset where chain in ('BTC', 'POLYGON') order by chain, token`
   expect(await database(one.service, smallest)).toEqual([
-    {chain: 'BTC', min_payout: '70000'},
-    {chain: 'POLYGON', min_payout: '10000000000000000'},
+    {chain: 'BTC', token: 'BTC', min_payout: '70000'},
+    {chain: 'POLYGON', token: 'JPYC', min_payout: `100${'0'.repeat(18)}`},
+    {chain: 'POLYGON', token: 'POL', min_payout: '10000000000000000'},
   ])
 
   // Where docs/operations/monitoring.md says. (What treasuries hold is not told where everybody pays.)
