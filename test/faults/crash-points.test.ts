@@ -6,7 +6,7 @@ import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {hasBitcoind} from '../support/bitcoin/node.ts'
 import {BitcoinWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
-import {EvmWorld, ether, type Shop, usdc} from '../support/evm/world.ts'
+import {EvmWorld, ether, jpyc, type Shop, usdc} from '../support/evm/world.ts'
 import {until} from '../support/until.ts'
 import type {World} from '../support/world.ts'
 
@@ -46,13 +46,25 @@ interface Field {
 
 async function onEthereum(): Promise<Field> {
   const world = await EvmWorld.open()
-  // In turn with both ways of sweeping: by the address itself, and relayed by the treasury.
-  const tokenOf = ({addresses}: Shop) => (addresses.length === 1 ? 'ETH' : 'USDC')
+  // In turn with both ways of sweeping: by the address itself, and relayed by the treasury, that of a token of 6 decimals and of 18.
+  const kinds = [
+    {token: 'USDC', amounts: [10n * usdc, 20n * usdc]},
+    {token: 'ETH', amounts: [ether]},
+    {token: 'JPYC', amounts: [jpyc + 1n, 2n * jpyc]},
+    {token: 'ETH', amounts: [ether]},
+  ] as const
+  const kindOf = new Map<Shop, (typeof kinds)[number]>()
+  const tokenOf = (shop: Shop) => kindOf.get(shop)!.token
   return {
     world,
-    openShop: n => (n % 2 ? world.openShop('ETH', [ether]) : world.openShop('USDC', [10n * usdc, 20n * usdc])),
+    openShop: async n => {
+      const kind = kinds[n % kinds.length]!
+      const shop = await world.openShop(kind.token, [...kind.amounts])
+      kindOf.set(shop, kind)
+      return shop
+    },
     tokenOf,
-    grossOf: shop => (tokenOf(shop) === 'ETH' ? ether : 30n * usdc),
+    grossOf: shop => kindOf.get(shop)!.amounts.reduce((sum: bigint, amount) => sum + amount, 0n),
     received: shop => world.received(shop, tokenOf(shop)),
     passOver: async () => {
       await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${(20n * 10n ** 9n).toString(16)}`])

@@ -3,7 +3,7 @@
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
-import {EvmWorld, ether, type Shop, usdc} from '../support/evm/world.ts'
+import {EvmWorld, ether, jpyc, type Shop, usdc} from '../support/evm/world.ts'
 import {type Call, faults} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
@@ -83,15 +83,22 @@ test('the treasury advances what it can afford: the net arrives to the last wei,
   expect(BigInt(payout.network_fee)).toBeGreaterThan(0n)
 })
 
-test('what the treasury cannot advance is swept first, the largest address first, and no more than it takes', async () => {
-  const shop = await world.openShop('USDC', [100n * usdc, usdc, 50n * usdc])
-  const id = await world.request(shop, 'USDC')
-  await world.becomes(id, 'completed')
-  expect(await world.received(shop, 'USDC')).toBe(netOf(151n * usdc))
-  const left = await Promise.all(shop.addresses.map(address => world.anvil.tokenBalance(address)))
-  expect(left.toSorted()).toEqual([0n, 0n, usdc])
-  for (const address of shop.addresses) expect(await world.anvil.balance(address)).toBe(0n) // it needed no gas
-})
+test.each([
+  ['USDC', usdc],
+  ['EURC', usdc],
+  ['JPYC', jpyc],
+] as const)(
+  'what the treasury cannot advance of %s is swept first, the largest address first, and no more than it takes',
+  async (token, unit) => {
+    const shop = await world.openShop(token, [100n * unit, unit, 50n * unit])
+    const id = await world.request(shop, token)
+    await world.becomes(id, 'completed')
+    expect(await world.received(shop, token)).toBe(netOf(151n * unit))
+    const left = await Promise.all(shop.addresses.map(address => world.held(token, address)))
+    expect(left.toSorted()).toEqual([0n, 0n, unit])
+    for (const address of shop.addresses) expect(await world.anvil.balance(address)).toBe(0n) // it needed no gas
+  },
+)
 
 test('with sweep_first every address that is worth it is swept before anything is paid, and dust is left alone', async () => {
   const dust = 5n * 10n ** 13n // more than a sweep costs, and not worth it
@@ -109,13 +116,27 @@ test('with sweep_first every address that is worth it is swept before anything i
   for (const amount of left) expect(amount).toBeLessThan(10n ** 14n)
 })
 
+test('the smallest payout of a token of 18 decimals counts to its last unit', async () => {
+  const least = (jpyc * 100n) / 99n // its net is 100 JPYC
+  expect([netOf(least), netOf(least - 1n)]).toEqual([jpyc, jpyc - 1n])
+  const shop = await world.openShop('JPYC', [least - 1n])
+  await expect(world.request(shop, 'JPYC')).rejects.toThrow('the balance is below the smallest payout (100 JPYC)')
+  await world.pay('JPYC', shop.addresses, [1n])
+  await world.becomes(await world.request(shop, 'JPYC'), 'completed')
+  expect(await world.received(shop, 'JPYC')).toBe(jpyc)
+})
+
 test('an address that holds much is swept without a payout, where the operator asked for it', async () => {
-  const shop = await world.openShop('USDC', [600n * usdc, 400n * usdc])
-  const collector = await world.startWorker({settings: {ETH_COLLECT_ABOVE: 'USDC:500'}})
-  const balances = () => Promise.all(shop.addresses.map(address => world.anvil.tokenBalance(address)))
-  await until(async () => (await balances()).includes(0n), {timeoutMs: 15_000, what: 'the address to be swept'})
+  const amounts = {USDC: [600n * usdc, 400n * usdc], JPYC: [6n * jpyc, 4n * jpyc]}
+  const shops = {USDC: await world.openShop('USDC', amounts.USDC), JPYC: await world.openShop('JPYC', amounts.JPYC)}
+  const collector = await world.startWorker({settings: {ETH_COLLECT_ABOVE: 'USDC:500,JPYC:500.000000000000000001'}})
+  const balances = (token: 'USDC' | 'JPYC') =>
+    Promise.all(shops[token].addresses.map(address => world.held(token, address)))
+  for (const token of ['USDC', 'JPYC'] as const)
+    await until(async () => (await balances(token)).includes(0n), {timeoutMs: 15_000, what: 'the address to be swept'})
   await world.kill(collector)
-  expect((await balances()).toSorted()).toEqual([0n, 400n * usdc])
+  for (const token of ['USDC', 'JPYC'] as const)
+    expect((await balances(token)).toSorted()).toEqual([0n, amounts[token][1]])
   await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
     timeoutMs: 15_000,
     what: 'the sweep to be final',

@@ -1,4 +1,5 @@
-// The database is lost, and an older copy takes its place: a real backup of a whole service, and everything that happened since.
+// The database is lost, and an older copy takes its place: a real backup of a whole service, and everything that happened since. What is paid is a token
+// that the service knows by its settings alone.
 import {execFile} from 'node:child_process'
 import {readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'
@@ -120,21 +121,21 @@ async function balances(): Promise<Record<string, string>> {
 }
 
 test('what was paid since the backup is not paid again, and the next payout pays exactly what is still owed', async () => {
-  await deposit('ETH', 'USDC', 'ann', '100')
-  const before = await pay('ETH', 'USDC', 'before')
+  await deposit('ETH', 'EURC', 'ann', '100')
+  const before = await pay('ETH', 'EURC', 'before')
   await becomes(before.id, 'completed')
-  const unsettled = await deposit('ETH', 'USDC', 'ann', '200') // is unsettled in the copy, and was paid out
+  const unsettled = await deposit('ETH', 'EURC', 'ann', '200') // is unsettled in the copy, and was paid out
   await deposit('BTC', 'BTC', 'ann', '0.5')
   const backup = path.join(home, 'backup')
   expect(await sluice(home, 'backup', '--to', backup)).toMatchObject({directory: backup})
 
-  const completed = await pay('ETH', 'USDC', 'after')
+  const completed = await pay('ETH', 'EURC', 'after')
   expect(completed.gross).toBe('200')
   const {txid} = await becomes(completed.id, 'completed')
-  const later = await deposit('ETH', 'USDC', 'ann', '300') // is not in the copy, and was paid out
-  const second = await pay('ETH', 'USDC', 'second')
+  const later = await deposit('ETH', 'EURC', 'ann', '300') // is not in the copy, and was paid out
+  const second = await pay('ETH', 'EURC', 'second')
   await becomes(second.id, 'completed')
-  const owed = await deposit('ETH', 'USDC', 'ann', '40') // is not in the copy, and was not
+  const owed = await deposit('ETH', 'EURC', 'ann', '40') // is not in the copy, and was not
   const drill = await sluice(home, 'drill', '--from', backup)
   expect(
     drill.steps.map(({step, right, result}: {step: string; right: boolean; result: string}) => [step, right, result]),
@@ -167,7 +168,7 @@ test('what was paid since the backup is not paid again, and the next payout pays
     what: 'the processes to end',
   })
   rmSync(path.join(home, 'postgres'), {recursive: true})
-  const missed = await chains.ETH.send({token: 'USDC', to: owed.address, amount: '5'}) // nobody is there to see it
+  const missed = await chains.ETH.send({token: 'EURC', to: owed.address, amount: '5'}) // nobody is there to see it
 
   expect(await sluice(home, 'restore', '--from', backup)).toEqual({home})
   running = await start(home)
@@ -177,7 +178,7 @@ test('what was paid since the backup is not paid again, and the next payout pays
     'journal_ahead ETH',
   ])
   expect((await call('GET', `/v1/payouts/${completed.id}`)).status).toBe(404)
-  expect(await call('POST', '/v1/payouts', {chain: 'ETH', token: 'USDC'}, 'after')).toMatchObject({
+  expect(await call('POST', '/v1/payouts', {chain: 'ETH', token: 'EURC'}, 'after')).toMatchObject({
     status: 422,
     body: {
       error: 'payout_failed',
@@ -195,7 +196,7 @@ test('what was paid since the backup is not paid again, and the next payout pays
     intervalMs,
   })
   expect((await deposits()).map(({id}) => id)).toEqual(expect.arrayContaining([later.id, owed.id]))
-  expect((await balances()).USDC).toBe('45')
+  expect((await balances()).EURC).toBe('45')
   const settlementOf = async ({id}: Deposit) => (await call('GET', `/v1/deposits/${id}`)).body.settlement_id
   expect([await settlementOf(unsettled), await settlementOf(later), await settlementOf(owed)]).toEqual([
     completed.id,
@@ -203,18 +204,18 @@ test('what was paid since the backup is not paid again, and the next payout pays
     null,
   ])
   const [balance] = (await call('GET', '/v1/balances')).body.balances.filter(
-    ({token}: {token: string}) => token === 'USDC',
+    ({token}: {token: string}) => token === 'EURC',
   )
   expect(balance.depositCount).toBe(2)
   const newest = (await call('GET', '/v1/events?limit=1')).body.events[0]
   expect(newest.sequence).toBeGreaterThan(known.sequence)
 
-  const next = await pay('ETH', 'USDC', 'next')
+  const next = await pay('ETH', 'EURC', 'next')
   expect(next).toMatchObject({gross: '45', net: '44.55'})
   await becomes(next.id, 'completed')
-  expect(await chains.ETH.balance('USDC', wallet.ETH)).toBe(638_550_000n) // 99 + 198 + 297 + 44.55, each once
+  expect(await chains.ETH.balance('EURC', wallet.ETH)).toBe(638_550_000n) // 99 + 198 + 297 + 44.55, each once
   expect(await chains.BTC.balance('BTC', wallet.BTC)).toBe(49_500_000n)
-  expect((await balances()).USDC).toBeUndefined()
+  expect((await balances()).EURC).toBeUndefined()
   expect(await sluice(home, 'audit')).toMatchObject({right: true})
   expect((await sluice(home, 'incident', 'list')).incidents).toEqual([])
 }, 1_200_000)

@@ -6,7 +6,7 @@ import {getAddress} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
 import {CommandLine} from '../support/command-line.ts'
-import {EvmWorld, ether, usdc} from '../support/evm/world.ts'
+import {EvmWorld, ether, jpyc, usdc} from '../support/evm/world.ts'
 import {makeMerchant} from '../support/people.ts'
 import {until} from '../support/until.ts'
 
@@ -19,7 +19,11 @@ beforeAll(async () => {
     ETH: {
       rpc_url: world.anvil.wsUrl,
       local: true,
-      settings: {ETH_RPC_URL: world.anvil.wsUrl, ETH_USDC_CONTRACT: world.anvil.usdc},
+      settings: {
+        ETH_RPC_URL: world.anvil.wsUrl,
+        ETH_USDC_CONTRACT: world.anvil.usdc,
+        ETH_TOKENS: world.anvil.ownTokens,
+      },
     },
   })
 }, 120_000)
@@ -61,9 +65,6 @@ async function whitelisted(): Promise<string> {
   return to
 }
 
-const held = (token: 'ETH' | 'USDC', address: string) =>
-  token === 'ETH' ? world.anvil.balance(address) : world.anvil.tokenBalance(address)
-
 /** By the ledger. */
 async function posted(token: string, address: string): Promise<bigint> {
   const [row] = await world.db.rows<{amount: string}>(
@@ -96,19 +97,19 @@ test('what arrived on a chain that was not asked for is listed, credited, and pa
   await world.becomes(payout, 'completed')
   await world.kill(worker)
   expect(await world.received(shop, 'ETH')).toBe(ether - ether / 100n)
-  expect(await posted('ETH', address)).toBe(await held('ETH', address))
+  expect(await posted('ETH', address)).toBe(await world.held('ETH', address))
 })
 
-test.each(['ETH', 'USDC'] as const)(
+test.each(['ETH', 'JPYC'] as const)(
   '%s is returned exactly, though workers die at every step, and a merchant keeps what it has there',
   async token => {
     const {merchant, address} = await stranger()
-    const unit = token === 'ETH' ? ether : usdc
+    const unit = token === 'ETH' ? ether : jpyc
     await world.pay(token, [address], [3n * unit])
     await world.api.query(`select app.provision_user($1, 'abroad', array['ETH'])`, [merchant])
     await world.pay(token, [address], [2n * unit]) // credited
     const rows = await listed(address)
-    expect(rows).toMatchObject([{amount: '3', reason: 'enabled_later'}])
+    expect(rows).toMatchObject([{amount: token === 'ETH' ? '3' : '300', reason: 'enabled_later'}])
     const to = await whitelisted()
     await commandLine.json('unattributed', 'return', rows[0]!.id, '--to', to)
 
@@ -134,10 +135,10 @@ test.each(['ETH', 'USDC'] as const)(
      where s.source = $1 and s.kind = 'sweep' and s.outcome = 'done'`,
       [address],
     )
-    expect(await held(token, to)).toBe(BigInt(sweep!.moved))
-    if (token === 'USDC') expect(BigInt(sweep!.moved)).toBe(3n * unit)
-    else expect(await held(token, address)).toBe(5n * unit - BigInt(sweep!.moved) - BigInt(sweep!.fee))
-    expect(await posted(token, address)).toBe(await held(token, address))
+    expect(await world.held(token, to)).toBe(BigInt(sweep!.moved))
+    if (token === 'JPYC') expect(BigInt(sweep!.moved)).toBe(3n * unit)
+    else expect(await world.held(token, address)).toBe(5n * unit - BigInt(sweep!.moved) - BigInt(sweep!.fee))
+    expect(await posted(token, address)).toBe(await world.held(token, address))
 
     const shop = {id: merchant, addresses: [address], wallet: wallet()}
     await world.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [merchant, shop.wallet])
@@ -167,5 +168,5 @@ test('a return waits while its destination is off the whitelist, and leaves when
   await commandLine.json('unattributed', 'return', row!.id, '--to', second)
   await isReturned(address)
   await world.kill(worker)
-  expect([await held('USDC', first), await held('USDC', second)]).toEqual([0n, usdc])
+  expect([await world.held('USDC', first), await world.held('USDC', second)]).toEqual([0n, usdc])
 }, 120_000)

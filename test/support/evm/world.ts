@@ -4,6 +4,9 @@
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {getAddress} from 'viem'
+import {readSettings} from '../../../chains/settings.ts'
+import {writeAssets} from '../../../db/assets.ts'
+import {tokens} from '../../../devnet/evm/tokens.ts'
 import {startCustody} from '../custody.ts'
 import {testDatabase} from '../database.ts'
 import {Indexer} from '../indexer.ts'
@@ -20,6 +23,11 @@ const emptyBlockMs = 1000
 
 export const ether = 10n ** 18n
 export const usdc = 10n ** 6n
+/** 100 of it: the smallest payout, and sweep. */
+export const jpyc = 100n * 10n ** 18n
+
+/** ETH, or the code of a token. */
+type Token = 'ETH' | 'USDC' | 'EURC' | 'JPYC'
 
 export class EvmWorld extends World {
   readonly anvil: Anvil
@@ -50,11 +58,17 @@ export class EvmWorld extends World {
     const all = {
       ETH_CHAIN_ID: String(localChainId),
       ETH_USDC_CONTRACT: anvil.usdc,
+      ETH_TOKENS: anvil.ownTokens,
       ADDRESS_POOL_SIZE: '100',
       ...settings,
     }
+    await writeAssets(db.ownerUrl, readSettings(all).chains.values())
     const [node, custody] = await Promise.all([RpcProxy.start(anvil), startCustody(db, home, all)])
-    const indexer = Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc}})
+    const indexer = Indexer.start({
+      db,
+      rpcUrl: anvil.wsUrl,
+      settings: {USDC_CONTRACT: anvil.usdc, TOKENS: anvil.ownTokens},
+    })
     const running: Running = {chain: 'ETH', db, home, custody, settings: all, source: {ETH_RPC_URL: node.httpUrl}}
     const world = new EvmWorld({...running, anvil, node, indexer, treasury: await treasuryOf(db, 'evm')})
     await world.topUp(10n * ether)
@@ -82,7 +96,7 @@ export class EvmWorld extends World {
   // --- merchants and money ---
 
   /** A merchant whose users received this much of a token each, finally. */
-  async openShop(token: 'ETH' | 'USDC', amounts: bigint[], {whitelisted = true} = {}): Promise<Shop> {
+  async openShop(token: Token, amounts: bigint[], {whitelisted = true} = {}): Promise<Shop> {
     const wallet = getAddress(`0x${randomBytes(20).toString('hex')}`)
     const shop = await this.makeShop(amounts.length, wallet, whitelisted)
     await this.pay(token, shop.addresses, amounts)
@@ -90,12 +104,12 @@ export class EvmWorld extends World {
   }
 
   /** From the faucet, until it is final here. */
-  async pay(token: 'ETH' | 'USDC', to: string[], amounts: bigint[]): Promise<void> {
+  async pay(token: Token, to: string[], amounts: bigint[]): Promise<void> {
     const total = amounts.reduce((sum, amount) => sum + amount, 0n)
     this.#lastSent = this.#lastSent.then(() =>
       token === 'ETH'
         ? this.anvil.multi('pay', [to, amounts], total)
-        : this.anvil.multi('payTokens', [this.anvil.usdc, to, amounts]),
+        : this.anvil.multi('payTokens', [contractOf(token), to, amounts]),
     )
     await this.untilFinal((await this.#lastSent) as string, to.length)
   }
@@ -116,7 +130,13 @@ export class EvmWorld extends World {
   }
 
   /** What its wallet got on the chain itself. */
-  async received({wallet}: Shop, token: 'ETH' | 'USDC'): Promise<bigint> {
-    return token === 'ETH' ? await this.anvil.balance(wallet) : await this.anvil.tokenBalance(wallet)
+  async received({wallet}: Shop, token: Token): Promise<bigint> {
+    return await this.held(token, wallet)
+  }
+
+  async held(token: Token, address: string): Promise<bigint> {
+    return token === 'ETH' ? this.anvil.balance(address) : this.anvil.tokenBalance(address, contractOf(token))
   }
 }
+
+const contractOf = (code: Token) => tokens.find(({token}) => token === code)!.contract
