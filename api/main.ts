@@ -5,7 +5,9 @@ import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
+import {requireSameAssets} from '../db/assets.ts'
 import {failureOf, inWords} from '../db/failure.ts'
+import {openPool} from '../db/pool.ts'
 import {buildServer} from './server.ts'
 
 const log = logger('api')
@@ -14,6 +16,8 @@ async function main(): Promise<void> {
   const settings = readSettings()
   const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
   const {chains, publicUrl, paymentExpiryMs, metricsOnApiPort} = settings
+  const pool = openPool(databaseUrlOf(settings), {name: 'sluice-api-settings', max: 1, log})
+  await requireSameAssets(pool, chains.values()).finally(() => pool.end())
   let url = ''
   const app = await buildServer({
     databaseUrl: databaseUrlOf(settings),

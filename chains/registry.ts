@@ -11,6 +11,8 @@ export interface Asset {
   name: string
   displayName: string
   decimals: number
+  /** Of a token: on the public test network; in settings, on the network that is followed. Absent where nobody says where it is. */
+  contract?: string
   /** The smallest net amount of a payout that the chain carries, in base units; 1 where it is absent. */
   minPayout?: bigint
   /** What the setting *_MIN_PAYOUT is unless it is set, in base units: as a rule more than the network fee of a payout. */
@@ -22,8 +24,6 @@ export interface Asset {
 
 /** A token that an ERC-20 contract keeps. It is paid by the contract's transfer(address,uint256). */
 export interface Erc20 extends Asset {
-  /** On the public test network; in settings, on the network that is followed. Absent where nobody says where it is. */
-  contract?: string
   sweep: Sweep
   /** What the setting *_SWEEP_MIN is unless it is set, in base units. */
   usualSweepMin: bigint

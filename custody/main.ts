@@ -11,6 +11,7 @@ import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {chains} from '../chains/registry.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
+import {requireSameAssets} from '../db/assets.ts'
 import {failureOf, fromDatabase, inWords} from '../db/failure.ts'
 import {lockConnection} from '../db/pool.ts'
 import {deriver} from './addresses.ts'
@@ -60,6 +61,7 @@ async function main(): Promise<never> {
   endWhenAsked() // whatever is under way is in a transaction, or in the journal already; there is nothing to finish
   await fromDatabase(client.connect())
   await lock(client)
+  await requireSameAssets(client, settings.chains.values())
   active.set(1)
   const keys = await localKeys(await openSeed(settings, client), families)
   const derive = deriver(keys, settings.chains)

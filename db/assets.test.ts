@@ -4,7 +4,7 @@ import {readSettings} from '../chains/settings.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
-import {writeAssets} from './assets.ts'
+import {requireSameAssets, writeAssets} from './assets.ts'
 
 const euro = {
   code: 'EURC',
@@ -59,3 +59,26 @@ test('one that was paid keeps its decimals, and its entry has to stay', async ()
   await write({...euro, display_name: 'Euro'})
   expect(await stored()).toEqual([ether, {...row, display_name: 'Euro'}, usdc])
 })
+
+test('a process whose settings name other tokens, decimals or contracts than the last migration run is refused, and told which', async () => {
+  const check = (settings: Record<string, string>) => requireSameAssets(db.pool, readSettings(settings).chains.values())
+  const tokens = (...entries: object[]) => ({ETH_TOKENS: JSON.stringify(entries)})
+  await write(euro)
+  await check(tokens({...euro, contract: euro.contract.toLowerCase(), min_payout: '3'}))
+  const other = '0x1111111111111111111111111111111111111111'
+  await expect(check({})).rejects.toThrow(
+    `of ETH than those of the last migration run: none instead of EURC (6 decimals,`,
+  )
+  await expect(check(tokens(euro, {...euro, code: 'EURX', name: 'ETH-EURX', contract: other}))).rejects.toThrow(
+    `EURX (6 decimals, ${other}) instead of none; give every process the same tokens (ETH_TOKENS, ETH_<TOKEN>_CONTRACT)`,
+  )
+  await expect(check({...tokens(euro), ETH_USDC_CONTRACT: other})).rejects.toThrow(
+    `USDC (6 decimals, ${other}) instead of USDC (`,
+  )
+})
+
+test('where no migration run had settings, nothing is refused', async () => {
+  await db.rows('update app.chain set assets = null')
+  await requireSameAssets(db.pool, readSettings(tokensOfNobody).chains.values())
+})
+const tokensOfNobody = {ETH_TOKENS: JSON.stringify([euro])}

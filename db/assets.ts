@@ -1,10 +1,11 @@
 // What the settings say of assets, in the database (app.asset), which credits what is there and judges payouts by it: so every process, and
 // whoever else asks, judges alike. Promises: once this resolves, the assets are those of the settings, the operator's own tokens among them, with
-// their smallest payouts; what was accepted before stays; decimals change, and an asset goes, only while no amount of it was ever stored.
+// their smallest payouts; what was accepted before stays; decimals change, and an asset goes, only while no amount of it was ever stored. A process whose settings name
+// others does not start.
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainSettings} from '../chains/families.ts'
-import type {Asset} from '../chains/registry.ts'
+import type {Asset, Chain} from '../chains/registry.ts'
 
 /** Writes them into the database of this owner's URL. */
 export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSettings>): Promise<void> {
@@ -15,6 +16,10 @@ export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSett
     await removeOthers(client, chains)
     for (const {chain, minPayout} of chains) {
       await upsertAssets(client, chain.code, chain.assets)
+      await client.query('update app.chain c set assets = $2 where c.chain = $1', [
+        chain.code,
+        JSON.stringify(listed(chain)),
+      ])
       await client.query(
         `update app.asset a set min_payout = given.amount
          from unnest($2::text[], $3::numeric[]) as given (token, amount)
@@ -24,6 +29,53 @@ export async function writeAssets(ownerUrl: string, settings: Iterable<ChainSett
     }
   } finally {
     await client.end()
+  }
+}
+
+interface Listed {
+  token: string
+  decimals: number
+  contract: string
+}
+
+/** What every process has to know alike of a chain's assets. */
+function listed({assets}: Chain): Listed[] {
+  return assets.map(({token, decimals, contract = ''}) => ({token, decimals, contract: contract.toLowerCase()}))
+}
+
+/** How the settings of a process name other assets of a chain than those of the last writeAssets; undefined where they name the same. */
+export async function otherAssets(db: pg.Pool | pg.Client, {chain}: ChainSettings): Promise<string | undefined> {
+  const own = listed(chain)
+  const {rows} = await db.query<{assets: Listed[]}>(
+    'select assets from app.chain where chain = $1 and assets <> $2::jsonb',
+    [chain.code, JSON.stringify(own)],
+  )
+  if (!rows[0]) return
+  const {assets} = rows[0]
+  return (
+    `the settings of this process name other assets of ${chain.code} than those of the last migration run: ${besides(assets, own)} instead of` +
+    ` ${besides(own, assets)}; give every process the same tokens (${chain.code}_TOKENS, ${chain.code}_<TOKEN>_CONTRACT), and run sluice migrate after a change`
+  )
+}
+
+/** Those of the second list that are not in the first, for people. */
+function besides(known: Listed[], assets: Listed[]): string {
+  const described = ({token, decimals, contract}: Listed) =>
+    `${token} (${decimals} decimals${contract && `, ${contract}`})`
+  const texts = known.map(described)
+  return (
+    assets
+      .map(described)
+      .filter(text => !texts.includes(text))
+      .join(', ') || 'none'
+  )
+}
+
+/** Throws PermanentError where the settings of a process name other assets than those of the last writeAssets. */
+export async function requireSameAssets(db: pg.Pool | pg.Client, settings: Iterable<ChainSettings>): Promise<void> {
+  for (const of of settings) {
+    const why = await otherAssets(db, of)
+    if (why !== undefined) throw new PermanentError(why)
   }
 }
 

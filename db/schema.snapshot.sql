@@ -1071,6 +1071,7 @@ create table app.chain (
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null where there are none.
   folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.
+  assets jsonb, -- Its assets as the settings of the last migration run name them: [{token, decimals, contract}]. A process with other settings does not start. Null before a run with settings.
   constraint chain_pkey PRIMARY KEY (chain),
   constraint chain_attempts_exclude_by_check CHECK ((attempts_exclude_by = ANY (ARRAY['nonce'::text, 'output'::text]))),
   constraint chain_coinbase_maturity_check CHECK ((coinbase_maturity > 0)),
@@ -8812,6 +8813,7 @@ grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;
 grant select on app.accepted_gap to sluice_indexer;
 grant select on app.address to sluice_indexer;
+grant select on app.chain to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
 grant select on chain.unmined to sluice_indexer;
 grant select on custody.address (address, match_key) to sluice_indexer;

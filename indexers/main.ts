@@ -9,6 +9,7 @@ import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
 import {formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
+import {otherAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
@@ -59,7 +60,8 @@ async function main(code: string): Promise<void> {
   const {source, network, networkSettings} = reader
   const {mainnet} = settings
   const {startHeight, stallTimeoutMs} = chain
-  await resume(source, cursor, {network, networkSettings, mainnet, startHeight, log})
+  const refusal = () => otherAssets(db, chain)
+  await resume(source, cursor, {network, networkSettings, refusal, mainnet, startHeight, log})
   active.set({chain: code}, 1)
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
   const {pollIntervalMs} = chain.chain

@@ -1,6 +1,8 @@
 // The first look at a node, before a block is read from it.
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {type Logger, logger} from '../base/log.ts'
+import {type Logger, silent} from '../base/log.ts'
+import {readSettings} from '../chains/settings.ts'
+import {otherAssets, writeAssets} from '../db/assets.ts'
 import {openPool} from '../db/pool.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {until} from '../test/support/until.ts'
@@ -17,9 +19,10 @@ afterAll(async () => {
   await db.drop()
 })
 
-/** A node with one block. */
-function sourceOf(network: () => Promise<string>): ChainView {
-  const block = {height: 7, hash: '0x7', time: new Date(0)}
+const block = {height: 7, hash: '0x7', time: new Date(0)}
+
+/** A node that has one block. */
+function sourceOf(network: ChainView['network']): ChainView {
   return {
     confirmations: 1,
     network,
@@ -33,8 +36,7 @@ function sourceOf(network: () => Promise<string>): ChainView {
 }
 
 test('nothing is read from a node of a main network, whatever the settings of the chain say, unless SLUICE_MAINNET allows it', async () => {
-  const log = logger('test')
-  log.level = 'silent'
+  const log = silent()
   for (const [chain, network] of [
     ['ETH', 'eip155:1'],
     ['POLYGON', 'eip155:137'],
@@ -78,4 +80,41 @@ test('a database that has no connection left is named, and not the node', async 
       error: expect.stringMatching(/^the database has no connection left: too many connections for role/),
     },
   ])
+})
+
+test('no block is read by a process whose settings name other tokens than the last migration run had, until they name the same', async () => {
+  const other = await testDatabase()
+  const indexer = openPool(other.url('sluice_indexer'), {name: 'test', max: 2})
+  const {chains} = readSettings()
+  const eth = chains.get('ETH')!
+  await writeAssets(other.ownerUrl, readSettings({ETH_USDC_CONTRACT: `0x${'1'.repeat(40)}`}).chains.values())
+  const cursor = new ChainCursor(indexer, 'ETH')
+  await cursor.configure()
+  const going = resume(
+    sourceOf(async () => 'eip155:1'),
+    cursor,
+    {
+      network: 'eip155:1',
+      networkSettings: 'none',
+      mainnet: true,
+      startHeight: 1,
+      refusal: () => otherAssets(indexer, eth),
+      log: silent(),
+      retryMs: 1,
+    },
+  )
+  const why = async () =>
+    (
+      await other.rows<{message: string}>(
+        `select waiting_message as message from chain.configured where waiting_reason = 'token_refused'`,
+      )
+    )[0]
+  const told = await until(why, {timeoutMs: 5000, what: 'ETH to wait'})
+  expect(told.message).toContain('the settings of this process name other assets of ETH')
+  expect(await cursor.read()).toBeUndefined()
+  await writeAssets(other.ownerUrl, chains.values())
+  await going
+  expect(await cursor.read()).toMatchObject({headHeight: 7})
+  await indexer.end()
+  await other.drop()
 })

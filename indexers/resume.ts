@@ -1,5 +1,6 @@
 // What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
-// for a node of another network, nor for one of a main network unless that is allowed, nor with a token that its contract does not bear out; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
+// for a node of another network, nor for one of a main network unless that is allowed, nor with a token that its contract does not bear out, nor with
+// other tokens than the database has; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
 // a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
 // decides; while blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -18,6 +19,8 @@ export interface ResumeOptions {
   network: string
   /** The settings that decide which network a source is on. */
   networkSettings: string
+  /** Why this process must not follow the chain; undefined if nothing is against it. */
+  refusal?: () => Promise<string | undefined>
   /** The network may be one whose coins are worth money. */
   mainnet?: boolean
   /** The first block to read, at the first start (start.ts). */
@@ -110,7 +113,7 @@ async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptio
   if (answered !== network) {
     throw new Waiting('wrong_network', `the node is on ${answered}, expected ${network}; check ${networkSettings}`)
   }
-  const refusal = await source.refusal?.()
+  const refusal = (await options.refusal?.()) ?? (await source.refusal?.())
   if (refusal !== undefined) throw new Waiting('token_refused', refusal)
   const at = await cursor.read()
   if (!at) return startFollowing(source, cursor, options)

@@ -4,6 +4,7 @@ import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graph
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import type {Settings} from '../chains/settings.ts'
+import {requireSameAssets} from '../db/assets.ts'
 import {connections} from '../db/connections.ts'
 import {inWords} from '../db/failure.ts'
 import {openPool} from '../db/pool.ts'
@@ -49,6 +50,7 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   const liveness = await holdLiveness({url: databaseUrl, log, onLost})
   const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: connections.sluice_jobs.pool, log})
   pool.on('connect', client => client.on('error', () => {})) // while in use: the query that it fails tells
+  await requireSameAssets(pool, settings.chains.values())
   const sequencer = startSequencer(pool)
   const dispatcher = startDispatcher({
     locks: liveness.client,

@@ -16,7 +16,7 @@ import {observe} from '../base/observe.ts'
 import {commandLine, hasVariable, signal} from '../base/process.ts'
 import {type ChainSettings, familyOf, hasNode} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
-import {factsOf, metricsPorts, readSettings, type Settings} from '../chains/settings.ts'
+import {factsOf, metricsPorts, readSettings, type Settings, settingsFrom} from '../chains/settings.ts'
 import {writeAssets} from '../db/assets.ts'
 import {type EmbeddedPostgres, startPostgres} from '../db/embedded.ts'
 import {migrate, type Role, roleUrl} from '../db/migrate.ts'
@@ -112,11 +112,7 @@ export class Supervisor {
     else await this.#startPostgres()
     await migrate(this.#ownerUrl)
     await this.#startLocalChains()
-    // A local chain says itself which tokens it has.
-    await writeAssets(
-      this.#ownerUrl,
-      [...this.#settings.chains.keys()].map(code => this.#settingsOf(code)),
-    )
+    await writeAssets(this.#ownerUrl, this.#settingsOfChains())
     this.#step('the processes')
     await this.#findUsers()
     await this.#startChildren()
@@ -216,6 +212,14 @@ export class Supervisor {
           if (child.name === 'jobs' || child.name === indexerName(chain.chain)) child.restart(childGraceMs)
       })
     }
+  }
+
+  /** As the processes read them. */
+  #settingsOfChains(): ChainSettings[] {
+    return [...this.#settings.chains.values()].map(settings => {
+      const local = this.#localChains.find(({chain}) => chain === settings.chain.code)
+      return local ? settingsFrom(settings.chain.code, local.identity()) : settings
+    })
   }
 
   /** The chains that have a node, and where it is. */

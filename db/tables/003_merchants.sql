@@ -23,6 +23,7 @@ create table app.chain (
   coinbase_sender text,
   coinbase_maturity int check (coinbase_maturity > 0),
   folds_addresses boolean not null,
+  assets jsonb,
   constraint coinbase check (num_nulls(coinbase_sender, coinbase_maturity) <> 1)
 );
 comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.';
@@ -34,7 +35,8 @@ comment on column app.chain.shows_unconfirmed is 'Whether its indexer tells of p
 comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.';
 comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null where there are none.';
 comment on column app.chain.folds_addresses is 'Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.';
-grant select on app.chain to sluice_api, sluice_custody, sluice_jobs;
+comment on column app.chain.assets is 'Its assets as the settings of the last migration run name them: [{token, decimals, contract}]. A process with other settings does not start. Null before a run with settings.';
+grant select on app.chain to sluice_api, sluice_custody, sluice_indexer, sluice_jobs;
 
 create table app.asset (
   chain text not null,
