@@ -1,12 +1,12 @@
 // What a family of chains offers to those who follow its chains (main.ts), and to those who read their final blocks once more (reindex.ts). Each is
-// a folder here, and one line in families.ts. What a block says is in one form for all of them (ReadBlock, match.ts).
+// a folder here, and one line in families.ts. What a block says is in one form for all of them (ReadBlock, block.ts).
 import type {Store} from '@subsquid/typeorm-store'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import type {ChainSettings} from '../chains/families.ts'
+import type {ReadBlock} from './block.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {FinalitySource} from './finality.ts'
-import type {ReadBlock} from './match.ts'
 import type {ChainDatabase} from './store.ts'
 
 export interface IndexerFamily<Settings = ChainSettings> {

@@ -5,7 +5,8 @@ import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from
 import {hashOf} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {makeMerchant, makeUser} from '../test/support/people.ts'
-import {type Candidate, type ReadBlock, type SentTransaction, writeBlocks} from './match.ts'
+import type {Candidate, ReadBlock, SentTransaction} from './block.ts'
+import {writeBlocks} from './match.ts'
 import {ChainDatabase} from './store.ts'
 
 let db: TestDatabase

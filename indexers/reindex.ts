@@ -11,10 +11,13 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {PermanentError, RetryableError} from '../base/errors.ts'
+import type {ReadBlock} from './block.ts'
 import type {BlockRef} from './cursor.ts'
 import type {HistorySource, Link} from './family.ts'
 import {inTime} from './in-time.ts'
-import {inclusionsIn, lookUp, noteMined, type Query, type ReadBlock, transfersIn} from './match.ts'
+import {inclusionsIn} from './inclusions.ts'
+import {lookUp, type Query} from './look-up.ts'
+import {noteMined, transfersIn} from './match.ts'
 
 export interface ReindexOptions {
   /** The owner's, and nobody else uses it meanwhile. */

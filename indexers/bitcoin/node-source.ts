@@ -9,9 +9,9 @@ import {type Bitcoind, RpcError} from '../../chains/bitcoin/rpc.ts'
 import type {AddressFormat} from '../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {caip2} from '../../chains/registry.ts'
+import type {ReadBlock} from '../block.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
-import type {ReadBlock} from '../match.ts'
 import {blockTimes} from './network.ts'
 import {
   candidatesOf,

@@ -2,7 +2,7 @@
 import {type BlockHeader, coinbaseSender, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type AddressFormat, addressOfScript, keyAddress} from '../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
-import type {Candidate, ReadBlock, SpendingTransaction} from '../match.ts'
+import type {Candidate, ReadBlock, SpendingTransaction} from '../block.ts'
 
 /** Which chain is read, on which network. */
 export type Network = Pick<BitcoinSettings, 'chain' | 'network'>

@@ -5,7 +5,7 @@
 // The recipient gets what the senders paid above the base fee, which is burnt. A block without a base fee is of a chain, or a time, in which
 // recipients were paid by rules of their own: nothing is read from it. On Polygon (Bor) the header does not name who is paid; each transaction that
 // pays has a log that does, by a contract whose address is no other chain's.
-import type {Candidate} from '../match.ts'
+import type {Candidate} from '../block.ts'
 import {type FetchedBlock, nobody} from './block.ts'
 
 const firstFee = 2_000_000

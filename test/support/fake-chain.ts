@@ -1,8 +1,9 @@
 // A chain in memory for the property test of the loop: random forks, transactions that are mined again elsewhere or run again with another
 // result, addresses that are handed out a moment before; and sources of it, of which one does everything wrong that sources do.
+
+import type {Candidate, ReadBlock} from '../../indexers/block.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import type {ChainSource} from '../../indexers/follow.ts'
-import type {Candidate, ReadBlock} from '../../indexers/match.ts'
 
 /** From 0 up to 1. */
 export type Chance = () => number

@@ -1,8 +1,8 @@
 // How chains of the made-up family are followed, and read again.
 import type {MadeUpSettings} from '../../chains/madeup/settings.ts'
+import type {ReadBlock} from '../block.ts'
 import {type ChainReader, type HistorySource, inSteps, type ReaderOptions} from '../family.ts'
 import {follow} from '../follow.ts'
-import type {ReadBlock} from '../match.ts'
 import {countErrors} from '../metrics.ts'
 import {MadeUpSource, network} from './source.ts'
 

@@ -5,9 +5,9 @@ import {genesis, hashOf, parseBlock, parseTransaction} from '../../chains/madeup
 import {ask, Head} from '../../chains/madeup/client.ts'
 import type {MadeUpSettings} from '../../chains/madeup/settings.ts'
 import {caip2} from '../../chains/registry.ts'
+import type {ReadBlock} from '../block.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {ChainSource} from '../follow.ts'
-import type {ReadBlock} from '../match.ts'
 
 /** What there is at some heights; null where there is nothing. */
 const Each = z.array(z.string().nullable())

@@ -1,0 +1,97 @@
+// What addresses of ours sent. Promises: what is not ours is left out; a transaction of ours succeeded only if it moved what it was signed for; on a
+// chain with outputs, each output of ours that a block spends is one row, those that the same blocks made included.
+import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
+import {Inclusion} from './entities.ts'
+import type {Found, Query} from './look-up.ts'
+
+/** What addresses of ours sent, once the transfers of these blocks are written. */
+export async function inclusionsIn(
+  query: Query,
+  blocks: ReadBlock[],
+  found: Found,
+  options: WriteOptions,
+): Promise<Inclusion[]> {
+  return [...(await spentIn(query, options.chain, blocks)), ...(await sentIn(query, blocks, found, options))]
+}
+
+async function sentIn(
+  query: Query,
+  blocks: ReadBlock[],
+  {senders}: Found,
+  {chain, display}: WriteOptions,
+): Promise<Inclusion[]> {
+  const ours = blocks.flatMap(block =>
+    block.sent.flatMap(transaction => {
+      const sender = senders[transaction.senderKey]
+      return sender ? [{block, transaction, sender}] : []
+    }),
+  )
+  if (!ours.length) return []
+  const purposes = await purposesOf(
+    query,
+    chain,
+    ours.map(({transaction}) => transaction.txid),
+  )
+  return ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
+    const purpose = purposes.get(txid)
+    const success = executed && (!purpose || isFulfilled(purpose, block, display))
+    return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
+  })
+}
+
+/** Outputs of ours that were spent, those of the same blocks included. */
+async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promise<Inclusion[]> {
+  const spends = spendsIn(blocks)
+  if (!spends.length) return []
+  const rows = await query<{outpoint: string; amount: string}>(
+    `select t.txid || ':' || t.output_index as outpoint, t.amount from unnest($2::text[]) o
+     cross join lateral (select * from chain.transfer t where t.id = $1 || ':' || o offset 0) t`,
+    [chain, spends.flatMap(({outpoints}) => outpoints)],
+  )
+  const amounts = new Map(rows.map(({outpoint, amount}) => [outpoint, BigInt(amount)]))
+  return spends.flatMap(({block, txid, outpoints, outputSum}) => {
+    const ours = outpoints.map((outpoint, input) => ({outpoint, input})).filter(({outpoint}) => amounts.has(outpoint))
+    const brought = ours.reduce((sum, {outpoint}) => sum + amounts.get(outpoint)!, 0n)
+    const fee = ours.length === outpoints.length ? brought - outputSum : 0n
+    return ours.map(({outpoint, input}) => {
+      const id = `${chain}:${txid}:${input}`
+      return new Inclusion({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
+    })
+  })
+}
+
+/** What a transaction of ours was signed for. */
+interface Purpose {
+  txid: string
+  token: string
+  source: string
+  recipient: string
+  /** In base units, decimal; 0 where it moves nothing. */
+  amount: string
+}
+
+// As custody wrote it down before its signature left: what the worker says of a transaction could make a payment look as if it had failed.
+async function purposesOf(query: Query, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
+  const rows = await query<Purpose>(
+    'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',
+    [chain, txids],
+  )
+  return new Map(rows.map(row => [row.txid, row]))
+}
+
+/** Whether a block has exactly the transfer that a transaction in it was signed for. That it ran says nothing: a token need not revert. */
+function isFulfilled(
+  {txid, token, source, recipient, amount}: Purpose,
+  {candidates}: Pick<ReadBlock, 'candidates'>,
+  display: WriteOptions['display'],
+): boolean {
+  if (amount === '0') return true
+  return candidates.some(
+    transfer =>
+      transfer.txid === txid &&
+      transfer.token === token &&
+      transfer.amount === BigInt(amount) &&
+      display(transfer.sender) === source &&
+      display(transfer.recipientKey) === recipient,
+  )
+}
