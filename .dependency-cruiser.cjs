@@ -57,10 +57,10 @@ module.exports = {
     {
       name: 'families-stand-apart',
       comment:
-        "A family's folder imports that of the same family in chains/ and in its own room, a test's that in devnet/, and no other family's.",
+        "A family's folder imports that of the same family in chains/ and in its own room, a test's those in devnet/ and test/support/, and no other family's.",
       severity: 'error',
       from: {path: familyFolder, pathNot: singleTests},
-      to: {path: familyFolder, pathNot: '^(chains|devnet|$1)/$2/'},
+      to: {path: familyFolder, pathNot: '^(chains|devnet|test/support|$1)/$2/'},
     },
     {
       name: 'families-are-plugs',
