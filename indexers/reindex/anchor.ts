@@ -1,0 +1,128 @@
+// The final block by which a chain was proven to be the one that is stored. Promises: nothing is read or written of another chain, nor while ours is
+// halted or to be rewound; where a node cannot give old blocks any more, that is said, with the lowest that it can give.
+import {PermanentError, RetryableError} from '../../base/errors.ts'
+import type {BlockRef} from '../cursor.ts'
+import type {HistorySource} from '../family.ts'
+import type {Query} from '../look-up.ts'
+
+interface Of {
+  query: Query
+  chain: string
+  source: HistorySource
+}
+
+/** Proven by asking the node for the block that is final here. */
+export async function openAnchor(of: Of): Promise<Anchor> {
+  const at = await readCursor(of)
+  await assertSameChain(of, at)
+  return new Anchor(of.query, of.chain, at.final)
+}
+
+export class Anchor {
+  readonly #query: Query
+  readonly #chain: string
+  /** A final block of the chain that was proven. */
+  final: BlockRef
+
+  constructor(query: Query, chain: string, final: BlockRef) {
+    this.#query = query
+    this.#chain = chain
+    this.final = final
+  }
+
+  /**
+   * Looks where the chain is final now, and goes on from there: of final blocks only the newest are kept. Throws unless the chain is still the one that
+   * was proven and may be written to.
+   */
+  async hold(lock: '' | 'for update'): Promise<void> {
+    const chain = this.#chain
+    const [at] = await this.#query<BlockRef & Going>(
+      `select final_height as height, final_hash as hash, ${going}
+       from chain.cursor where chain = $1 ${lock}`,
+      [chain],
+    )
+    assertGoing(chain, at!)
+    const [ours] = await this.#query<{hash: string}>('select hash from chain.block where chain = $1 and height = $2', [
+      chain,
+      this.final.height,
+    ])
+    if (at!.height < this.final.height || ours?.hash !== this.final.hash)
+      throw new PermanentError(
+        `${chain} was rewound meanwhile, and block ${this.final.height} is not what it was; begin again once it is final`,
+      )
+    this.final = {height: at!.height, hash: at!.hash}
+  }
+}
+
+interface At {
+  network: string
+  final: BlockRef
+}
+
+async function readCursor({query, chain}: Of): Promise<At> {
+  const [row] = await query<{network: string; height: number; hash: string} & Going>(
+    `select network, final_height as height, final_hash as hash, ${going}
+       from chain.cursor where chain = $1`,
+    [chain],
+  )
+  if (!row) throw new PermanentError(`${chain} is not followed; sluice status shows the chains that are`)
+  assertGoing(chain, row)
+  return {network: row.network, final: {height: row.height, hash: row.hash}}
+}
+
+async function assertSameChain({source, chain}: Of, {network, final}: At): Promise<void> {
+  const answered = await source.network().catch(error => {
+    throw new RetryableError(
+      `the node of ${chain} cannot be asked (${error.message}); look at it, and at the settings of ${chain}`,
+    )
+  })
+  if (answered !== network)
+    throw new PermanentError(
+      `the node is on ${answered}, and ${chain} follows ${network}; check the settings of ${chain}`,
+    )
+  const hash = await source.hashAt(final.height)
+  if (hash === undefined)
+    throw new RetryableError(
+      `the node has no block ${final.height}, which is final here: it is behind; try again later`,
+    )
+  if (hash !== final.hash)
+    throw new PermanentError(
+      `the node has another block ${final.height} (${hash}) than the one that is final here (${final.hash}); nothing was read:` +
+        ' sluice status says whether the live indexer agrees with its node',
+    )
+}
+
+/** Throws where the source cannot give the lowest block, and says which it can. */
+export async function assertServed(source: HistorySource, lowest: number, final: BlockRef): Promise<void> {
+  const why = lowest > final.height ? undefined : await source.lacks(lowest)
+  if (why === undefined) return
+  const whyFinal = await source.lacks(final.height)
+  if (whyFinal !== undefined)
+    throw new RetryableError(
+      `the node cannot even give block ${final.height}, which is final here (${whyFinal}); look at the node`,
+    )
+  let [lacking, served] = [lowest, final.height]
+  while (served - lacking > 1) {
+    const middle = Math.floor((lacking + served) / 2)
+    if ((await source.lacks(middle)) === undefined) served = middle
+    else lacking = middle
+  }
+  throw new PermanentError(
+    `the node cannot give block ${lowest} any more (${why}); the lowest that it can give is ${served}: --from ${served},` +
+      ' or a node that keeps everything',
+  )
+}
+
+interface Going {
+  /** The way out of what halts the chain; null if nothing does. */
+  halted: string | null
+  rewind: boolean
+}
+
+const going = 'case when halted_at is not null then app.way_out(chain) end as halted, rewind_to is not null as rewind'
+
+function assertGoing(chain: string, {halted, rewind}: Going): void {
+  if (halted !== null) throw new PermanentError(`${chain} is halted: ${halted}`)
+  if (rewind)
+    throw new PermanentError(`${chain} is about to be rewound; wait until sluice status shows that it is read again`)
+}

@@ -1,0 +1,42 @@
+// The hashes of a chain of blocks, each linked to the one below. Promises: a block that does not link is refused, whatever a node says.
+import {RetryableError} from '../../base/errors.ts'
+import type {Link} from '../family.ts'
+
+/** The hashes of a chain of blocks, in memory: 32 bytes each. */
+export class Hashes {
+  readonly #from: number
+  readonly #parts: Buffer[] = []
+  #last: string | undefined
+  count = 0
+
+  /** `below`: the hash of the block below the first one, where it is known. */
+  constructor(from: number, below: string | null) {
+    this.#from = from
+    this.#last = below ?? undefined
+  }
+
+  /** Throws where they do not link. */
+  extend(links: Link[]): void {
+    for (const {height, hash, parentHash} of links) {
+      if (height !== this.#from + this.count || (this.#last !== undefined && parentHash !== this.#last))
+        throw new RetryableError(
+          `block ${height} (${hash}) of the node does not link to the block below it (${this.#last})`,
+        )
+      const place = this.count % hashesPerPart
+      if (place === 0) this.#parts.push(Buffer.alloc(32 * hashesPerPart))
+      this.#parts.at(-1)!.write(bare(hash), 32 * place, 32, 'hex')
+      this.#last = hash
+      this.count += 1
+    }
+  }
+
+  at(height: number): string {
+    const index = height - this.#from
+    const start = 32 * (index % hashesPerPart)
+    return this.#parts[Math.floor(index / hashesPerPart)]!.toString('hex', start, start + 32)
+  }
+}
+
+const hashesPerPart = 65_536
+
+export const bare = (hash: string): string => hash.replace(/^0x/, '').toLowerCase()

@@ -1,0 +1,97 @@
+// The runs of a reindex (app.reindex): what is to be read once more, and how far that is. Promises: only final blocks are read; of a chain, the newest
+// run alone can go on.
+import {PermanentError} from '../../base/errors.ts'
+import type {Query} from '../look-up.ts'
+
+export interface Run extends Place {
+  /** Empty before it has begun. */
+  id: string
+  from: number
+  to: number
+}
+
+/** Where it goes on. */
+export interface Place {
+  next: number
+  /** Of the block below; null where nothing was read yet. */
+  lastHash: string | null
+}
+
+interface Differences {
+  added: number
+  removed: number
+  changed: number
+}
+
+/** What came of a run. */
+export interface Reindexed extends Differences {
+  from: number
+  to: number
+  /** Of this chain, opened since the run began and open now. */
+  incidents: number
+}
+
+export function plan(chain: string, final: number, {from, to = final}: {from: number; to?: number | undefined}): Run {
+  if (to > final)
+    throw new PermanentError(
+      `block ${to} of ${chain} is above the final one (${final}): the live indexer reads what is not final;` +
+        ' sluice chain rewind has it read that again',
+    )
+  if (from > final)
+    throw new PermanentError(
+      `block ${from} of ${chain} is above the final one (${final}), and only final blocks are read again: begin below it`,
+    )
+  if (from > to) throw new PermanentError(`there are no blocks from ${from} to ${to}: --from is above --to`)
+  if (from < 1) throw new PermanentError('block 0 pays nobody; begin with --from 1')
+  return {id: '', from, to, next: from, lastHash: null}
+}
+
+/** The newest run of a chain, where it did not end. */
+export async function lastRun(query: Query, chain: string): Promise<Run> {
+  const [run] = await query<Run & {isDone: boolean}>(
+    `select id, from_height as "from", to_height as "to", next_height as next, last_hash as "lastHash", finished_at is not null as "isDone"
+       from app.reindex where chain = $1 order by id desc limit 1`,
+    [chain],
+  )
+  if (run && !run.isDone) return run
+  throw new PermanentError(
+    run
+      ? `the last run of ${chain}, from ${run.from} to ${run.to}, is done; say with --from where to begin another`
+      : `${chain} was never read again, so there is nothing to resume; say with --from where to begin`,
+  )
+}
+
+export async function begin(query: Query, chain: string, {from, to}: Run): Promise<Run> {
+  const [run] = await query<{id: string}>(
+    'insert into app.reindex (chain, from_height, to_height, next_height) values ($1, $2, $3, $2) returning id',
+    [chain, from, to],
+  )
+  return {id: run!.id, from, to, next: from, lastHash: null}
+}
+
+/** In the transaction that writes the differences. */
+export async function noteProgress(
+  query: Query,
+  {id}: Run,
+  {next, lastHash}: Place,
+  found: Differences,
+): Promise<void> {
+  await query(
+    `update app.reindex set next_height = $2, last_hash = $3, added = added + $4, removed = removed + $5, changed = changed + $6
+     where id = $1`,
+    [id, next, lastHash, found.added, found.removed, found.changed],
+  )
+}
+
+export async function finish(query: Query, {id}: Run): Promise<Reindexed> {
+  const [result] = await query<Reindexed>(
+    `with done as (
+         update app.reindex set finished_at = coalesce(finished_at, clock_timestamp()) where id = $1 returning *
+       )
+       select from_height as "from", to_height as "to", added, removed, changed, (
+         select count(*)::int from app.incident i where i.chain = done.chain and i.opened_at >= done.started_at and i.resolved_at is null
+       ) as incidents from done`,
+    [id],
+  )
+  return result!
+}

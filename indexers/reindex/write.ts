@@ -1,0 +1,118 @@
+// One transaction of a reindex: what is stored of some final blocks is made what they say. Promises: written is only the difference, with how far the
+// run is; where something stored would go or change in a block that was not confirmed, nothing is written.
+import type pg from 'pg'
+import {PermanentError} from '../../base/errors.ts'
+import type {ReadBlock} from '../block.ts'
+import type {HistorySource} from '../family.ts'
+import {inclusionsIn} from '../inclusions.ts'
+import {lookUp, type Query} from '../look-up.ts'
+import {noteMined, transfersIn} from '../match.ts'
+import type {Anchor} from './anchor.ts'
+import {noteProgress, type Place, type Run} from './runs.ts'
+
+export interface Target {
+  /** The connection that writes. */
+  db: pg.Client
+  query: Query
+  chain: string
+  source: HistorySource
+  /** The form in which people see an address that came in the form of a match key. */
+  display: (address: string) => string
+  anchor: Anchor
+}
+
+/** Resolves to the heights where something stored would go or change that is not confirmed; then nothing was written. */
+export async function write(
+  to: Target,
+  run: Run,
+  blocks: ReadBlock[],
+  next: Place,
+  confirmed: ReadonlySet<number>,
+): Promise<number[]> {
+  const {db, query, chain} = to
+  const found = await lookUp(query, chain, blocks)
+  await db.query('begin')
+  try {
+    await to.anchor.hold('for update')
+    const wanted = await withStoredTokens(to, transfersIn(blocks, found, to))
+    const transfers = await correctRows(to, 'transfers', blocks, wanted)
+    const inclusions = await correctRows(to, 'inclusions', blocks, await inclusionsIn(query, blocks, found, to))
+    const doubtful = [...transfers.heights, ...inclusions.heights].filter(height => !confirmed.has(height))
+    if (doubtful.length) {
+      await db.query('rollback')
+      return [...new Set(doubtful)]
+    }
+    const added = new Set(transfers.added)
+    await noteMined(query, chain, blocks, id => added.has(id))
+    await noteProgress(query, run, next, {
+      added: transfers.added.length + inclusions.added.length,
+      removed: transfers.removed + inclusions.removed,
+      changed: transfers.changed + inclusions.changed,
+    })
+    await db.query('commit')
+    return []
+  } catch (error) {
+    await db.query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+async function correctRows(
+  {query, chain}: Target,
+  what: 'transfers' | 'inclusions',
+  blocks: ReadBlock[],
+  rows: object[],
+): Promise<Corrected> {
+  const [corrected] = await query<Corrected>(`select * from chain.correct_${what}($1, $2, $3, $4)`, [
+    chain,
+    blocks[0]!.height,
+    blocks.at(-1)!.height,
+    JSON.stringify(rows.map(inColumns)),
+  ])
+  return corrected!
+}
+
+/**
+ * A token that is known today was stored by its contract while it was not, and stays so: making it known credits nothing. The other way round,
+ * a setting is missing, and every deposit of the token would look gone.
+ */
+async function withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(
+  {query, chain, source}: Target,
+  rows: T[],
+): Promise<T[]> {
+  if (!rows.length) return rows
+  const stored = await query<{id: string; token: string; isForgotten: boolean}>(
+    `select t.id, t.token, t.token in (select token from app.asset where chain = $3)
+         and w.token not in (select token from app.asset where chain = $3) as "isForgotten"
+       from unnest($1::text[], $2::text[]) w (id, token)
+       cross join lateral (select * from chain.transfer t where t.id = w.id offset 0) t where t.token <> w.token`,
+    [rows.map(({id}) => id), rows.map(({token}) => token), chain],
+  )
+  const storedAs = new Map(stored.map(row => [row.id, row]))
+  return rows.map(row => {
+    const before = storedAs.get(row.id)
+    if (!before) return row
+    if (source.tokens?.get(before.token) === row.token) return {...row, token: before.token}
+    if (before.isForgotten)
+      throw new PermanentError(
+        `block ${row.blockHeight} of ${chain} moves ${row.token}, which is stored as ${before.token}: the settings do not say so any more;` +
+          ` set ${chain}_${before.token}_CONTRACT as the service has it`,
+      )
+    return row
+  })
+}
+
+interface Corrected {
+  added: string[]
+  removed: number
+  changed: number
+  heights: number[]
+}
+
+function inColumns(row: object): object {
+  const columns = Object.entries(row).map(([name, value]) => [
+    name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
+    typeof value === 'bigint' ? value.toString() : value,
+  ])
+  return Object.fromEntries(columns)
+}
