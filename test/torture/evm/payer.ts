@@ -18,11 +18,9 @@ import type {Users} from '../users.ts'
 import {coinOf, localClient, type Token, tokensOf} from './tokens.ts'
 import {type Moved, readTruth} from './truth.ts'
 
-export interface Sent {
+interface Sent {
   txid: string
   raw: Hex
-  nonce: number
-  payer: number
   moves: Moved[]
   /** Nobody saw it before. */
   at: number
@@ -52,7 +50,8 @@ export class EvmPayer implements Payer {
   readonly #coin: Asset
   /** Known once it has begun. */
   #tokens: Token[] = []
-  readonly #sent: Sent[] = []
+  /** By txid: what is paid again exactly, with a nonce that is still free, is the same transaction. */
+  readonly #sent = new Map<string, Sent>()
   readonly counts: Record<string, number> = {}
 
   constructor(chain: ChainCode, {service, users, payments, random}: Cast) {
@@ -108,7 +107,12 @@ export class EvmPayer implements Payer {
   }
 
   async truth(ours: Ours): Promise<Truth> {
-    return await readTruth(await this.#client(), {coin: this.#coin, tokens: this.#tokens, sent: this.#sent, ours})
+    return await readTruth(await this.#client(), {
+      coin: this.#coin,
+      tokens: this.#tokens,
+      sent: [...this.#sent.values()],
+      ours,
+    })
   }
 
   /** Mines more than one block a second, so that a run of a minute sees as much become final as one of three. */
@@ -137,9 +141,9 @@ export class EvmPayer implements Payer {
   async #payOnce(client: EvmClient): Promise<void> {
     const {moves, ...transaction} = (this.#random.chance(0.3) && this.#payRequest()) || (await this.#payUser())
     const payer = this.#random.pick(payers)
-    const nonce = Number(await client.rpc('eth_getTransactionCount', [accounts[payer]!.address, 'pending']))
-    const raw = await this.#sign(client, payer, transaction, nonce)
-    this.#sent.push({txid: keccak256(raw), raw, nonce, payer, moves, at: Date.now()})
+    const raw = await this.#sign(client, payer, transaction)
+    const txid = keccak256(raw)
+    if (!this.#sent.has(txid)) this.#sent.set(txid, {txid, raw, moves, at: Date.now()})
     await client.submit(raw)
     this.#count('sent')
   }
@@ -148,13 +152,12 @@ export class EvmPayer implements Payer {
     client: EvmClient,
     payer: number,
     {to, value, data}: {to: string; value?: bigint; data?: Hex},
-    nonce?: number,
   ): Promise<Hex> {
     const account = accounts[payer]!
     return await account.signTransaction({
       type: 'eip1559',
       chainId: Number(await client.rpc('eth_chainId')),
-      nonce: nonce ?? Number(await client.rpc('eth_getTransactionCount', [account.address, 'pending'])),
+      nonce: Number(await client.rpc('eth_getTransactionCount', [account.address, 'pending'])),
       gas: 500_000n,
       maxFeePerGas: 10n ** 11n,
       maxPriorityFeePerGas: 10n ** 9n,
@@ -286,7 +289,7 @@ export class EvmPayer implements Payer {
 
   async #sendAgain(client: EvmClient): Promise<void> {
     await sleep(this.#random.between(0, 2500)) // sometimes before the drop is seen, sometimes after
-    for (const {raw, txid} of this.#sent.slice(-30)) {
+    for (const {raw, txid} of [...this.#sent.values()].slice(-30)) {
       if (!this.#random.chance(0.7) || (await client.rpc('eth_getTransactionReceipt', [txid]))) continue
       const accepted = await client.submit(raw).then(
         () => true,
