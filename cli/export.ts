@@ -176,11 +176,11 @@ async function copyRows(client: pg.Client, {view, select, open, signal, progress
   return rows.rowCount
 }
 
-interface Plan {
+interface PlanNode {
   'Node Type': string
   'Plan Rows': number
   'Parent Relationship'?: string
-  Plans?: Plan[]
+  Plans?: PlanNode[]
 }
 
 /** The number of rows is the planner's estimate: counting them would take as long as copying them. */
@@ -191,12 +191,12 @@ async function progressOf(
   to: NonNullable<ProgressOptions['to']>,
 ): Promise<Progress> {
   await client.query('set max_parallel_workers_per_gather = 0') // or it estimates the rows of one worker
-  const {rows} = await client.query<{'QUERY PLAN': [{Plan: Plan}]}>(`explain (format json) ${select}`)
+  const {rows} = await client.query<{'QUERY PLAN': [{Plan: PlanNode}]}>(`explain (format json) ${select}`)
   return new Progress({what: `exporting ${view}`, unit: 'rows', total: estimate(rows[0]!['QUERY PLAN'][0].Plan), to})
 }
 
 /** Of the table that the view is about: the planner takes too many of its rows to have no match in those that are joined to it. */
-function estimate(plan: Plan): number {
+function estimate(plan: PlanNode): number {
   const below = (plan.Plans ?? []).filter(({'Parent Relationship': side}) => side === 'Outer' || side === 'Subquery')
   const isSum = plan['Node Type'].includes('Aggregate')
   return Math.max(plan['Plan Rows'], ...(isSum ? [] : below.map(estimate)))

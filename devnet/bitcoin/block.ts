@@ -9,7 +9,7 @@ const version = 0x20000003
 /** Leaves room for the coinbase. */
 export const maxWeight = 3_980_000
 
-export interface Plan {
+export interface BlockToMake {
   parent: {height: number; hash: string}
   timestamp: number
   /** Whom the coinbase pays. */
@@ -21,7 +21,7 @@ export interface Plan {
 }
 
 /** The block as bytes. Its coinbase takes the subsidy and leaves the fees. */
-export function makeBlock({parent, timestamp, script: payee, fork, transactions}: Plan): Buffer {
+export function makeBlock({parent, timestamp, script: payee, fork, transactions}: BlockToMake): Buffer {
   const height = parent.height + 1
   const withWitness = transactions.some(transaction => transaction.hasWitnesses())
   const coinbase = new Transaction()

@@ -40,7 +40,7 @@ const State = z.looseObject({
 })
 
 /** A block to be made: its transactions are these, or, where undefined, what waits in the pool. */
-type Plan = {timestamp: number; coinbase: string; raw?: string[]}
+type BlockToMake = {timestamp: number; coinbase: string; raw?: string[]}
 
 export class LocalChain extends EventEmitter<{block: [Block]}> {
   readonly code: LocalChainCode
@@ -333,7 +333,7 @@ export class LocalChain extends EventEmitter<{block: [Block]}> {
   }
 
   /** The next block after one of time `parent`, when `after` more are to follow: as late as now allows. */
-  #plan(parent: number, after: number): Plan {
+  #plan(parent: number, after: number): BlockToMake {
     const now = Math.floor(Date.now() / 1000)
     // Each fork has a coinbase of its own: an empty block that replaces an empty block must have another hash.
     const coinbase = `0xc01bba5e${String(this.#journal.forks).padStart(32, '0')}`
@@ -368,7 +368,7 @@ async function ask(engine: Anvil, method: string, params: unknown[]): Promise<un
 }
 
 /** Makes a block and reads all of it. */
-async function execute(engine: Anvil, plan: Plan): Promise<FullBlock> {
+async function execute(engine: Anvil, plan: BlockToMake): Promise<FullBlock> {
   await build(engine, plan)
   const block = await blockAt(engine, 'latest')
   const txids = block.transactions.map(transaction => transaction.hash)
@@ -384,7 +384,7 @@ async function execute(engine: Anvil, plan: Plan): Promise<FullBlock> {
   return FullBlock.parse({block, raw, receipts, callTraces, traces})
 }
 
-async function build(engine: Anvil, {timestamp, coinbase, raw}: Plan): Promise<void> {
+async function build(engine: Anvil, {timestamp, coinbase, raw}: BlockToMake): Promise<void> {
   for (const transaction of raw ?? []) await engine.call('eth_sendRawTransaction', [transaction])
   if (engine.coinbase !== coinbase) await engine.call('anvil_setCoinbase', [coinbase])
   engine.coinbase = coinbase
