@@ -1,5 +1,5 @@
 // A report that fits a terminal. Promises: no line is longer than the terminal is wide, and there are fewer lines than it is high; sections stand in
-// the order in which they were given, the most important first; the last line says what was left out.
+// the order in which they were given, the most important first; the last lines say what was left out.
 
 export interface Size {
   columns: number
@@ -24,7 +24,7 @@ export function terminalSize(
 }
 
 export function screen(sections: Section[], {columns, rows}: Size): string {
-  const room = rows - 2 // for what was left out, and for where the cursor stands after the last line
+  const room = rows - 3 // two lines for what was left out, and one where the cursor stands after the last line
   const shown: string[] = []
   const leftOut: string[] = []
   for (const {name, lines, most} of sections) {
@@ -32,7 +32,7 @@ export function screen(sections: Section[], {columns, rows}: Size): string {
     shown.push(...part)
     if (part.length < lines.length) leftOut.push(`${lines.length - part.length} ${name}`)
   }
-  if (leftOut.length) shown.push(`Left out (sluice status has it): ${leftOut.join(', ')}`)
+  if (leftOut.length) shown.push(...wrap(`Left out (sluice status has it): ${leftOut.join(', ')}`, columns, 2))
   return shown.map(line => clip(line, columns)).join('\n')
 }
 

@@ -105,7 +105,9 @@ function sections(status: Status, columns: number): Section[] {
     most,
     lines: rows.length ? table(headings, rows, '').split('\n') : [],
   })
-  const halting = chains.flatMap(chain => remarks(chain).flatMap(text => wrap(text, columns, 2)))
+  const halting = chains
+    .toSorted((a, b) => Number(b.halted) - Number(a.halted))
+    .flatMap(chain => remarks(chain).flatMap(text => wrap(text, columns, 2)))
   const toDecide = incidents.ways_out.filter(({halts}) => !halts).flatMap(way => wrap(inWords(way), columns, 2))
   const wrong = audit?.findings.length ? wrap(`Last audit ${auditText(status)}`, columns, 2) : []
   return [
@@ -115,9 +117,9 @@ function sections(status: Status, columns: number): Section[] {
       ['chain', 'indexed', 'final', 'lag', 'state'],
       chains.map(row => [row.chain, row.head, row.final, lagText(row), stateOf(row)]),
     ),
-    {name: 'lines on what stands still', most: 6, lines: halting},
+    {name: 'lines on chains', most: 6, lines: halting},
     {name: 'lines on incidents', most: 4, lines: toDecide},
-    {name: 'lines of the last audit', most: 2, lines: wrong},
+    {name: 'lines on the audit', most: 2, lines: wrong},
     {
       name: 'counts',
       most: 2,
@@ -133,19 +135,19 @@ function sections(status: Status, columns: number): Section[] {
       payouts.waiting.map(row => [row.what, row.chain, row.count, row.reason, moment(row.since)]),
     ),
     below(
-      'processes that do not run',
+      'processes',
       4,
       ['process', 'state', 'restarts'],
       processes.filter(({state}) => state !== 'running').map(row => [row.name, row.state, row.restarts]),
     ),
     below(
-      'webhook endpoints that fail',
+      'endpoints',
       3,
       ['endpoint of', 'fails since', 'last error'],
       webhooks.failing_endpoints.map(row => [row.merchant, moment(row.since), firstLine(row.last_error)]),
     ),
     below(
-      'jobs that fail',
+      'jobs',
       3,
       ['job', 'failing', 'last error'],
       queues.filter(({failing}) => failing).map(row => [row.task, row.failing, firstLine(row.last_error)]),

@@ -14,6 +14,7 @@ const pools: pg.Pool[] = []
 
 beforeAll(async () => {
   db = await testDatabase()
+  await db.rows(`select chain.anchor('ETH', 'test', 0, '0x0', now())`)
   await db.rows(`create role ${role} login password 'x' connection limit 1`)
 })
 afterAll(async () => {

@@ -18,7 +18,7 @@ const decimalsOf = '0x313ce567'
 interface ChainStatus {
   chain: string
   head: number | null
-  waiting: {reason: string; message: string} | null
+  standstill: {reason: string; message: string} | null
 }
 
 test('a node that is away, or of another network, at the first start is told of, and no deposit made meanwhile is lost; nor on a chain that is added later', {
@@ -60,7 +60,10 @@ test('a node that is away, or of another network, at the first start is told of,
   const statusOf = async (code: string) =>
     ((await sluice(home, 'status')).chains as ChainStatus[]).find(({chain}) => chain === code)!
   const waits = (reason: string) =>
-    until(async () => (await statusOf('ETH')).waiting?.reason === reason, {timeoutMs: 60_000, what: `ETH: ${reason}`})
+    until(async () => (await statusOf('ETH')).standstill?.reason === reason, {
+      timeoutMs: 60_000,
+      what: `ETH: ${reason}`,
+    })
 
   // Nobody answers.
   await waits('node_unavailable')
@@ -91,7 +94,7 @@ test('a node that is away, or of another network, at the first start is told of,
   // A node of another network is none either; that is said once, and not each second.
   node.behave = ({method}, pass) => (method === 'eth_chainId' ? '0x4268' : pass())
   await waits('wrong_network')
-  expect((await statusOf('ETH')).waiting!.message).toContain(
+  expect((await statusOf('ETH')).standstill!.message).toContain(
     `the node is on eip155:17000, expected eip155:${localChainId}`,
   )
   await node.asked(4, 'eth_chainId')
@@ -106,7 +109,7 @@ test('a node that is away, or of another network, at the first start is told of,
   node.behave = ({params}, pass) =>
     JSON.stringify(params).includes(decimalsOf) ? `0x${'8'.padStart(64, '0')}` : pass()
   await waits('token_refused')
-  expect((await statusOf('ETH')).waiting!.message).toMatch(
+  expect((await statusOf('ETH')).standstill!.message).toMatch(
     /ETH EURC cannot be followed: .* was asked for decimals\(\), and it answered 8, not the entry's 6; put its entry right/,
   )
 
@@ -118,7 +121,7 @@ test('a node that is away, or of another network, at the first start is told of,
   expect((await api('deposits')).deposits).toMatchObject([{txid, status: 'final'}])
   expect(await ready()).toMatchObject({status: 200, ready: true, waiting_for: []})
   expect(await isActive()).toBe(1)
-  expect(await statusOf('ETH')).toMatchObject({waiting: null})
+  expect(await statusOf('ETH')).toMatchObject({standstill: null})
 
   // Away again: the body says so, and the status code does not.
   node.behave = () => faults.drop()
