@@ -35,17 +35,20 @@ const errorCodes = [
   'timed_out',
 ] as const
 
-/** Those of app.waiting_code, which a test compares with this list. */
+/** Those of app.waiting_code, and those that the contract has for chains that are not followed yet; a test compares. */
 export const waitingCodes = [
   'address_not_whitelisted',
   'limit_reached',
   'fee_budget_reached',
   'insufficient_treasury_funds',
   'treasury_immature',
+  'treasury_below_rent',
   'chain_halted',
   'fee_too_high',
   'custody_unavailable',
   'unresolved_transaction',
+  'unproven_expiry',
+  'payment_contested',
 ] as const
 
 const fields: Fields = {

@@ -35,7 +35,7 @@ test('a token is refused that has other decimals, another domain, no contract, o
   )
   const domain = {name: 'EURC', version: '1'}
   expect(await why({sweep: {by: 'eip3009', domain}})).toMatch(
-    /was asked for domainSeparator\(\), and it answered 0x\w{64}, not the 0x\w{64} of the entry's domain \(name "EURC", version "1", chain 31337\)/,
+    /was asked for DOMAIN_SEPARATOR\(\), and it answered 0x\w{64}, not the 0x\w{64} of the entry's domain \(name "EURC", version "1", chain 31337\)/,
   )
   expect(await why({contract: `0x${'12'.repeat(20)}`})).toContain('was asked for its code, and there is none at this')
   expect(await why({contract: anvil.multisend})).toContain('was asked for decimals(), and it refused, not')
