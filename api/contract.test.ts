@@ -502,7 +502,7 @@ test('a Bitcoin deposit that is in no block yet is pending with 0 confirmations,
   await watchAddress(db, id, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
   const btc = await ChainWriter.open(db, 'BTC')
   const seen = {output_index: 1, token: 'BTC', amount: '12345', sender: 'bcrt1qpayer', recipient: address}
-  await btc.query(`select chain.look_unmined('BTC', $1)`, [
+  await btc.query(`select chain.note_unconfirmed('BTC', $1)`, [
     JSON.stringify([{txid: 'unmined', inputs: ['coin:0'], ...seen}]),
   ])
   const only = async () => (await client.get('/v1/deposits')).body.deposits[0]

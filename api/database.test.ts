@@ -81,12 +81,12 @@ test('a refusal by the database costs no connection', async () => {
 })
 
 test('a statement that the database does not answer fails in time, and its connection is replaced', async () => {
-  const impatient = new Database(db.ownerUrl, {max: 1, timeoutMs: 200})
+  const hasty = new Database(db.ownerUrl, {max: 1, timeoutMs: 200})
   const pid = statement('pid', 'select pg_backend_pid()')
-  const before = await impatient.read(pid, [])
-  await expect(impatient.change(statement('hang', 'select pg_sleep(60)'), [])).rejects.toThrow('Connection terminated')
-  expect(await impatient.read(pid, [])).not.toEqual(before)
-  await impatient.close()
+  const before = await hasty.read(pid, [])
+  await expect(hasty.change(statement('hang', 'select pg_sleep(60)'), [])).rejects.toThrow('Connection terminated')
+  expect(await hasty.read(pid, [])).not.toEqual(before)
+  await hasty.close()
 })
 
 test('a connection that breaks is replaced', async () => {

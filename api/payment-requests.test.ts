@@ -574,7 +574,7 @@ test('a payment has no settlement_id while a receipt of it is in no payout', asy
   const [first, second] = [await payoutOf(10_000_000n), await payoutOf(20_000_000n)]
   expect(await paymentsOf(merchant)).toMatchObject([{settlement_id: second}])
   await client.post(`/v1/payouts/${first}/cancel`)
-  await db.rows(`select app.stamp_deposits($1, 'ETH', 'USDC', 10)`, [merchant.id])
+  await db.rows(`select app.allocate_deposits($1, 'ETH', 'USDC', 10)`, [merchant.id])
   expect(await paymentsOf(merchant)).toMatchObject([{settlement_id: null}])
 })
 

@@ -141,9 +141,12 @@ test('a payout says why it waits, in the list as well, for reasons that it can t
       message: expect.not.stringContaining('17'),
       since: expect.stringMatching(/^\d{4}-.*Z$/),
     })
-  for (const reason of [null, 'sweeps', 'stamping']) expect(await waits(reason)).toBe(null)
+  for (const reason of [null, 'sweeps', 'allocation']) expect(await waits(reason)).toBe(null)
   await beginToPay(db, id)
-  await db.rows(`select app.wait_spend(s.id, 'fee_above_cap', null, 1) from app.spend s where s.payout_id = $1`, [id])
+  await db.rows(
+    `select app.wait_outgoing_payment(s.id, 'fee_above_cap', null, 1) from app.outgoing_payment s where s.payout_id = $1`,
+    [id],
+  )
   expect((await client.get(`/v1/payouts/${payout.id}`)).body).toMatchObject({
     status: 'paying',
     waiting: {code: 'fee_too_high'},

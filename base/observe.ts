@@ -23,7 +23,7 @@ export async function observe({host, metricsPort, log, text}: ObserveOptions): P
   if (!registry.getSingleMetric('process_start_time_seconds')) collectDefaultMetrics({register: registry})
   if (metricsPort === undefined) return async () => {}
   const server = createServer((request, response) => {
-    answer(request, response, text ?? (() => registry.metrics())).catch(error => {
+    respond(request, response, text ?? (() => registry.metrics())).catch(error => {
       log.error({error: String(error)}, 'the metrics could not be read')
       response.writeHead(500).end()
     })
@@ -35,7 +35,7 @@ export async function observe({host, metricsPort, log, text}: ObserveOptions): P
   return () => close(server)
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, text: () => Promise<string>): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse, text: () => Promise<string>): Promise<void> {
   const path = request.url?.split('?')[0]
   if (path !== '/metrics' && path !== '/livez') {
     response.writeHead(404).end('there is nothing at this path\n')

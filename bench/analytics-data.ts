@@ -15,7 +15,7 @@ const filled = [
   'app.delivery',
   'app.payout',
   'app.claim',
-  'app.spend',
+  'app.outgoing_payment',
   'app.ledger_entry',
   'app.holding',
 ]
@@ -68,7 +68,7 @@ function statements(deposits: number): string[] {
     `insert into app.address (chain, match_key, address, user_id, merchant_id, is_provisioned)
      select chain, address, address, id, merchant_id, true from bench_user cross join (values ('ETH'), ('POLYGON')) c (chain)`,
     `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, block_height, block_hash,
-       status, credited, version, created_at, finalised_at, promotion, settlement_id)
+       status, credited, version, created_at, finalised_at, finalisation, settlement_id)
      select uuidv7(m.at - now()), u.merchant_id, u.id, m.chain, case m.n % 1000 when 7 then 'SCAM' else m.token end, 1000000 + m.n, ${address('m.n % 10000')}, u.address,
        '0x' || lpad(to_hex(m.n), 64, '0'), 0, m.n / 10, '0x' || lpad(to_hex(m.n / 10), 64, '0'), m.status, m.n % 1000 <> 7, 2, m.at,
        case m.status when 'final' then m.at + interval '13 minutes' + m.n % 600 * interval '1 second' end, m.n / 1000,
@@ -97,7 +97,7 @@ function statements(deposits: number): string[] {
      from app.deposit where settlement_id is not null group by settlement_id, merchant_id, chain, token order by max(created_at)`,
     `insert into app.claim (kind, payout_id, merchant_id, chain, token, cutoff, deposit_count, amount, finished_at)
      select 'claim', id, merchant_id, chain, token, 0, 1, gross, finished_at from app.payout`,
-    `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, max_fee, txid, outcome, fee_paid, next_step_at, created_at, final_at)
+    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, max_fee, txid, outcome, fee_paid, next_step_at, created_at, final_at)
      select 'payout', chain, token, net, '0xTreasury', address, '0xTreasury', row_number() over (), id, merchant_id, 'final', 1000000, txid, 'done', 500000, null::timestamptz, created_at, finished_at
      from app.payout
      union all
@@ -106,18 +106,18 @@ function statements(deposits: number): string[] {
      from app.payout p cross join generate_series(1, greatest(1, ${deposits} / 20 / greatest((select count(*) from app.payout), 1))) n`,
     `insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount, created_at)
      select posting, kind, reference, account, chain, token, merchant_id, address, amount, at from (
-       select 1 as posting, 'deposit' as kind, 'promotion:' || chain || ':' || promotion as reference, 'address' as account, chain, token, merchant_id, address, amount, finalised_at as at
+       select 1 as posting, 'deposit' as kind, 'finalisation:' || chain || ':' || finalisation as reference, 'address' as account, chain, token, merchant_id, address, amount, finalised_at as at
        from app.deposit where status = 'final' and credited
        union all
-       select 1, 'deposit', 'promotion:' || chain || ':' || promotion, 'merchant', chain, token, merchant_id, null, -sum(amount), max(finalised_at)
-       from app.deposit where status = 'final' and credited group by chain, promotion, token, merchant_id
+       select 1, 'deposit', 'finalisation:' || chain || ':' || finalisation, 'merchant', chain, token, merchant_id, null, -sum(amount), max(finalised_at)
+       from app.deposit where status = 'final' and credited group by chain, finalisation, token, merchant_id
        union all
        select 1, e.kind, p.id::text, e.account, p.chain, p.token, p.merchant_id, null, e.amount, p.finished_at
        from app.payout p cross join lateral (values ('claim', 'merchant', p.gross), ('claim', 'payout', -p.gross), ('payout', 'payout', p.gross),
          ('payout', 'treasury', -p.net), ('payout', 'fees', -p.fee)) e (kind, account, amount)
        union all
        select 1, e.kind, s.id::text, e.account, s.chain, e.token, s.merchant_id, e.address, e.amount, s.final_at
-       from app.spend s join app.chain k on k.chain = s.chain
+       from app.outgoing_payment s join app.chain k on k.chain = s.chain
        cross join lateral (values ('network_fee', 'network', k.native_token, null, s.fee_paid), ('network_fee', 'treasury', k.native_token, null, -s.fee_paid),
          ('sweep', 'treasury', s.token, null, case s.kind when 'sweep' then s.amount end),
          ('sweep', 'address', s.token, s.source, case s.kind when 'sweep' then -s.amount end)) e (kind, account, token, address, amount)

@@ -41,7 +41,7 @@ export function benchClaim(deposits: number): Promise<ClaimBench> {
       claimMs = await time(() =>
         api.query(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [merchantId]),
       )
-      const stamp = 'select app.stamp_deposits($1, $2, $3, $4) as more'
+      const stamp = 'select app.allocate_deposits($1, $2, $3, $4) as more'
       stampSeconds =
         (await time(async () => {
           while ((await jobs.query(stamp, [merchantId, 'ETH', 'USDC', stampBatch])).rows[0].more);

@@ -87,7 +87,7 @@ async function sweep(world: World, shop: Shop, token: Token): Promise<Omit<Sweep
   await untilOver(world, [id])
   const seconds = (performance.now() - began) / 1000
   const {rows} = await world.pool.query<{txid: string}>(
-    `select s.txid from app.spend s join app.payout_sweep l on l.spend_id = s.id where l.payout_id = $1 and s.outcome = 'done'`,
+    `select s.txid from app.outgoing_payment s join app.payout_sweep l on l.outgoing_payment_id = s.id where l.payout_id = $1 and s.outcome = 'done'`,
     [id],
   )
   if (rows.length !== shop.addresses.length) throw new Error(`${rows.length} sweeps, expected ${shop.addresses.length}`)

@@ -126,7 +126,7 @@ function makeBlock(height: number, perBlock: number): Stored {
 function serve(count: number, perBlock: number): void {
   const blocks = Array.from({length: count + 1}, (_, height) => makeBlock(height, perBlock))
   const find = (tag: string) => blocks[tag === 'latest' || tag === 'finalized' ? count : Number(tag)]
-  const answer = ({id, method, params}: {id: number; method: string; params: [string, boolean]}) => {
+  const respond = ({id, method, params}: {id: number; method: string; params: [string, boolean]}) => {
     let result = 'null'
     if (method === 'eth_blockNumber') result = `"${hex(count)}"`
     else if (method === 'eth_chainId') result = '"0x539"'
@@ -141,7 +141,7 @@ function serve(count: number, perBlock: number): void {
     request.on('end', () => {
       const asked = JSON.parse(Buffer.concat(parts).toString())
       response.setHeader('content-type', 'application/json')
-      response.end(Array.isArray(asked) ? `[${asked.map(answer).join(',')}]` : answer(asked))
+      response.end(Array.isArray(asked) ? `[${asked.map(respond).join(',')}]` : respond(asked))
     })
   })
   server.listen(0, '127.0.0.1', () => process.send?.({port: (server.address() as {port: number}).port}))

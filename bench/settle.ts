@@ -1,6 +1,6 @@
 // Settling: deposits/s when a client inserts transfers and everything else follows from them at COMMIT (deposit, event, delivery, job),
 // over a client that inserts the very same rows by hand, all of them made up beforehand, with the triggers switched off; both by one
-// unnest statement per table. Then over COPY of the bare transfers. The last: promotion of all of them to final (deposits, events,
+// unnest statement per table. Then over COPY of the bare transfers. The last: finalisation of all of them to final (deposits, events,
 // deliveries, balances, ledger and holdings follow), over a client that writes the very same rows by hand in one transaction.
 import {randomBytes} from 'node:crypto'
 import {tmpdir} from 'node:os'
@@ -79,7 +79,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   const finalised = await rowsOf(
     client,
     'app.deposit',
-    'id, version, finalised_at, promotion',
+    'id, version, finalised_at, finalisation',
     'app.deposit',
     'seq',
     count,
@@ -93,8 +93,8 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   })
   const promotedByHand = await inTransactions(client, 1, async () => {
     await client.query(
-      `update app.deposit d set status = 'final', version = f.version, finalised_at = f.finalised_at, promotion = f.promotion
-       from unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::bigint[]) as f (id, version, finalised_at, promotion) where d.id = f.id`,
+      `update app.deposit d set status = 'final', version = f.version, finalised_at = f.finalised_at, finalisation = f.finalisation
+       from unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::bigint[]) as f (id, version, finalised_at, finalisation) where d.id = f.id`,
       finalised.values[0],
     )
     for (const rows of followed) await insert(client, rows, 0)
@@ -153,7 +153,7 @@ function summarise(rounds: Round[], count: number): Result[] {
     {what: 'settling, over the same rows by hand', ...settled, floor: best('byHand'), target: '0.9'},
     {what: 'settling, over COPY of the transfers', ...settled, floor: best('copied'), target: '0.15'},
     {
-      what: 'promotion to final, over the same rows by hand',
+      what: 'finalisation to final, over the same rows by hand',
       value: best('promoted'),
       unit: 'deposits/s',
       floor: best('promotedByHand'),

@@ -1,5 +1,5 @@
-// Every setting, read from the environment and checked once, at the start of a process: those of the whole service, and those of each chain, which its
-// family reads. Promises: those of base/variables.ts, of every variable at once; .env.example lists exactly these variables (a test compares
+// Every setting, read from the environment and checked once, at the start of a process: those of the whole service, and those of each chain, which
+// its family reads. Promises: those of base/variables.ts, of every variable at once; .env.example lists exactly these variables (a test compares
 // them); main networks, whose coins are worth money, are refused unless SLUICE_MAINNET says otherwise.
 import {existsSync} from 'node:fs'
 import {z} from 'zod'

@@ -83,7 +83,7 @@ const breaks: Record<string, string[]> = {
   postings: ['update app.ledger_entry set amount = amount + 1 where id = (select max(id) from app.ledger_entry)'],
   fees: [
     'update app.payout set fee = fee + 1, gross = gross + 1',
-    'update app.spend set fee_paid = fee_paid + 1',
+    'update app.outgoing_payment set fee_paid = fee_paid + 1',
     `delete from app.ledger_entry where account = 'fees'`,
   ],
   nothing_below_zero: ['update app.treasury set reserved = -1', 'update app.holding set amount = -1'],
@@ -103,7 +103,7 @@ const breaks: Record<string, string[]> = {
   finality: [
     'update chain.cursor set final_height = 2',
     `update app.deposit set status = 'pending'`,
-    `update app.spend set status = 'live'`,
+    `update app.outgoing_payment set status = 'live'`,
   ],
   blocks: [
     `update chain.cursor set final_hash = '0xElsewhere'`,
@@ -115,7 +115,7 @@ const breaks: Record<string, string[]> = {
     `update app.event set type = 'deposit.reorged' where type = 'deposit.pending'`,
     `update app.event set type = 'deposit.confirmed' where type = 'deposit.pending'`,
     `update app.event set type = 'deposit.pending' where type = 'deposit.confirmed'`,
-    `update app.deposit set status = 'pending', finalised_at = null, promotion = null`,
+    `update app.deposit set status = 'pending', finalised_at = null, finalisation = null`,
     'update app.deposit set finalised_at = null',
     'update app.payout set finished_at = null',
     `update app.payout set error_code = 'timed_out'`,
@@ -127,9 +127,9 @@ const breaks: Record<string, string[]> = {
     `update app.payout set status = 'failed'`,
   ],
   no_double_pay: [
-    'update chain.inclusion set success = false',
+    'update chain.confirmed_tx set success = false',
     `update app.payout set status = 'paying'`,
-    `update app.outbound_tx set recipient = '0xElsewhere'`,
+    `update app.outgoing_attempt set recipient = '0xElsewhere'`,
   ],
   events: [
     `delete from app.event where type = 'payout.completed'`,
@@ -148,19 +148,19 @@ const breaks: Record<string, string[]> = {
     'insert into app.delivery (event_id, endpoint_id) select event_id, endpoint_id from app.delivery limit 1',
   ],
   stored_first: [
-    `update app.outbound_tx set broadcast_at = stored_at - interval '1 second'`,
-    `update app.spend set status = 'allocated'`,
-    `update app.spend set status = 'live'; delete from app.outbound_tx`,
-    `update app.payout set status = 'paying'; delete from app.outbound_tx`,
+    `update app.outgoing_attempt set broadcast_at = stored_at - interval '1 second'`,
+    `update app.outgoing_payment set status = 'allocated'`,
+    `update app.outgoing_payment set status = 'live'; delete from app.outgoing_attempt`,
+    `update app.payout set status = 'paying'; delete from app.outgoing_attempt`,
   ],
-  no_unknown_transaction: ['delete from app.outbound_tx'],
+  no_unknown_transaction: ['delete from app.outgoing_attempt'],
   journal: [`update custody.journal set raw = '0x'`, 'update custody.journal set seq = seq + 1'],
   whitelist: [
     `update custody.whitelist set removed_at = added_at - interval '1 minute'`,
     `update custody.whitelist set active_at = now() + interval '1 minute'`,
     'update custody.whitelist set merchant_id = null',
   ],
-  nonces: ['update app.sender set next_nonce = 2', 'update chain.inclusion set nonce = nonce + 1'],
+  nonces: ['update app.sender set next_nonce = 2', 'update chain.confirmed_tx set nonce = nonce + 1'],
   outputs: [`insert into app.output (chain, txid, vout, address, amount) values ('BTC', '00', 0, 'nobody', 1)`],
   merchants_apart: [
     `update custody.address set merchant_id = gen_random_uuid() where merchant_id is not null`,
@@ -170,9 +170,9 @@ const breaks: Record<string, string[]> = {
     `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'credit', amount + 1 from app.deposit where credited`,
     `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'return', amount from app.deposit where credited`,
     `insert into app.unattributed_decision (deposit_id, decision, amount) select id, 'return', amount from app.deposit where not credited;
-     insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, status, outcome, max_fee)
+     insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, status, outcome, max_fee)
      select i.id, 'withdrawal', d.chain, d.token, 1, '0xA', '0xB', '0xA', i.n, 'final', 'done', 1
-     from app.deposit d cross join lateral app.return_spend_ids(d, 'withdrawal') i where not d.credited and i.n < 2 on conflict do nothing`,
+     from app.deposit d cross join lateral app.return_outgoing_payment_ids(d, 'withdrawal') i where not d.credited and i.n < 2 on conflict do nothing`,
   ],
   payment_requests: [
     'update app.payment_request set received = received + 1 where status = $$paid$$',
@@ -243,13 +243,13 @@ describe.each(Object.entries(breaks))('%s finds what breaks it', (name, statemen
 
 test.each([
   ['deposits_are_on_the_chain', `delete from chain.transfer where token = 'USDC'`, 'final_deposit_vanished'],
-  ['no_unknown_transaction', 'delete from app.outbound_tx', 'unknown_transaction'],
+  ['no_unknown_transaction', 'delete from app.outgoing_attempt', 'unknown_transaction'],
 ])('%s does not say again what an incident says that is open or was kept', async (name, statement, kind) => {
   const incident = (end: string) =>
     `${statement}; with opened as (
        insert into app.incident (chain, kind, subject, details, resolved_at, resolution)
        values ('ETH', '${kind}', (select id::text from app.deposit where token = 'USDC'), '{}', ${end}) returning id)
-     insert into app.unknown_transaction (chain, txid, incident_id) select i.chain, i.txid, opened.id from opened, chain.inclusion i`
+     insert into app.unknown_transaction (chain, txid, incident_id) select i.chain, i.txid, opened.id from opened, chain.confirmed_tx i`
   expect(await foundAfter(incident('null, null'), name)).toEqual([])
   expect(await foundAfter(incident(`now(), 'kept'`), name)).toEqual([])
   expect(await foundAfter(incident(`now(), 'healed'`), name)).not.toEqual([])
@@ -306,12 +306,12 @@ test('what is slow and what is unattributed is listed, and is not wrong; nor is 
   await db.rows(`delete from app.claim where kind = 'release'`)
   expect(code).toBe(3)
   expect(stdout).toMatch(/^on_chain_eth: not compared, no node is named for it$/m)
-  expect(stdout).toMatch(/^stamping +pay_\w+ +ETH +0 of 0 deposits/m)
+  expect(stdout).toMatch(/^allocation +pay_\w+ +ETH +0 of 0 deposits/m)
   expect(stdout).toMatch(/^ETH +0xFake +unsupported_token +1 +7$/m)
 })
 
 test('a coin that the ledger does not know, and bytes that are not those of their txid, are found; the exit code is 1', async () => {
-  await db.rows(`update app.outbound_tx set raw = '0x00'`)
+  await db.rows(`update app.outgoing_attempt set raw = '0x00'`)
   const [{since_height: comparedAt}] = (await db.rows('select since_height from app.comparison')) as [
     {since_height: number},
   ]

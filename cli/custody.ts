@@ -1,4 +1,5 @@
-// sluice custody: the seed, the journal, and what signing may cost. It hands over to custody/cli.ts, a program of its own: nothing but custody imports custody/.
+// sluice custody: the seed, the journal, and what signing may cost. It hands over to custody/cli.ts, a program of its own: nothing but custody
+// imports custody/.
 import {spawn} from 'node:child_process'
 import {fileURLToPath} from 'node:url'
 import type {Command} from 'commander'

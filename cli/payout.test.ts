@@ -132,7 +132,7 @@ test('a payout that is paying is cancelled by the chain alone; show lists each a
   expect(await failure('payout', 'replace', id)).toMatch(/is pending, and no payment of it is under way/)
   const txid = await beginToPay(db, uuid)
   expect(await json('payout', 'replace', id)).toEqual({id, replacing: true})
-  const decisions = `select decision from custody.decision d join app.spend s on s.id = d.spend_id where s.payout_id = $1`
+  const decisions = `select decision from custody.decision d join app.outgoing_payment s on s.id = d.outgoing_payment_id where s.payout_id = $1`
   expect(await db.rows(decisions, [uuid])).toEqual([{decision: 'replace'}])
   expect(await json('payout', 'cancel', id)).toEqual({id, cancelled: 'cancelling'})
   expect(await db.rows(decisions, [uuid])).toEqual([{decision: 'cancel'}])
@@ -187,13 +187,13 @@ test('a withdrawal goes to the operator’s whitelist alone, and takes the opera
     ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
   )
   const {id} = await json(...withdraw('USDC', '52.5'))
-  expect(await db.rows('select kind, amount, recipient, nonce from app.spend where id = $1', [id])).toEqual([
+  expect(await db.rows('select kind, amount, recipient, nonce from app.outgoing_payment where id = $1', [id])).toEqual([
     {kind: 'withdrawal', amount: '52500000', recipient: mixed, nonce: 1},
   ])
   expect(await json('treasury', 'show')).toMatchObject({
     withdrawals: [{id, token: 'USDC', amount: '52.5', to: mixed, status: 'allocated'}],
   })
   expect(await json('treasury', 'cancel', String(id))).toEqual({id, cancelling: true})
-  expect(await db.rows('select cancelling from app.spend where id = $1', [id])).toEqual([{cancelling: true}])
+  expect(await db.rows('select cancelling from app.outgoing_payment where id = $1', [id])).toEqual([{cancelling: true}])
   expect(await failure('treasury', 'cancel', 'x')).toMatch(/no withdrawal x is under way/)
 })

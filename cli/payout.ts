@@ -58,7 +58,7 @@ const columns = `
   (select json_build_object('reason', w.reason, 'detail', w.detail, 'since', app.iso(w.since)) from (
     select p.waiting_reason as reason, p.waiting_detail as detail, p.waiting_since as since where p.waiting_reason is not null
     union all
-    select s.waiting_reason, s.waiting_detail, s.waiting_since from app.spend s
+    select s.waiting_reason, s.waiting_detail, s.waiting_since from app.outgoing_payment s
     where s.payout_id = p.id and s.waiting_reason is not null and s.status <> 'final'
     limit 1) w) as waiting,
   app.iso(p.created_at) as created_at, app.iso(p.finished_at) as finished_at`
@@ -182,9 +182,9 @@ async function transactionsOf(db: pg.Client, payout: string): Promise<Transactio
     `select s.kind, s.status, s.outcome, s.chain, s.source as "from", s.recipient as "to", app.decimal(s.amount, a.decimals) as amount, s.sender,
        s.nonce, s.txid, (select coalesce(json_agg(t order by t.attempt), '[]') from (
          select o.attempt, o.txid, o.kind, app.iso(o.stored_at) as stored_at, app.iso(o.broadcast_at) as broadcast_at, o.broadcast_error
-         from app.outbound_tx o where o.spend_id = s.id) t) as attempts
-     from app.spend s join app.asset a on a.chain = s.chain and a.token = s.token
-     where s.id in (select l.spend_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1
+         from app.outgoing_attempt o where o.outgoing_payment_id = s.id) t) as attempts
+     from app.outgoing_payment s join app.asset a on a.chain = s.chain and a.token = s.token
+     where s.id in (select l.outgoing_payment_id from app.payout_sweep l where l.payout_id = $1) or s.payout_id = $1
      order by s.created_at limit 1000`,
     [payout],
   )

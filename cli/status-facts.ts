@@ -240,7 +240,7 @@ async function whatWaits(db: pg.Client): Promise<Waiting[]> {
     `select what, chain, reason, count(*)::int as count, min(since) as since from (
        select 'payout' as what, chain, waiting_reason as reason, waiting_since as since from app.payout where status not in ('completed', 'failed')
        union all
-       select case kind when 'payout' then 'payment' else kind end, chain, waiting_reason, waiting_since from app.spend where status <> 'final'
+       select case kind when 'payout' then 'payment' else kind end, chain, waiting_reason, waiting_since from app.outgoing_payment where status <> 'final'
      ) open where reason is not null group by what, chain, reason order by chain, what, reason`,
   )
   return rows

@@ -31,7 +31,7 @@ export interface Treasury {
 
 interface Withdrawal {
   id: string
-  kind: 'withdrawal' | 'bump' | 'return'
+  kind: 'withdrawal' | 'cpfp' | 'return'
   chain: string
   token: string
   amount: string
@@ -125,7 +125,7 @@ export function addTreasuryCommands(program: Command): void {
 
   leaf(
     treasury,
-    'bump',
+    'cpfp',
     [
       'Has an unmined payment of somebody else to addresses of ours mined sooner, on Bitcoin: a child of it pays for both.',
       '',
@@ -187,10 +187,10 @@ export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
 /** A cancel may come too late: whichever of the two is mined counts. */
 async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
   const {rowCount} = await db.query(
-    `select app.cancel_spend(id) from app.spend where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
+    `select app.cancel_outgoing_payment(id) from app.outgoing_payment where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
     [id],
   )
-  const bump = `select from app.bump where spend_id::text = $1`
+  const bump = `select from app.cpfp where outgoing_payment_id::text = $1`
   if (!rowCount && (await db.query(bump, [id])).rowCount)
     throw new PermanentError(
       `${id} is a bump: what it spends goes to the treasury in any case; it is over by itself once it, or what takes the place of its parent, is final`,
@@ -200,11 +200,11 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {
   const {rows} = await db.query<Withdrawal>(
-    `select s.id, case when r.deposit_id is not null then 'return' when b.spend_id is not null then 'bump' else 'withdrawal' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
-       (select o.txid from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) as txid, app.iso(s.created_at) as created_at
-     from app.spend s join app.asset a using (chain, token) left join app.bump b on b.spend_id = s.id
+    `select s.id, case when r.deposit_id is not null then 'return' when b.outgoing_payment_id is not null then 'cpfp' else 'withdrawal' end as kind, s.chain, s.token, app.decimal(s.amount, a.decimals) as amount, s.recipient as "to", s.status, s.waiting_reason,
+       (select o.txid from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.attempt desc limit 1) as txid, app.iso(s.created_at) as created_at
+     from app.outgoing_payment s join app.asset a using (chain, token) left join app.cpfp b on b.outgoing_payment_id = s.id
      left join app.unattributed_decision r on s.id in (r.sweep_id, r.withdrawal_id)
-     where (s.kind = 'withdrawal' or b.spend_id is not null or r.deposit_id is not null) and s.status <> 'final' order by s.created_at`,
+     where (s.kind = 'withdrawal' or b.outgoing_payment_id is not null or r.deposit_id is not null) and s.status <> 'final' order by s.created_at`,
   )
   return rows
 }

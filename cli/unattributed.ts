@@ -61,8 +61,8 @@ const listed = `
   left join app.asset a on a.chain = d.chain and a.token = d.token
   join app.chain c on c.chain = d.chain
   left join app.address w on w.chain = d.chain and w.match_key = app.match_key(d.address, c.folds_addresses) and w.address = d.address
-  left join app.spend s on s.id = r.sweep_id
-  left join app.spend t on t.id = r.withdrawal_id
+  left join app.outgoing_payment s on s.id = r.sweep_id
+  left join app.outgoing_payment t on t.id = r.withdrawal_id
   where (not d.credited and (d.merchant_id is not null or a.token is null) or r.decision = 'credit')
     and ($1 or not (r.decision is not distinct from 'credit' or t.outcome is not distinct from 'done'
       or (r.decision is null and d.status = 'reorged')))

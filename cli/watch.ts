@@ -1,5 +1,5 @@
-// Showing something again and again until somebody has seen enough. Promises: on a terminal each report takes the place of the one before, and fits it, else
-// they follow each other, with --json a line each; Ctrl-C, SIGTERM or a reader that went away ends it, and that is no failure.
+// Showing something again and again until somebody has seen enough. Promises: on a terminal each report takes the place of the one before, and fits
+// it, else they follow each other, with --json a line each; Ctrl-C, SIGTERM or a reader that went away ends it, and that is no failure.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {terminalSize} from './fit.ts'
 import {type Report, show} from './output.ts'

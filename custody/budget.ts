@@ -4,7 +4,7 @@
 // owner of the database decided about one payment.
 //
 // Attempts exclude each other, so of each nonce, or first input, the highest fee counts, until a final block says what was paid. All of it is
-// read from the journal's file (known.ts), from what the indexers write (chain.inclusion), and from rows of the database's owner: nothing that
+// read from the journal's file (known.ts), from what the indexers write (chain.confirmed_tx), and from rows of the database's owner: nothing that
 // the worker can write makes anything cheaper, nor a row of custody.journal that somebody changed.
 import type pg from 'pg'
 import type {ChainSettings} from '../chains/families.ts'
@@ -33,7 +33,7 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
   const {rows} = await client.query<{cost: string}>({
     name: 'cost_of_promised',
     text: `select coalesce(sum(coalesce(
-          (select i.fee from chain.inclusion i join chain.cursor c using (chain)
+          (select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
             where i.chain = $1 and i.sender = p.sender and i.nonce = p.nonce and i.block_height <= c.final_height limit 1),
           p.fee)), 0)::text as cost
       from unnest($2::text[], $3::bigint[], $4::numeric[]) p (sender, nonce, fee)`,
@@ -100,7 +100,7 @@ export class Budget {
     if (spent.halted !== null) throw isHalted(chain, spent.halted)
     const {rows} = await this.#client.query<{begun: string}>({
       name: 'begun_before',
-      text: `select coalesce(sum(max_fee), 0)::text as begun from app.spend
+      text: `select coalesce(sum(max_fee), 0)::text as begun from app.outgoing_payment
         where chain = $1 and status = 'allocated' and payout_id is distinct from $2`,
       values: [chain, payoutId],
     })
@@ -133,7 +133,7 @@ export class Budget {
   async #isDecided(spendId: string): Promise<boolean> {
     const {rowCount} = await this.#client.query({
       name: 'find_decision',
-      text: 'select from custody.decision where spend_id = $1',
+      text: 'select from custody.decision where outgoing_payment_id = $1',
       values: [spendId],
     })
     return rowCount === 1

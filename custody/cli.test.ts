@@ -95,7 +95,7 @@ test('a backup restores the seed and says how far its journal goes; a changed on
   await world.filled()
   const sweep = {
     intent: 'sweep',
-    spend_id: randomUUID(),
+    outgoing_payment_id: randomUUID(),
     chain: 'POLYGON',
     token: 'POL',
     address,
@@ -162,7 +162,15 @@ test.each([
 
 test("budget shows what today's signatures may cost, and raises it for today", async () => {
   const {address} = await world.merchant()
-  const sweep = {intent: 'sweep', spend_id: randomUUID(), chain: 'POLYGON', token: 'POL', address, nonce: 0, ...fees}
+  const sweep = {
+    intent: 'sweep',
+    outgoing_payment_id: randomUUID(),
+    chain: 'POLYGON',
+    token: 'POL',
+    address,
+    nonce: 0,
+    ...fees,
+  }
   const before = (await custody(['budget'])).stdout
   expect(before).toMatch(/^ETH +0 ETH of 0\.5 ETH a day .*left: 0\.375 ETH, and 0\.5 ETH for payments under way$/m)
   await world.signForged({...sweep, amount: '500000000000000'})
@@ -242,7 +250,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   const gas = {...fees, gas_limit: 21_000}
   const nativeSweep = {
     intent: 'sweep',
-    spend_id: randomUUID(),
+    outgoing_payment_id: randomUUID(),
     chain: 'ETH',
     token: 'ETH',
     address: c.address,
@@ -250,14 +258,21 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     nonce: 0,
     ...gas,
   }
-  const tokenSweep = {...nativeSweep, spend_id: randomUUID(), token: 'USDC', amount: '5000000', nonce: 2, ...tokenGas}
+  const tokenSweep = {
+    ...nativeSweep,
+    outgoing_payment_id: randomUUID(),
+    token: 'USDC',
+    amount: '5000000',
+    nonce: 2,
+    ...tokenGas,
+  }
   const intents = [
     pay(kept, 0),
     pay(gone, 1),
     {...pay(gone, 1), ...higherFees},
     nativeSweep,
     {...nativeSweep, ...higherFees, amount: '600000000000000'},
-    {...nativeSweep, spend_id: randomUUID(), nonce: 1, amount: '100000000000000'},
+    {...nativeSweep, outgoing_payment_id: randomUUID(), nonce: 1, amount: '100000000000000'},
     tokenSweep,
     {intent: 'cancel', chain: 'ETH', sender: world.treasury, nonce: 3, ...gas},
     pay(early, 4),
@@ -295,10 +310,10 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     {settlement_id: gone},
   ])
   expect((await world.db.rows(`select app.why_halted('ETH') as why`))[0]).toEqual({why: null})
-  const stored = await world.db.rows<{raw: string}>('select raw from app.outbound_tx')
+  const stored = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt')
   expect(stored.map(({raw}) => raw).sort()).toEqual(results.map(({raw}) => raw).sort())
   const spends = await world.db.rows<{nonce: number; kind: string; status: string; payout_id: string}>(
-    'select nonce, kind, status, payout_id from app.spend where sender = $1 order by nonce',
+    'select nonce, kind, status, payout_id from app.outgoing_payment where sender = $1 order by nonce',
     [world.treasury],
   )
   expect(spends.map(({nonce, kind, status}) => `${nonce} ${kind} ${status}`)).toEqual([
@@ -325,7 +340,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     [6, 'effect', paid6],
   ])
     await world.db.rows(
-      `select app.store_signed(s.id, 1, $2, $3, $4, $5, $7) from app.spend s where s.sender = $1 and s.nonce = $6`,
+      `select app.store_signed(s.id, 1, $2, $3, $4, $5, $7) from app.outgoing_payment s where s.sender = $1 and s.nonce = $6`,
       [world.treasury, kind, txid, raw, amount, nonce, gas],
     )
   const mined = [paid0, paid1, swept2, cancel3, paid4, cancel5.txid, paid6.txid].map((txid, nonce) => ({
@@ -339,9 +354,9 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   await world.finalize()
   expect(await world.db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(Array(4).fill('completed'))
-  expect(await world.db.rows(`select count(*)::int as open from app.spend where status <> 'final'`)).toEqual([
-    {open: 0},
-  ])
+  expect(await world.db.rows(`select count(*)::int as open from app.outgoing_payment where status <> 'final'`)).toEqual(
+    [{open: 0}],
+  )
   await assertBooks(world.db)
   expect((await custody(['reconcile'])).stdout).toContain('has everything')
 }, 60_000)

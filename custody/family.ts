@@ -1,5 +1,5 @@
-// What a family of chains is to custody. Each is a folder here, and one line in families.ts. Promises asked of it: what excludes each other (plan.sender
-// and plan.nonce) is shared by all attempts of a purpose; it judges by the journal, and by rows that policy.ts names; it knows no node.
+// What a family of chains is to custody. Each is a folder here, and one line in families.ts. Promises asked of it: what excludes each other
+// (plan.sender and plan.nonce) is shared by all attempts of a purpose; it judges by the journal, and by rows that policy.ts names; it knows no node.
 import type {z} from 'zod'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'

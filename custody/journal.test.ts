@@ -390,13 +390,13 @@ test('killed at every step under parallel signers, it gives out nothing that is 
   await world.filled() // a fill passes the same steps
   const given = new Map<string, string>()
   /** All of them at once, in requests of their own; some are cut off where custody dies. */
-  const askAll = async (intents: {spend_id: string}[]) => {
+  const askAll = async (intents: {outgoing_payment_id: string}[]) => {
     const answers = await Promise.allSettled(intents.map(intent => world.sign(intent)))
     for (const [i, answer] of answers.entries()) {
       if (answer.status !== 'fulfilled' || !answer.value[0].ok) continue
-      const {spend_id} = intents[i]!
-      expect(given.get(spend_id) ?? answer.value[0].raw).toBe(answer.value[0].raw)
-      given.set(spend_id, answer.value[0].raw)
+      const {outgoing_payment_id} = intents[i]!
+      expect(given.get(outgoing_payment_id) ?? answer.value[0].raw).toBe(answer.value[0].raw)
+      given.set(outgoing_payment_id, answer.value[0].raw)
     }
     return answers
   }
@@ -499,10 +499,10 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   const world = await WrittenEvm.open()
   const old = await world.merchant()
   await world.filled()
-  const spend_id = '00000000-0000-0000-0000-000000000001'
+  const outgoing_payment_id = '00000000-0000-0000-0000-000000000001'
   await world.signForged({
     intent: 'sweep',
-    spend_id,
+    outgoing_payment_id,
     chain: 'ETH',
     token: 'ETH',
     address: old.address,
@@ -517,7 +517,7 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   await world.filled()
   await world.signForged({
     intent: 'sweep',
-    spend_id,
+    outgoing_payment_id,
     chain: 'ETH',
     token: 'ETH',
     address: old.address,
@@ -556,7 +556,7 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   expect([known!.at, next.address === taken.address]).toEqual([expect.any(Date), false])
   const intent = {
     intent: 'sweep',
-    spend_id,
+    outgoing_payment_id,
     chain: 'ETH',
     token: 'ETH',
     address: old.address,
@@ -565,7 +565,9 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
     ...fees,
   }
   expect(await world.sign(intent)).toMatchObject([{ok: false, code: 'journal_ahead'}])
-  expect(await world.signForged({...intent, spend_id: randomUUID(), chain: 'POLYGON', token: 'POL'})).toMatchObject({
+  expect(
+    await world.signForged({...intent, outgoing_payment_id: randomUUID(), chain: 'POLYGON', token: 'POL'}),
+  ).toMatchObject({
     ok: true,
   })
   const [halted] = await world.db.rows<{why: string; halted: boolean}>(

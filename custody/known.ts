@@ -1,6 +1,7 @@
 // What the journal's file says, as far as judging needs it, in memory: whoever can write to the database cannot change it. Promises: a row of
 // custody.journal can be compared with the entry that the file has in its place; what was signed for a merchant, or on a day, is the sum over the
-// file, so a row that is changed or missing makes it neither smaller nor larger, and so is what may be paid for it; and for every payment it is known how many attempts there are.
+// file, so a row that is changed or missing makes it neither smaller nor larger, and so is what may be paid for it; and for every payment it is known
+// how many attempts there are.
 //
 // A million payments take some 120 MB. An entry of the transaction under way is noted before it is in the file, and forgotten if it fails.
 import {createHash} from 'node:crypto'

@@ -112,7 +112,7 @@ async function main(): Promise<never> {
   })
 }
 
-const told = new Map<string, string | undefined>()
+const logged = new Map<string, string | undefined>()
 
 /** What is wrong with the journal is an incident of its stream, until it is right again. */
 async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
@@ -120,11 +120,11 @@ async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
     const blocked = journal.whyBlocked(stream)
     const why = blocked?.code === 'journal_changed' ? blocked.why : undefined
     journalChanged.set({stream}, why ? 1 : 0)
-    const isNews = !told.has(stream) || told.get(stream) !== why
+    const isNews = !logged.has(stream) || logged.get(stream) !== why
     if (isNews && why) log.error({stream, why}, 'nothing is signed for this stream')
     // Again and again while it is wrong, so that what is found next is in the incident, too.
     if (isNews || why) await client.query('select custody.tell_journal($1, $2)', [stream, why])
-    told.set(stream, why)
+    logged.set(stream, why)
   }
 }
 

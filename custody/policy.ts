@@ -46,7 +46,7 @@ export interface Plan extends Purpose {
   nonce: number
   /** The most that it may cost in network fees. */
   maxFee: bigint
-  /** The row of app.spend that it is an attempt of. */
+  /** The row of app.outgoing_payment that it is an attempt of. */
   spendId: string
   /** Takes the place of a payment or a withdrawal that was signed, or cancels one that was begun. */
   isForPaymentUnderWay: boolean
@@ -189,7 +189,7 @@ async function signedFor({client, journal}: PolicyContext, {id, merchant_id, cha
     name: 'dead_and_own',
     text: `select distinct on (j.seq) ${entryColumns} from custody.journal j
       join chain.cursor c on c.chain = $2
-      join chain.inclusion i on i.chain = $2 and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height
+      join chain.confirmed_tx i on i.chain = $2 and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height
       where j.kind = 'pay' and j.merchant_id = $1 and j.stream = $2 and j.token = $3 and j.subject_id <> $4
         and (not i.success or (i.txid <> j.txid
           and not exists (select from custody.journal o where o.stream = $2 and o.txid = i.txid and o.subject_id = j.subject_id and o.kind = 'pay')))
@@ -248,7 +248,7 @@ async function begunBy(
 ): Promise<bigint> {
   const {rows} = await client.query<{subject: string; amount: string}>({
     name: 'find_begun',
-    text: `select coalesce(s.payout_id, s.id) as subject, s.amount::text as amount from app.spend s
+    text: `select coalesce(s.payout_id, s.id) as subject, s.amount::text as amount from app.outgoing_payment s
       where s.chain = $1 and s.token = $2 and s.kind in ('payout', 'withdrawal') and s.status = 'allocated' and not s.cancelling
         and coalesce(s.payout_id, s.id) <> $3`,
     values: [chain, token, exceptSubject],
@@ -281,7 +281,7 @@ export async function findWithdrawal(context: FamilyContext, id: string): Promis
         exists (select from custody.whitelist w where w.merchant_id is null and w.chain = s.chain and w.address = s.recipient
           and w.active_at <= clock_timestamp() and w.removed_at is null) as is_whitelisted,
         exists (select from custody.address a where a.match_key = app.match_key(s.recipient, c.folds_addresses)) as is_ours
-      from app.spend s join app.chain c on c.chain = s.chain where s.id = $1 and s.kind = 'withdrawal'`,
+      from app.outgoing_payment s join app.chain c on c.chain = s.chain where s.id = $1 and s.kind = 'withdrawal'`,
     values: [id],
   })
   const [spend] = rows
@@ -331,8 +331,8 @@ export function purposeOfWithdrawal({id, chain, token, amount, recipient}: Withd
 // --- what all of them share ---
 
 /**
- * The use of a nonce, or of outputs, for one purpose: app.spend. The worker has it written, through functions that bind it to a payout, to what an
- * address holds, or to an operator's decision; a false one gives it nothing but a signature that is allowed anyway, and counts in the budget.
+ * The use of a nonce, or of outputs, for one purpose: app.outgoing_payment. The worker has it written, through functions that bind it to a payout, to
+ * what an address holds, or to an operator's decision; a false one gives it nothing but a signature that is allowed anyway, and counts in the budget.
  */
 export interface Spend {
   id: string
@@ -363,9 +363,9 @@ export async function findSpend(
         ? [`s.payout_id = $2 and s.kind = 'payout'`, [key.payoutId]]
         : ['s.sender = $2 and s.nonce = $3', [key.sender, key.nonce]]
   const {rows} = await client.query<Omit<Spend, 'amount'> & {amount: string}>({
-    name: `find_spend_by_${Object.keys(key).join('_')}`,
+    name: `find_outgoing_payment_by_${Object.keys(key).join('_')}`,
     text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.sender, s.nonce, s.status, s.cancelling
-      from app.spend s where s.chain = $1 and ${where}`,
+      from app.outgoing_payment s where s.chain = $1 and ${where}`,
     values: [chain, ...values],
   })
   const [spend] = rows

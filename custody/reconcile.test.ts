@@ -37,7 +37,7 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
   const payout = await btc.swept(merchant)
   const pay = {intent: 'pay_outputs', payout_id: payout, inputs: [a], fee: '1000'}
   const more = {...pay, inputs: [a, b], fee: '3000'}
-  const sweep = {intent: 'sweep_outputs', spend_id: randomUUID(), chain: 'BTC', inputs: [c, d], fee: '1000'}
+  const sweep = {intent: 'sweep_outputs', outgoing_payment_id: randomUUID(), chain: 'BTC', inputs: [c, d], fee: '1000'}
   for (const intent of [more, sweep]) await btc.forgeSpend(intent)
   const signed = await btc.sign(pay, more, sweep)
   expect(signed.map(({ok}) => ok)).toEqual([true, true, true])
@@ -49,7 +49,7 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
   expect(done).toEqual({entries: 3, payouts: 1, without_purpose: 0})
   const attempts = await btc.db.rows(
     `select s.kind, s.sender as lead, s.payout_id, o.attempt, o.txid, o.fee::int as fee
-     from app.outbound_tx o join app.spend s on s.id = o.spend_id order by s.kind, o.attempt`,
+     from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id order by s.kind, o.attempt`,
   )
   const ofPayout = {kind: 'payout', lead: a, payout_id: payout}
   expect(attempts).toEqual([
@@ -58,7 +58,7 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
     {kind: 'sweep', lead: c, payout_id: null, attempt: 1, txid: signed[2].txid, fee: 1000},
   ])
   const reserved = await btc.db.rows<{outpoint: string; kind: string; from_attempt: number}>(
-    `select u.txid || ':' || u.vout as outpoint, s.kind, u.from_attempt from app.output u join app.spend s on s.id = u.spend_id order by u.vout`,
+    `select u.txid || ':' || u.vout as outpoint, s.kind, u.from_attempt from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id order by u.vout`,
   )
   expect(reserved).toEqual([
     {outpoint: a, kind: 'payout', from_attempt: 1},
@@ -96,7 +96,7 @@ test('what an older copy began with such outputs is given up, and a payout that 
     {intent: 'pay_outputs', payout_id: id, inputs: [a, b, c], fee: '2000'},
     {
       intent: 'sweep_outputs',
-      spend_id: randomUUID(),
+      outgoing_payment_id: randomUUID(),
       chain: 'BTC',
       inputs: await btc.outputs(merchant.bitcoin, [60_000n]),
       fee: '1000',
@@ -123,7 +123,7 @@ test('what an older copy began with such outputs is given up, and a payout that 
   expect(
     await db.rows(
       `select s.kind, s.sender as lead, s.status, array_agg(u.amount::int order by u.amount) as inputs
-       from app.spend s join app.output u on u.spend_id = s.id where s.merchant_id = $1 group by s.id order by s.kind`,
+       from app.outgoing_payment s join app.output u on u.outgoing_payment_id = s.id where s.merchant_id = $1 group by s.id order by s.kind`,
       [merchant.id],
     ),
   ).toEqual([
@@ -143,7 +143,7 @@ test('it waits for what is settling the chain, and neither gives way', async () 
   const {db} = btc
   const merchant = await btc.merchant()
   const inputs = await btc.outputs(merchant.bitcoin, [80_000n])
-  const sweep = {intent: 'sweep_outputs', spend_id: randomUUID(), chain: 'BTC', inputs, fee: '1000'}
+  const sweep = {intent: 'sweep_outputs', outgoing_payment_id: randomUUID(), chain: 'BTC', inputs, fee: '1000'}
   await btc.forgeSpend(sweep)
   expect(await btc.sign(sweep)).toMatchObject([{ok: true}])
   await forgetEntries()

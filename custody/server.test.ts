@@ -36,7 +36,7 @@ test('takes known intents alone, a request whole or not at all', async () => {
     {...good, nonce: 0.5},
     {...good, address: `${address}00`},
     {...good, chain: 'DOGE'},
-    {...good, spend_id: 'x'},
+    {...good, outgoing_payment_id: 'x'},
     {intent: 'pay', payout_id: randomUUID(), nonce: 0},
     {hash: `0x${'00'.repeat(32)}`},
   ]

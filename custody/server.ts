@@ -1,6 +1,6 @@
-// Custody's door: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the
-// owner of the directory alone, and for its group where whoever made the directory lets that in; the token is a new one at each start; a request without it is refused before its body is read; a request
-// that is no known intent is refused whole.
+// Custody's door: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the owner
+// of the directory alone, and for its group where whoever made the directory lets that in; the token is a new one at each start; a request without it
+// is refused before its body is read; a request that is no known intent is refused whole.
 import {randomBytes, timingSafeEqual} from 'node:crypto'
 import {chmodSync, mkdirSync, rmSync, statSync} from 'node:fs'
 import path from 'node:path'

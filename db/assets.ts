@@ -1,7 +1,7 @@
-// What the settings say of assets, in the database (app.asset), which credits what is there and judges payouts by it: so every process, and
-// whoever else asks, judges alike. Promises: once this resolves, the assets are those of the settings, the operator's own tokens among them, with
-// their smallest payouts; what was accepted before stays; decimals change, and an asset goes, only while no amount of it was ever stored. A process whose settings name
-// others does not start.
+// What the settings say of assets, in the database (app.asset), which credits what is there and judges payouts by it: so every process, and whoever
+// else asks, judges alike. Promises: once this resolves, the assets are those of the settings, the operator's own tokens among them, with their
+// smallest payouts; what was accepted before stays; decimals change, and an asset goes, only while no amount of it was ever stored. A process whose
+// settings name others does not start.
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainSettings} from '../chains/families.ts'

@@ -256,12 +256,14 @@ test("an analyst's own view is not taken for one of ours that has the name of a 
   write(view, columns('1 as a'))
   await apply()
   expect(
-    await rows(`select from public.sluice_object where kind = 'trigger' and name like 'settle on %'`),
+    await rows(`select from public.sluice_object where kind = 'trigger' and name like 'then_derive on %'`),
   ).toHaveLength(1)
-  await client.query('create view public.settle as select a from analytics.plan')
+  await client.query('create view public.then_derive as select a from analytics.plan')
   write(view, columns('2 as b'))
-  await expect(apply()).rejects.toThrow('analytics.plan has to be made again, and settle, which Sluice did not make')
-  expect(await rows('select * from public.settle')).toEqual([{a: 1}])
+  await expect(apply()).rejects.toThrow(
+    'analytics.plan has to be made again, and then_derive, which Sluice did not make',
+  )
+  expect(await rows('select * from public.then_derive')).toEqual([{a: 1}])
 })
 
 test("a view that is gone and that an analyst's view reads is not dropped, and is named", async () => {

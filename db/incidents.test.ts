@@ -9,7 +9,7 @@ import {makeMerchant, makeUser} from '../test/support/people.ts'
 interface Kind {
   kind: string
   halts: boolean
-  answers: string[]
+  decisions: string[]
   way_out: string
 }
 
@@ -70,7 +70,7 @@ test('each kind is resolved by what it names, and by nothing else; what refuses 
       ...(each.halts && {resume: `select app.resume_chain('ETH')`, rewind: `select app.request_rewind('ETH', 0)`}),
     }
     for (const [decision, refusal] of await refusals(each, decisions)) {
-      if (each.answers.includes(decision))
+      if (each.decisions.includes(decision))
         expect([each.kind, decision, refusal]).toEqual([each.kind, decision, undefined])
       else expect(refusal).toContain(each.way_out.slice(0, each.way_out.search(/[{]|$/)))
     }

@@ -151,7 +151,7 @@ describe('a payment', () => {
       await money.pay(payout)
       const spend = await money.payment(payout)
       if (state === 'paying') await money.attempt(spend)
-      const [{nonce}] = (await money.db.rows<{nonce: number}>('select nonce from app.spend where id = $1', [
+      const [{nonce}] = (await money.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [
         spend,
       ])) as [{nonce: number}]
       await money.block([], [{txid: money.newTxid(), sender: money.treasury, nonce, fee: 4n}])
@@ -176,9 +176,9 @@ describe('a payment', () => {
     await money.work('fail_payout', payout, 'cancelled', 'because')
     expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
     await money.db.rows(
-      `insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+      `insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
          max_priority_fee_per_gas, gas_limit)
-       select chain, '0xforgotten', id, 1, 'effect', '0x', token, source, recipient, amount, 1, 1, 10 from app.spend where id = $1`,
+       select chain, '0xforgotten', id, 1, 'effect', '0x', token, source, recipient, amount, 1, 1, 10 from app.outgoing_payment where id = $1`,
       [spend],
     )
     await money.mineFinally(['0xforgotten'])
@@ -196,7 +196,7 @@ describe('a payment', () => {
     }
     await money.db.rows(
       `insert into custody.journal (stream, seq, kind, sender, nonce, txid, signed_at, hash)
-       select chain, 1, 'pay', sender, nonce, '0xfirst', now(), '' from app.spend where id = $1`,
+       select chain, 1, 'pay', sender, nonce, '0xfirst', now(), '' from app.outgoing_payment where id = $1`,
       [spends[0]],
     )
     const store = (spend: string | undefined) =>
@@ -286,10 +286,12 @@ describe('a sweep', () => {
       await money.work('begin_sweeping', payout)
       await money.sweep(payout, [user.address])
       const spend = await money.sweepOf(user.address)
-      if (how === 'cancelled') await money.work('cancel_spend', spend)
+      if (how === 'cancelled') await money.work('cancel_outgoing_payment', spend)
       const txid = await money.attempt(spend, how === 'cancelled' ? {kind: 'cancel'} : {})
       await money.mineFinally([txid!], {success: how !== 'reverted'})
-      expect(await money.db.rows('select outcome from app.spend where id = $1', [spend])).toEqual([{outcome: how}])
+      expect(await money.db.rows('select outcome from app.outgoing_payment where id = $1', [spend])).toEqual([
+        {outcome: how},
+      ])
       expect([await held(user.address), await share(user)]).toEqual([1000, 0])
       await sweepFinally(payout, user.address)
       expect([await held(user.address), await share(user)]).toEqual([0, 1000])
@@ -305,7 +307,7 @@ describe('a sweep', () => {
       await money.sweep(payout, [user.address])
     }
     const spend = await money.sweepOf(user.address)
-    const linked = await money.db.rows('select payout_id from app.payout_sweep where spend_id = $1', [spend])
+    const linked = await money.db.rows('select payout_id from app.payout_sweep where outgoing_payment_id = $1', [spend])
     expect(linked).toHaveLength(2)
     for (const payout of [first, second]) {
       await money.work('begin_paying_from_treasury', payout)
@@ -326,7 +328,8 @@ describe('a sweep', () => {
     const addresses = users.map(({address}) => address)
     const begin = () =>
       money.work('begin_sweeps', payout, 'ETH', 'USDC', addresses, [1000, ...Array(4).fill(100)], Array(5).fill(10))
-    const underWay = () => money.db.rows(`select id from app.spend where payout_id = $1 and kind = 'sweep'`, [payout])
+    const underWay = () =>
+      money.db.rows(`select id from app.outgoing_payment where payout_id = $1 and kind = 'sweep'`, [payout])
     await money.deposit(user.address, 500, {final: false})
     await money.work('begin_sweeps', payout, 'ETH', 'USDC', [user.address], [1001], [10])
     expect(await underWay()).toEqual([])
@@ -349,7 +352,7 @@ describe('a sweep', () => {
     await money.deposit(user.address, 100)
     expect(await money.pay(payout)).toBeNull()
     await money.work('begin_sweeps', payout, 'ETH', 'USDC', [user.address], [100], [10], 10)
-    const underWay = `select from app.spend where source = $1 and kind = 'sweep' and status <> 'final'`
+    const underWay = `select from app.outgoing_payment where source = $1 and kind = 'sweep' and status <> 'final'`
     expect(await money.db.rows(underWay, [user.address])).toEqual([])
   })
 
@@ -371,7 +374,7 @@ describe('whose money pays:', () => {
     expect(await money.work('payout_shortage', payout, 10)).toBe('USDC short by 990 base units')
     expect(await money.pay(payout)).toBe('USDC short by 990 base units')
     expect(await money.status(payout)).toBe('swept')
-    expect(await money.db.rows(`select from app.spend where payout_id = $1`, [payout])).toEqual([])
+    expect(await money.db.rows(`select from app.outgoing_payment where payout_id = $1`, [payout])).toEqual([])
     await sweepFinally(null, user.address)
     expect(await money.pay(payout)).toBeNull()
     for (const one of [payout, rich.payout])
@@ -638,7 +641,7 @@ describe('a final deposit that the chain takes back', () => {
       const [claimer, stamper] = [await money.api.connect(), await money.jobs.connect()]
       try {
         await stamper.query('begin')
-        const lock = `select pg_advisory_xact_lock(hashtextextended('stamp:' || $1 || ':ETH:USDC', 0))`
+        const lock = `select pg_advisory_xact_lock(hashtextextended('allocate:' || $1 || ':ETH:USDC', 0))`
         if (stamped === 'by a job') await stamper.query(lock, [user.merchantId])
         await claimer.query('begin')
         await claimer.query(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [user.merchantId])
@@ -673,7 +676,7 @@ describe('the treasury', () => {
   const topUps = (txid: string) =>
     money.db.rows(
       `select e.account, e.amount::int from app.ledger_entry e
-       join app.deposit d on e.reference = 'promotion:ETH:' || d.promotion where d.txid = $1 order by account desc`,
+       join app.deposit d on e.reference = 'finalisation:ETH:' || d.finalisation where d.txid = $1 order by account desc`,
       [txid],
     )
 
@@ -729,7 +732,7 @@ describe('a final transaction of ours that a rewind takes away', () => {
     await money.mineFinally([await money.payAndSign(payout)])
     const state = () =>
       money.db.rows(`select (select json_agg(p order by seq) from app.payout p) as payouts,
-        (select json_agg(s order by id) from app.spend s) as spends, (select count(*) from app.ledger_entry) as entries,
+        (select json_agg(s order by id) from app.outgoing_payment s) as spends, (select count(*) from app.ledger_entry) as entries,
         (select count(*) from app.event) as events`)
     const before = await state()
     const tail = money.eth.blocks.slice(-3)

@@ -132,12 +132,12 @@ test('endpoints that are sent nothing are counted by why, jobs by their task, ad
      values ($1, 'https://a.example', 's', '{}', now(), 'gone'), ($1, 'https://b.example', 's', '{}', null, null)`,
     [merchantId],
   )
-  await db.rows(`select app.enqueue('stamp_deposits')`)
+  await db.rows(`select app.enqueue('allocate_deposits')`)
   await db.rows(`insert into custody.address (address, family, derivation_index) values ('bcrt1qx', 'bitcoin', 0)`)
   const seen = await metrics()
   expect(seen.get('sluice_webhook_endpoints_disabled gone')).toBe(1)
   expect(seen.get('sluice_webhook_endpoints_disabled failing')).toBe(0)
-  expect(seen.get('sluice_oldest_due_job_age_seconds stamp_deposits')).toBeGreaterThan(0)
+  expect(seen.get('sluice_oldest_due_job_age_seconds allocate_deposits')).toBeGreaterThan(0)
   expect([seen.get('sluice_address_pool_free bitcoin'), seen.get('sluice_address_pool_free evm')]).toEqual([1, 0])
 })
 
@@ -148,7 +148,7 @@ test('what waits is told of by reason, each with the one that waits longest; wha
     insert into app.payout (merchant_id, chain, token, status, gross, fee_bps, fee, net, address, sweep_first, waiting_reason, waiting_since)
       select uuidv7(), 'ETH', 'ETH', status, 1, 0, 0, 1, '0x1', false, reason, now() - minutes * interval '1 minute'
       from (values ('pending', 'not_whitelisted', 120), ('swept', 'daily_limit', 60), ('swept', 'daily_limit', 5), ('paying', null, null)) p (status, reason, minutes);
-    insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee, waiting_reason, waiting_since)
+    insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee, waiting_reason, waiting_since)
       select 'sweep', 'ETH', 'ETH', 1, '0x1', '0x2', '0x1', nonce, 1, reason, now() - minutes * interval '1 minute'
       from (values (1, 'daily_limit', 90), (2, 'node_unreachable', 30)) s (nonce, reason, minutes);
     commit`)

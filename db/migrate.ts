@@ -33,7 +33,7 @@ export interface Patience {
   attempts: number
 }
 const turnPauseMs = 100
-const patience: Patience = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
+const lockWait: Patience = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
 
 interface Migration {
   /** Path below db/. */
@@ -81,7 +81,7 @@ function rolePassword(ownerUrl: string, role: Role): string {
 export async function migrate(
   ownerUrl: string,
   folder = ownFolder,
-  wait: Patience = patience,
+  wait: Patience = lockWait,
 ): Promise<{applied: string[]}> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()

@@ -140,7 +140,7 @@ class World {
     },
     cancelSpend: async (a, b) => {
       const spend = pick(await this.#spends(), a)
-      if (spend && b % 3 === 0) await money.work('cancel_spend', spend.id)
+      if (spend && b % 3 === 0) await money.work('cancel_outgoing_payment', spend.id)
     },
     withdraw: async (a, b) => {
       const values = [pick(tokens, a), 1 + (b % 60), networkFee]
@@ -268,7 +268,7 @@ class World {
   }
 
   #spends(): Promise<Spend[]> {
-    return money.db.rows(`select * from app.spend where status <> 'final' order by nonce, id`)
+    return money.db.rows(`select * from app.outgoing_payment where status <> 'final' order by nonce, id`)
   }
 
   #attempts(): Promise<
@@ -276,7 +276,7 @@ class World {
   > {
     return money.db.rows(
       `select o.txid, o.token, case o.kind when 'cancel' then 0 else o.amount end as amount, o.source, s.kind, s.sender, s.nonce
-       from app.outbound_tx o join app.spend s on s.id = o.spend_id order by o.stored_at`,
+       from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id order by o.stored_at`,
     )
   }
 
@@ -334,11 +334,11 @@ test('whatever happens to money, in any order, the books are right and agree wit
   )
   const reached = await money.db.rows(
     `select coalesce(s.outcome, p.error_code, p.status) as outcome, coalesce(s.kind, 'unpaid') as kind, count(*)::int
-     from app.spend s full join app.payout p on p.id = s.payout_id and s.kind = 'payout' group by 1, 2 order by 1, 2`,
+     from app.outgoing_payment s full join app.payout p on p.id = s.payout_id and s.kind = 'payout' group by 1, 2 order by 1, 2`,
   )
   const decided = await money.db.rows(
     `select u.decision, coalesce(w.outcome, w.status, s.outcome, s.status) as outcome, count(*)::int from app.unattributed_decision u
-     left join app.spend s on s.id = u.sweep_id left join app.spend w on w.id = u.withdrawal_id group by 1, 2 order by 1, 2`,
+     left join app.outgoing_payment s on s.id = u.sweep_id left join app.outgoing_payment w on w.id = u.withdrawal_id group by 1, 2 order by 1, 2`,
   )
   if (steps > 200) console.table([...reached, ...decided])
 

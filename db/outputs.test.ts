@@ -97,7 +97,7 @@ class Coins {
 
   /** What the source shows of unmined payments to us, of several outputs each. */
   async look(...parents: Parent[]): Promise<void> {
-    await this.chain.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(parents.flatMap(shown))])
+    await this.chain.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(parents.flatMap(shown))])
   }
 
   /** A payment of somebody else in a block, with what it spends, and what follows it there. */
@@ -121,10 +121,7 @@ class Coins {
   }
 
   async bump(inputs: string[], fee: number): Promise<string> {
-    const [row] = await this.db.rows<{id: string}>(`select app.begin_output_bump('BTC', $1, $2, 150) as id`, [
-      inputs,
-      fee,
-    ])
+    const [row] = await this.db.rows<{id: string}>(`select app.begin_cpfp('BTC', $1, $2, 150) as id`, [inputs, fee])
     return row!.id
   }
 
@@ -151,7 +148,7 @@ class Coins {
 
   async spendOf(payout: string): Promise<string> {
     const [spend] = await this.db.rows<{id: string}>(
-      `select id from app.spend where payout_id = $1 and kind = 'payout'`,
+      `select id from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
       [payout],
     )
     return spend!.id
@@ -168,10 +165,10 @@ class Coins {
       inputs: string[]
       sum: string
     }>(
-      `select s.kind, s.amount, s.recipient, (select count(*)::int + 1 from app.outbound_tx o where o.spend_id = s.id) as next,
+      `select s.kind, s.amount, s.recipient, (select count(*)::int + 1 from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as next,
          array_agg(u.txid || ':' || u.vout order by u.txid || ':' || u.vout <> s.sender, u.txid) as inputs, sum(u.amount) as sum
-       from app.spend s join (select spend_id, txid, vout, amount from app.output
-         union all select spend_id, txid, vout, amount from app.bump_output) u on u.spend_id = s.id
+       from app.outgoing_payment s join (select outgoing_payment_id, txid, vout, amount from app.output
+         union all select outgoing_payment_id, txid, vout, amount from app.cpfp_output) u on u.outgoing_payment_id = s.id
        where s.id = $1 group by s.id`,
       [spend],
     )
@@ -409,13 +406,13 @@ test('with sweep_first a payout waits for what has taken an output that it claim
   const outputs = []
   for (const address of merchant.addresses) outputs.push(await other.deposit(address, 100_000n))
   const payout = await other.claim(merchant, {sweepFirst: true})
-  await other.db.rows('select app.stamp_all_deposits($1, $2, $3)', [merchant.id, 'BTC', 'BTC'])
+  await other.db.rows('select app.allocate_all_deposits($1, $2, $3)', [merchant.id, 'BTC', 'BTC'])
   const later = await other.deposit(merchant.addresses[0]!, 100_000n)
   for (const output of [outputs[0], later])
     expect(await other.work('begin_output_sweep', null, 'BTC', merchant.id, [output], 200)).toBeNull()
   await other.work('await_sweeps', payout)
   const waitsFor = await other.db.rows<{id: string; sender: string}>(
-    'select s.id, s.sender from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1',
+    'select s.id, s.sender from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1',
     [payout],
   )
   expect(waitsFor.map(({sender}) => sender)).toEqual([outputs[0]])
@@ -442,7 +439,7 @@ test('what an older copy began is given up before another purpose gets its lead'
        'subject_id', $1::text, 'sender', $2::text, 'nonce', 0, 'details', jsonb_build_object('inputs', jsonb_build_array($2::text))))])`,
     [payouts[0], outputs[1]],
   )
-  expect(await other.db.rows('select payout_id, sender from app.spend')).toEqual([
+  expect(await other.db.rows('select payout_id, sender from app.outgoing_payment')).toEqual([
     {payout_id: payouts[0], sender: outputs[1]},
   ])
   expect(await other.status(payouts[1]!)).toBe('failed')
@@ -456,7 +453,7 @@ test('a sweep takes outputs of one merchant to the treasury, for the fee of the 
   expect(await coins.work('begin_output_sweep', null, 'BTC', merchant.id, outputs, 900)).toBeNull()
   expect(await coins.work('begin_output_sweep', null, 'BTC', merchant.id, outputs, 900)).toMatch('not free')
   const [sweep] = await coins.db.rows<{id: string}>(
-    `select id from app.spend where kind = 'sweep' and status <> 'final'`,
+    `select id from app.outgoing_payment where kind = 'sweep' and status <> 'final'`,
   )
   await coins.mineFinally((await coins.attempt(sweep!.id, 900n))!)
   expect(
@@ -488,7 +485,7 @@ describe('a bump', () => {
   const outcome = async (spend: string) =>
     (
       await coins.db.rows<{status: string; outcome: string | null}>(
-        'select status, outcome from app.spend where id = $1',
+        'select status, outcome from app.outgoing_payment where id = $1',
         [spend],
       )
     )[0]
@@ -523,10 +520,9 @@ describe('a bump', () => {
         if (how.endsWith('other')) {
           await coins.finalize()
           await assertBooks(coins.db)
-          expect(await coins.db.rows('select spend_id from app.output where txid = $1', [parent.txid])).toEqual([
-            {spend_id: spend},
-            {spend_id: spend},
-          ])
+          expect(
+            await coins.db.rows('select outgoing_payment_id from app.output where txid = $1', [parent.txid]),
+          ).toEqual([{outgoing_payment_id: spend}, {outgoing_payment_id: spend}])
         }
         await coins.block(madeBy(child), inclusionsOf(child))
       }
@@ -568,7 +564,7 @@ describe('a bump', () => {
     await assertBooks(coins.db)
     const payout = await coins.claim(merchant)
     expect(await coins.work('begin_output_payment', payout, [`${parent.txid}:0`], 300)).toMatch('not free')
-    expect(await coins.db.rows('select from app.bump_output where spend_id = $1', [spend])).toEqual([])
+    expect(await coins.db.rows('select from app.cpfp_output where outgoing_payment_id = $1', [spend])).toEqual([])
     await coins.mineFinally((await coins.attempt(spend, 3000n))!)
     expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
     await assertBooks(coins.db)
@@ -581,7 +577,7 @@ describe('a bump', () => {
     const spend = await coins.bump([`${parent.txid}:0`], 3000)
     const child = (await coins.attempt(spend, 3000n))!
     await coins.look()
-    await coins.db.rows(`update chain.unmined set missed_since = missed_since - interval '30 seconds'`)
+    await coins.db.rows(`update chain.unconfirmed set missed_since = missed_since - interval '30 seconds'`)
     await coins.look()
     await coins.block([])
     await coins.finalize()
@@ -605,12 +601,12 @@ describe('a bump', () => {
     await coins.mineParent(replacement)
     expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
     await coins.finalize()
-    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'displaced'})
+    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'conflicted'})
     expect(await reserved()).toBe(before)
     await assertBooks(coins.db)
-    expect(await coins.db.rows('select spend_id from app.output where txid = $1', [replacement.txid])).toEqual([
-      {spend_id: null},
-    ])
+    expect(
+      await coins.db.rows('select outgoing_payment_id from app.output where txid = $1', [replacement.txid]),
+    ).toEqual([{outgoing_payment_id: null}])
   })
 
   test('that is over at the same block as a payment is final: storing an attempt of that payment meanwhile ends in no deadlock', async () => {
@@ -651,7 +647,7 @@ describe('a bump', () => {
       storing.release(true)
     }
     expect(await coins.status(payout)).toBe('completed')
-    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'displaced'})
+    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'conflicted'})
     await assertBooks(coins.db)
   })
 
@@ -667,7 +663,7 @@ describe('a bump', () => {
     const mined = await stuck([a, 60_000n])
     await coins.look(parent, second, mined)
     await coins.mineParent(mined)
-    const none = 'not unmined outputs of one transaction'
+    const none = 'not unconfirmed outputs of one transaction'
     for (const inputs of [
       [],
       [final],
@@ -706,7 +702,7 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
   await walk.deposit(treasury, 1_000_000n)
   const free = async (merchant: string | null) => {
     const rows = await walk.db.rows<{outpoint: string}>(
-      `select txid || ':' || vout as outpoint from app.output where merchant_id is not distinct from $1 and spend_id is null and spent_by is null
+      `select txid || ':' || vout as outpoint from app.output where merchant_id is not distinct from $1 and outgoing_payment_id is null and spent_by is null
        order by amount desc limit 3`,
       [merchant],
     )
@@ -714,8 +710,8 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
   }
   const live = async (n: number) => {
     const rows = await walk.db.rows<{id: string; fee: string; merchant: string; attempts: number}>(
-      `select s.id, s.max_fee as fee, s.merchant_id as merchant, (select count(*)::int from app.outbound_tx o where o.spend_id = s.id) as attempts
-       from app.spend s where s.status <> 'final' order by s.id`,
+      `select s.id, s.max_fee as fee, s.merchant_id as merchant, (select count(*)::int from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as attempts
+       from app.outgoing_payment s where s.status <> 'final' order by s.id`,
     )
     return rows[n % rows.length]
   }
@@ -751,7 +747,7 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
       const spend = await live(n)
       if (!spend) return
       await walk.db.rows(
-        `select app.cancel_payout_by_operator(s.payout_id) from app.spend s join app.payout p on p.id = s.payout_id
+        `select app.cancel_payout_by_operator(s.payout_id) from app.outgoing_payment s join app.payout p on p.id = s.payout_id
          where s.id = $1 and p.status not in ('completed', 'failed')`,
         [spend.id],
       )
@@ -759,7 +755,7 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
     },
     async mine(n) {
       const stored = await walk.db.rows<{txid: string}>(
-        `select o.txid from app.outbound_tx o join app.spend s on s.id = o.spend_id where s.status <> 'final' order by o.stored_at`,
+        `select o.txid from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where s.status <> 'final' order by o.stored_at`,
       )
       if (stored.length) await walk.mineFinally(stored[n % stored.length]!.txid)
     },
@@ -775,7 +771,7 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
     {numRuns: 12, endOnFailure: true},
   )
   const reached = await walk.db.rows<{outcome: string}>(
-    'select distinct outcome from app.spend where status = $1 order by 1',
+    'select distinct outcome from app.outgoing_payment where status = $1 order by 1',
     ['final'],
   )
   expect(reached.map(({outcome}) => outcome)).toEqual(['cancelled', 'done'])

@@ -51,7 +51,7 @@ interface Payment {
   cameAt: number
   seq: number
   /** Which move of finality made it final. */
-  promotion: number
+  finalisation: number
 }
 
 type Told = Pick<PaymentState, 'status' | 'late' | 'txid'> & {received: number; pending: number}
@@ -88,7 +88,7 @@ class Model {
       if (time && time < new Date()) payment.cameAt = Number.NEGATIVE_INFINITY
       if (height > this.finalHeight) continue
       payment.status = 'final'
-      payment.promotion = this.now
+      payment.finalisation = this.now
     }
   }
 
@@ -107,7 +107,7 @@ class Model {
       status: 'pending',
       cameAt: this.now,
       seq: this.payments.size,
-      promotion: 0,
+      finalisation: 0,
     }
     this.payments.set(id, payment)
     return payment
@@ -124,7 +124,7 @@ class Model {
     const receipts = this.receiptsOf(request)
     const pending = receipts.filter(({status}) => status === 'pending')
     const final = receipts.filter(({status}) => status === 'final')
-    final.sort((a, b) => a.promotion - b.promotion || a.seq - b.seq)
+    final.sort((a, b) => a.finalisation - b.finalisation || a.seq - b.seq)
     const enough = final.findIndex((_, n) => sum(final.slice(0, n + 1)) >= request.amount)
     const told = {
       received: sum(final),

@@ -44,7 +44,7 @@ const shown = (txid: string) => {
   return {...rest, amount: String(amount), output_index: 0, sender: 'bcrt1qpayer', inputs: [coinOf(txid)]}
 }
 const look = (...txids: string[]) =>
-  writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(txids.map(shown))])
+  writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(txids.map(shown))])
 const state = () => requests.state(made.id)
 
 /** A block with these payments, which spend what they spend; what somebody else spends besides. */

@@ -202,7 +202,7 @@ describe('an Idempotency-Key', () => {
   })
 })
 
-describe('stamping, in steps of three deposits,', () => {
+describe('allocation, in steps of three deposits,', () => {
   test('gives a payout exactly the deposits that were final when it claimed, while more become final', async () => {
     const user = await rich(700, 7)
     const payout = await money.withoutStamping(user, 'USDC', () => money.claim(user))
@@ -263,7 +263,7 @@ describe('stamping, in steps of three deposits,', () => {
     await money.withoutStamping(user, 'USDC', () => money.claim(user))
     await money.db.rows(`delete from graphile_worker._private_jobs`)
     const due = await money.db.rows<{task: string; key: string}>('select task, key from app.due_job')
-    expect(due).toContainEqual({task: 'stamp_deposits', key: `stamp:${user.merchantId}:ETH:USDC`})
+    expect(due).toContainEqual({task: 'allocate_deposits', key: `allocate:${user.merchantId}:ETH:USDC`})
     await stampAll(user)
   })
 })

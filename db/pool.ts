@@ -1,6 +1,6 @@
-// Connections to Postgres. Promises: every connection says which process it belongs to; a connection lost while idle is replaced and
-// never ends the process; an error of a connection is known as one of the database (failure.ts); a database that swallows what it is asked is an error
-// within half a minute, not a silence.
+// Connections to Postgres. Promises: every connection says which process it belongs to; a connection lost while idle is replaced and never ends the
+// process; an error of a connection is known as one of the database (failure.ts); a database that swallows what it is asked is an error within half a
+// minute, not a silence.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {fromDatabase, noteOfDatabase} from './failure.ts'

@@ -73,7 +73,7 @@ const may: Record<Role, string[]> = {
     'select address from app.address',
     'select address, match_key from custody.address',
     'select txid, token, source, destination, amount from custody.journal',
-    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
        values ('ETH:three', 'ETH', 'three', 2, '0x2', now(), '0xA', 0, true, 1)`,
     'select head_height from chain.cursor',
   ],
@@ -100,18 +100,18 @@ const may: Record<Role, string[]> = {
     'select app.fold_balances(), app.expire_payment_requests()',
     'select app.sequence_events()',
     'select app.fail_undeliverable()',
-    'select * from app.payout, app.spend, app.outbound_tx, app.holding, app.treasury, app.treasury_share, chain.inclusion',
+    'select * from app.payout, app.outgoing_payment, app.outgoing_attempt, app.holding, app.treasury, app.treasury_share, chain.confirmed_tx',
     'select * from custody.address, custody.whitelist',
     `select app.why_halted('ETH')`,
     `select app.begin_sweeping(id), app.begin_payment(id, 1), app.wait_payout(id, 'sweeps', null, 1) from app.payout`,
     `select app.begin_sweeps(null, 'ETH', 'USDC', '{}', '{}', '{}')`,
     `select app.fail_payout(id, 'timed_out', 'too late') from app.payout`,
-    `select app.stamp_deposits(id, 'ETH', 'USDC', 10) from app.merchant`,
+    `select app.allocate_deposits(id, 'ETH', 'USDC', 10) from app.merchant`,
     'select app.refresh_analytics()',
     'select * from app.unattributed_decision, app.due_return',
     `select app.begin_return_sweep('${someone}', 1, 1), app.begin_return_withdrawal('${someone}', 1), app.wait_return('${someone}', 'x', 'x')`,
     'select * from app.due_job',
-    `select app.enqueue('stamp_deposits')`,
+    `select app.enqueue('allocate_deposits')`,
     `select graphile_worker.add_job('deliver_webhooks')`,
     'select id, breaking from graphile_worker.migrations',
     'select app.audit_is_due(), app.finish_audit(app.begin_audit(), to_json(array(select c from app.audit_checks() c))::jsonb, null)',
@@ -123,7 +123,7 @@ const may: Record<Role, string[]> = {
     `select custody.watch_treasury('evm')`,
     `insert into custody.journal (stream, seq, kind, signed_at, hash) values ('pool:evm', 1, 'pool', now(), 'x')`,
     `insert into custody.refusal (code, message, request) values ('not_ours', 'x', '{}')`,
-    'select * from custody.whitelist, app.payout, app.spend, app.asset, app.chain, chain.transfer, chain.inclusion, chain.cursor',
+    'select * from custody.whitelist, app.payout, app.outgoing_payment, app.asset, app.chain, chain.transfer, chain.confirmed_tx, chain.cursor',
     'select * from custody.budget_raise, custody.decision, app.output',
     `select app.why_halted('ETH')`,
   ],
@@ -151,7 +151,7 @@ const mayNot: Record<Role, string[]> = {
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values ('${someone}', 'ETH', 'ETH', 1, 1)`,
     'update chain.cursor set final_height = 9',
     'insert into chain.touched_chain values (pg_current_xact_id(), $$ETH$$)',
-    `select chain.settle_transfers('ETH')`,
+    `select chain.derive_deposits('ETH')`,
     `select app.resume_chain('ETH')`,
     'select * from app.api_key',
     'select * from analytics.deposits',
@@ -173,7 +173,7 @@ const mayNot: Record<Role, string[]> = {
     `select app.cancel_payout_by_operator(id) from app.payout`,
     `select app.begin_withdrawal('ETH', 'ETH', 1, '0xMine', 1)`,
     `select app.store_signed('${someone}', 1, 'effect', 'x', 'x', 1, '{}')`,
-    'select * from app.outbound_tx',
+    'select * from app.outgoing_attempt',
     'select * from app.ledger_entry',
     `select app.create_api_key('${someone}', sha256('x'))`,
     `select app.create_merchant('x', 'xx', null, 0)`,
@@ -205,7 +205,7 @@ const mayNot: Record<Role, string[]> = {
     `insert into app.payout (merchant_id, chain, token, gross, fee_bps, fee, net, address, sweep_first)
        values ('${someone}', 'ETH', 'ETH', 1, 0, 0, 1, '0xMine', false)`,
     `update app.payout set status = 'failed'`,
-    `update app.spend set recipient = '0xMine'`,
+    `update app.outgoing_payment set recipient = '0xMine'`,
     'update app.treasury set balance = balance + 1',
     'update app.sender set next_nonce = 0',
     'delete from app.ledger_entry',
@@ -217,7 +217,7 @@ const mayNot: Record<Role, string[]> = {
     `select app.credit_unattributed('${someone}')`,
     `select app.return_unattributed('${someone}', '0xMine')`,
     `update app.unattributed_decision set destination = '0xMine'`,
-    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
        values ('ETH:x', 'ETH', 'x', 1, '0x1', now(), '0xA', 0, true, 1)`,
     'delete from chain.transfer',
     'create table app.mine ()',
@@ -236,12 +236,12 @@ const mayNot: Record<Role, string[]> = {
     'delete from custody.address',
     'delete from custody.journal',
     `insert into custody.budget_raise (chain, day, amount) values ('ETH', now(), 1)`,
-    `insert into custody.decision (spend_id, decision) values ('${someone}', 'replace')`,
+    `insert into custody.decision (outgoing_payment_id, decision) values ('${someone}', 'replace')`,
     `select app.replace_payout_by_operator('${someone}')`,
     `update custody.journal set hash = 'x'`,
     `insert into custody.whitelist (chain, address) values ('ETH', '0xMine')`,
     `update app.payout set address = '0xMine'`,
-    'delete from chain.inclusion',
+    'delete from chain.confirmed_tx',
     'select * from app.merchant',
     'select * from app.deposit',
     'select * from app.payout_address',
@@ -333,7 +333,7 @@ test('of an address custody writes what it derived, never whose it is', async ()
 })
 
 test('the indexers alone write what was seen on the chains: blocks, transfers and inclusions', async () => {
-  const tables = ['block', 'inclusion', 'transfer']
+  const tables = ['block', 'confirmed_tx', 'transfer']
   expect(await granted('chain', writing)).toEqual(
     ['delete', 'insert', 'update'].flatMap(right => tables.map(table => `sluice_indexer ${right} ${table}`)),
   )

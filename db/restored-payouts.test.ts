@@ -179,7 +179,7 @@ test('debts of before count with the deposits', async () => {
   await money.mineFinally([txid])
 })
 
-test('where no point adds up nothing is stamped: what the payout covers, the oldest first, was settled before the restore', async () => {
+test('where no point adds up nothing is allocated: what the payout covers, the oldest first, was settled before the restore', async () => {
   const user = await money.merchant()
   const [{txid}] = (await recover(user, [100])) as [Recovered]
   for (const amount of [60, 30, 25, 7]) await money.deposit(user.address, amount)

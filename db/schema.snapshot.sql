@@ -402,7 +402,7 @@ create view analytics.ledger with (security_barrier=true) as
 --   entry_id bigint: Order of insertion.
 --   posting bigint: The movement that the entry is a part of.
 --   kind text: deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
---   reference text: What caused it: promotion:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
+--   reference text: What caused it: finalisation:<chain>:<number> for deposits, or the UUID of the deposit, payout or transaction.
 --   account text: address: what deposit addresses hold. treasury: what the treasury holds. merchant: what merchants are owed. payout: claimed by payouts under way. fees: service fees earned. network: network fees paid. operator: top-ups less withdrawals. unattributed: value that counts for nobody.
 --   chain text: Chain code.
 --   token text: Token code; the contract address where the token is not supported.
@@ -592,7 +592,7 @@ create view analytics.payout_costs with (security_barrier=true) as
      CROSS JOIN LATERAL ( SELECT COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'payout'::text), 0::numeric) AS payment,
             COALESCE(sum(s_1.fee_paid) FILTER (WHERE s_1.kind = 'sweep'::text), 0::numeric) AS sweeps,
             count(*) FILTER (WHERE s_1.kind = 'sweep'::text) AS sweep_count
-           FROM app.spend s_1
+           FROM app.outgoing_payment s_1
           WHERE s_1.payout_id = p.id) s;
 --   payout_id text: Id of the payout, as in the API.
 --   merchant_id text: Id of the merchant.
@@ -708,12 +708,12 @@ create view analytics.sweeps with (security_barrier=true) as
     n.token AS network_fee_token,
     s.created_at,
     s.final_at
-   FROM app.spend s
+   FROM app.outgoing_payment s
      LEFT JOIN app.merchant m ON m.id = s.merchant_id
      JOIN app.asset a ON a.chain = s.chain AND a.token = s.token
      JOIN app.chain k ON k.chain = s.chain
      JOIN app.asset n ON n.chain = s.chain AND n.token = k.native_token
-     LEFT JOIN app.outbound_tx t ON t.chain = s.chain AND t.txid = s.txid
+     LEFT JOIN app.outgoing_attempt t ON t.chain = s.chain AND t.txid = s.txid
   WHERE s.kind = 'sweep'::text;
 --   sweep_id uuid: Id of the sweep.
 --   merchant_id text: Id of the merchant whose address it is.
@@ -859,7 +859,7 @@ create view analytics.unattributed with (security_barrier=true) as
           WHERE c.chain = d.chain AND w_1.address = d.address) w ON true
      LEFT JOIN app.asset a ON a.chain = d.chain AND a.token = d.token
      LEFT JOIN app.unattributed_decision o ON o.deposit_id = d.id
-     LEFT JOIN app.spend s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text;
+     LEFT JOIN app.outgoing_payment s ON s.id = o.withdrawal_id AND s.outcome = 'done'::text;
 --   deposit_id text: Id of the row; the API does not know it.
 --   merchant_id text: Id of the merchant whose address it is.
 --   merchant_name text: Name of the merchant.
@@ -951,8 +951,8 @@ create table app.adjustment (
 );
 CREATE INDEX adjustment_deposit ON app.adjustment USING btree (deposit_id);
 CREATE INDEX adjustment_recovered ON app.adjustment USING btree (merchant_id, chain, token) WHERE ((reason = 'payout_recovered'::text) AND (settlement_id IS NULL));
-CREATE INDEX adjustment_unsettled ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
-CREATE CONSTRAINT TRIGGER settle_recovered AFTER INSERT ON app.adjustment DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.reason = 'payout_recovered'::text) AND (new.amount < (0)::numeric))) EXECUTE FUNCTION app.note_recovered();
+CREATE INDEX adjustment_unpaid ON app.adjustment USING btree (merchant_id, chain, token) WHERE (settlement_id IS NULL);
+CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER INSERT ON app.adjustment DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.reason = 'payout_recovered'::text) AND (new.amount < (0)::numeric))) EXECUTE FUNCTION app.note_recovered();
 
 -- The materialised views of analytics: what moment each shows, and when it is computed anew.
 create table app.analytics_refresh (
@@ -1049,25 +1049,13 @@ create table app.balance_delta (
 );
 CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, chain, token);
 
--- Sweeps of outputs that are not final: children that pay for a parent of somebody else.
-create table app.bump (
-  spend_id uuid not null, -- The sweep.
-  txid text not null, -- The parent: an unconfirmed transaction of somebody else that pays us.
-  outputs text[] not null, -- Its outputs that are spent (txid:vout).
-  parent_inputs text[] not null, -- What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.
-  parent_vsize integer not null, -- Size of the parent in virtual bytes, which the child pays for, too.
-  constraint bump_pkey PRIMARY KEY (spend_id),
-  constraint bump_parent_vsize_check CHECK (((parent_vsize >= 1) AND (parent_vsize <= 100000))),
-  constraint bump_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id) ON DELETE CASCADE
-);
-
 -- The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.
 create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their lead (app.spend.sender). Never changes.
-  shows_unconfirmed boolean not null, -- Whether its indexer tells of payments that are in no block yet (chain.unmined), and is told of each new address at once.
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their lead (app.outgoing_payment.sender). Never changes.
+  shows_unconfirmed boolean not null, -- Whether its indexer tells of payments that are in no block yet (chain.unconfirmed), and is told of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null where there are none.
   folds_addresses boolean not null, -- Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.
@@ -1100,12 +1088,12 @@ create table app.claim (
   merchant_id uuid not null, -- Its merchant.
   chain text not null, -- Its chain.
   token text not null, -- Its token.
-  cutoff bigint not null, -- Deposits that became final later than at this promotion number do not belong to it.
+  cutoff bigint not null, -- Deposits that became final later than at this finalisation number do not belong to it.
   deposit_count bigint not null, -- How many deposits it is about.
   amount numeric(78,0) not null, -- The sum of them, in base units.
   done_count bigint not null default 0, -- How many are done.
   done_amount numeric(78,0) not null default 0, -- The sum of those.
-  last_promotion bigint not null default '-1'::integer, -- Promotion number of the last one that was done.
+  last_finalisation bigint not null default '-1'::integer, -- Promotion number of the last one that was done.
   last_seq bigint not null default '-1'::integer, -- seq of the last one that was done.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was asked for.
   finished_at timestamp with time zone, -- When it was done; null before.
@@ -1115,7 +1103,7 @@ create table app.claim (
   constraint claim_payout_id_kind_key UNIQUE (payout_id, kind)
 );
 CREATE INDEX claim_open ON app.claim USING btree (merchant_id, chain, token, id) WHERE (finished_at IS NULL);
-CREATE CONSTRAINT TRIGGER settle_recovered AFTER UPDATE OF finished_at ON app.claim DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.finished_at IS NULL) AND (new.finished_at IS NOT NULL))) EXECUTE FUNCTION app.note_recovered();
+CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finished_at ON app.claim DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.finished_at IS NULL) AND (new.finished_at IS NOT NULL))) EXECUTE FUNCTION app.note_recovered();
 
 -- How far the comparison of every address with the chain is, and how old the oldest one is.
 create table app.comparison (
@@ -1131,6 +1119,18 @@ create table app.comparison (
   since timestamp with time zone, -- Every address that was handed out before this moment was compared at or after it; null before the first whole pass.
   since_height integer, -- The lowest final height at which the last whole pass compared.
   constraint comparison_pkey PRIMARY KEY (chain)
+);
+
+-- Sweeps of outputs that are not final: children that pay for a parent of somebody else.
+create table app.cpfp (
+  outgoing_payment_id uuid not null, -- The sweep.
+  txid text not null, -- The parent: an unconfirmed transaction of somebody else that pays us.
+  outputs text[] not null, -- Its outputs that are spent (txid:vout).
+  parent_inputs text[] not null, -- What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.
+  parent_vsize integer not null, -- Size of the parent in virtual bytes, which the child pays for, too.
+  constraint cpfp_pkey PRIMARY KEY (outgoing_payment_id),
+  constraint cpfp_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id) ON DELETE CASCADE,
+  constraint cpfp_parent_vsize_check CHECK (((parent_vsize >= 1) AND (parent_vsize <= 100000)))
 );
 
 -- One event on its way to one endpoint. A part for each week; old weeks are dropped.
@@ -1183,7 +1183,7 @@ create table app.deposit (
   settlement_id uuid, -- The payout that collected it; null until then.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   finalised_at timestamp with time zone, -- When it became final; null while it is not.
-  promotion bigint, -- Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
+  finalisation bigint, -- Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.
   payment_request_id uuid, -- The payment request whose address it is; null for a user's and for a treasury's.
   came_at timestamp with time zone, -- Of what reached a payment request's address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.
   settled_before_restore boolean not null default false, -- True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.
@@ -1204,7 +1204,7 @@ CREATE INDEX deposit_status_page ON app.deposit USING btree (merchant_id, status
 CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_unattributed_address ON app.deposit USING btree (chain, address) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
-CREATE INDEX deposit_unsettled ON app.deposit USING btree (merchant_id, chain, token, promotion, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
+CREATE INDEX deposit_unpaid ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL));
 CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, seq DESC) WHERE credited;
 CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
@@ -1278,10 +1278,10 @@ CREATE UNIQUE INDEX incident_open ON app.incident USING btree (subject, kind) WH
 create table app.incident_kind (
   kind text not null, -- The kind.
   halts boolean not null, -- True if the chain stands still while it is open: nothing is read. Where it is false, and the incident names a chain, only its payouts stop.
-  answers text[] not null, -- What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
+  decisions text[] not null, -- What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.
   way_out text not null, -- What to do, with the commands; {id} stands for its number and {chain} for its chain.
   constraint incident_kind_pkey PRIMARY KEY (kind),
-  constraint incident_kind_answers_check CHECK ((answers <@ ARRAY['kept'::text, 'reorged'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
+  constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
 );
 
 -- Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.
@@ -1289,7 +1289,7 @@ create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
   kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
-  reference text not null, -- What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.
+  reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the spend.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).
   chain text not null, -- Chain code.
   token text not null, -- Token code.
@@ -1336,10 +1336,10 @@ create table app.merchant_chain (
 );
 
 -- Signed transactions, stored before they are broadcast. Those of one spend exclude each other.
-create table app.outbound_tx (
+create table app.outgoing_attempt (
   chain text not null, -- Chain code.
   txid text not null, -- Transaction id: the hash of raw.
-  spend_id uuid not null, -- The spend that it is an attempt of.
+  outgoing_payment_id uuid not null, -- The spend that it is an attempt of.
   attempt integer not null, -- 1 for the first; each later one offers a higher fee.
   kind text not null, -- effect: does what the spend is for. cancel: moves nothing.
   raw text not null, -- The signed bytes, in hex.
@@ -1355,12 +1355,55 @@ create table app.outbound_tx (
   broadcast_error text, -- What the node answered then; null if it took it. It proves nothing.
   fee numeric(78,0), -- On Bitcoin: the fee that it pays, in sat; null elsewhere.
   vsize integer, -- On Bitcoin: its size in virtual bytes; null elsewhere.
-  constraint outbound_tx_pkey PRIMARY KEY (chain, txid),
-  constraint outbound_tx_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
-  constraint outbound_tx_spend_id_attempt_key UNIQUE (spend_id, attempt),
-  constraint outbound_tx_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id),
+  constraint outgoing_attempt_pkey PRIMARY KEY (chain, txid),
+  constraint outgoing_attempt_kind_check CHECK ((kind = ANY (ARRAY['effect'::text, 'cancel'::text]))),
+  constraint outgoing_attempt_outgoing_payment_id_attempt_key UNIQUE (outgoing_payment_id, attempt),
+  constraint outgoing_attempt_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id),
   constraint priced CHECK (((max_fee_per_gas IS NULL) <> (fee IS NULL)))
 );
+
+-- Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout's payment, a sweep or a withdrawal.
+create table app.outgoing_payment (
+  id uuid not null default uuidv7(), -- Id.
+  kind text not null, -- payout, sweep or withdrawal.
+  chain text not null, -- Chain code.
+  token text not null, -- Token that it moves.
+  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
+  source text not null, -- Address that the amount is taken from; of a sweep on Bitcoin, its lead.
+  recipient text not null, -- Address that it goes to.
+  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.
+  nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
+  payout_id uuid, -- The payout that it pays, or that the sweep was made for.
+  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.
+  status text not null default 'allocated'::text, -- allocated, live or final.
+  cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
+  recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
+  max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
+  txid text, -- The transaction that became final with its nonce; null before.
+  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.
+  fee_paid numeric(78,0), -- What it cost, in the native coin's base units; null before.
+  waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
+  waiting_detail text, -- More about that, for the operator.
+  waiting_since timestamp with time zone, -- Since when it waits for that.
+  next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final, unless its block was taken away by a rewind.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
+  final_at timestamp with time zone, -- When it became final; null before.
+  swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; as long as it is under way, so much less is reserved.
+  constraint outgoing_payment_pkey PRIMARY KEY (id),
+  constraint outgoing_payment_amount_check CHECK ((amount > (0)::numeric)),
+  constraint outgoing_payment_chain_sender_nonce_key UNIQUE (chain, sender, nonce),
+  constraint outgoing_payment_kind_check CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text]))),
+  constraint outgoing_payment_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'conflicted'::text]))),
+  constraint outgoing_payment_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
+  constraint outgoing_payment_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
+);
+CREATE INDEX outgoing_payment_created ON app.outgoing_payment USING btree (created_at);
+CREATE INDEX outgoing_payment_due ON app.outgoing_payment USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
+CREATE UNIQUE INDEX outgoing_payment_one_payment ON app.outgoing_payment USING btree (payout_id) WHERE (kind = 'payout'::text);
+CREATE UNIQUE INDEX outgoing_payment_one_sweep ON app.outgoing_payment USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
+CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) WHERE (status <> 'final'::text);
+CREATE INDEX outgoing_payment_payout ON app.outgoing_payment USING btree (payout_id) WHERE (payout_id IS NOT NULL);
+CREATE TRIGGER adopt_return AFTER INSERT ON app.outgoing_payment FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_outgoing_payment();
 
 -- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no spend, not spent, and mature.
 create table app.output (
@@ -1370,18 +1413,18 @@ create table app.output (
   address text not null, -- Our address.
   merchant_id uuid, -- The merchant whose user's address it is; null for the treasury's.
   amount numeric(78,0) not null, -- Amount in base units.
-  spend_id uuid, -- The spend that has it reserved, or spent it; null while it is free.
+  outgoing_payment_id uuid, -- The spend that has it reserved, or spent it; null while it is free.
   from_attempt integer, -- The attempt of that spend from which on it is an input; null while it is free.
   spent_by text, -- The final transaction that spent it; null while it is unspent.
   mature_at integer, -- The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.
   constraint output_pkey PRIMARY KEY (chain, txid, vout),
   constraint output_amount_check CHECK ((amount > (0)::numeric)),
-  constraint output_check CHECK (((spend_id IS NULL) = (from_attempt IS NULL))),
+  constraint output_check CHECK (((outgoing_payment_id IS NULL) = (from_attempt IS NULL))),
   constraint output_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
-  constraint output_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id)
+  constraint output_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
 );
-CREATE INDEX output_free ON app.output USING btree (chain, merchant_id, amount DESC) WHERE ((spend_id IS NULL) AND (spent_by IS NULL));
-CREATE INDEX output_spend ON app.output USING btree (spend_id) WHERE (spend_id IS NOT NULL);
+CREATE INDEX output_free ON app.output USING btree (chain, merchant_id, amount DESC) WHERE ((outgoing_payment_id IS NULL) AND (spent_by IS NULL));
+CREATE INDEX output_outgoing_payment ON app.output USING btree (outgoing_payment_id) WHERE (outgoing_payment_id IS NOT NULL);
 CREATE INDEX output_unspent ON app.output USING btree (chain, address) WHERE (spent_by IS NULL);
 
 -- What merchants asked to be paid, each to an address of its own, and what was paid of it. Never deleted.
@@ -1475,12 +1518,12 @@ create table app.payout_address (
 -- The sweeps that a payout waits for, its own and others'.
 create table app.payout_sweep (
   payout_id uuid not null, -- The payout.
-  spend_id uuid not null, -- The sweep.
-  constraint payout_sweep_pkey PRIMARY KEY (payout_id, spend_id),
-  constraint payout_sweep_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
-  constraint payout_sweep_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id)
+  outgoing_payment_id uuid not null, -- The sweep.
+  constraint payout_sweep_pkey PRIMARY KEY (payout_id, outgoing_payment_id),
+  constraint payout_sweep_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id),
+  constraint payout_sweep_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id)
 );
-CREATE INDEX payout_sweep_spend ON app.payout_sweep USING btree (spend_id);
+CREATE INDEX payout_sweep_outgoing_payment ON app.payout_sweep USING btree (outgoing_payment_id);
 
 -- Ranges of final blocks that an operator had read again (sluice reindex), and how far that is.
 create table app.reindex (
@@ -1506,49 +1549,6 @@ create table app.sender (
   constraint sender_pkey PRIMARY KEY (chain, address)
 );
 
--- Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout's payment, a sweep or a withdrawal.
-create table app.spend (
-  id uuid not null default uuidv7(), -- Id.
-  kind text not null, -- payout, sweep or withdrawal.
-  chain text not null, -- Chain code.
-  token text not null, -- Token that it moves.
-  amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
-  source text not null, -- Address that the amount is taken from; of a sweep on Bitcoin, its lead.
-  recipient text not null, -- Address that it goes to.
-  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.
-  nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
-  payout_id uuid, -- The payout that it pays, or that the sweep was made for.
-  merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.
-  status text not null default 'allocated'::text, -- allocated, live or final.
-  cancelling boolean not null default false, -- True if its nonce is to be used up by a transaction that moves nothing.
-  recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
-  max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
-  txid text, -- The transaction that became final with its nonce; null before.
-  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.
-  fee_paid numeric(78,0), -- What it cost, in the native coin's base units; null before.
-  waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
-  waiting_detail text, -- More about that, for the operator.
-  waiting_since timestamp with time zone, -- Since when it waits for that.
-  next_step_at timestamp with time zone default clock_timestamp(), -- When it is looked at again; null once it is final, unless its block was taken away by a rewind.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When the nonce was taken.
-  final_at timestamp with time zone, -- When it became final; null before.
-  swept_in numeric(78,0) not null default 0, -- On chains with outputs: how much of a payout's gross its payment brings with it from the merchant's addresses; as long as it is under way, so much less is reserved.
-  constraint spend_pkey PRIMARY KEY (id),
-  constraint spend_amount_check CHECK ((amount > (0)::numeric)),
-  constraint spend_chain_sender_nonce_key UNIQUE (chain, sender, nonce),
-  constraint spend_kind_check CHECK ((kind = ANY (ARRAY['payout'::text, 'sweep'::text, 'withdrawal'::text]))),
-  constraint spend_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'reverted'::text, 'cancelled'::text, 'displaced'::text]))),
-  constraint spend_payout_id_fkey FOREIGN KEY (payout_id) REFERENCES app.payout(id),
-  constraint spend_status_check CHECK ((status = ANY (ARRAY['allocated'::text, 'live'::text, 'final'::text])))
-);
-CREATE INDEX spend_created ON app.spend USING btree (created_at);
-CREATE INDEX spend_due ON app.spend USING btree (chain, next_step_at) WHERE (next_step_at IS NOT NULL);
-CREATE UNIQUE INDEX spend_one_payment ON app.spend USING btree (payout_id) WHERE (kind = 'payout'::text);
-CREATE UNIQUE INDEX spend_one_sweep ON app.spend USING btree (chain, source, token) WHERE ((kind = 'sweep'::text) AND (status <> 'final'::text) AND (NOT recovered) AND (merchant_id IS NOT NULL));
-CREATE INDEX spend_open ON app.spend USING btree (chain) WHERE (status <> 'final'::text);
-CREATE INDEX spend_payout ON app.spend USING btree (payout_id) WHERE (payout_id IS NOT NULL);
-CREATE TRIGGER adopt_return AFTER INSERT ON app.spend FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_spend();
-
 -- Payment requests whose receipts a running transaction changed; each row brings one up to date at COMMIT. Empty between transactions.
 create unlogged table app.touched_payment (
   txn xid8 not null, -- The transaction.
@@ -1562,7 +1562,7 @@ create table app.treasury (
   chain text not null, -- Chain code.
   token text not null, -- Token code.
   balance numeric not null default 0, -- Sum of the account treasury, in base units.
-  reserved numeric not null default 0, -- Amounts and highest network fees of transactions under way, less what payments bring with them (app.spend.swept_in), and what was swept for returns that have not left yet; in base units.
+  reserved numeric not null default 0, -- Amounts and highest network fees of transactions under way, less what payments bring with them (app.outgoing_payment.swept_in), and what was swept for returns that have not left yet; in base units.
   constraint treasury_pkey PRIMARY KEY (chain, token)
 );
 
@@ -1572,7 +1572,7 @@ create table app.treasury_share (
   token text not null, -- Token code.
   merchant_id uuid not null, -- The merchant.
   amount numeric not null default 0, -- What was swept from the merchant's addresses, and what sweeping it cost them, less the gross of completed payouts, in base units. Below zero: the operator has advanced it.
-  reserved numeric not null default 0, -- Gross of the payments under way, less what they bring with them from the merchant's addresses (app.spend.swept_in), in base units.
+  reserved numeric not null default 0, -- Gross of the payments under way, less what they bring with them from the merchant's addresses (app.outgoing_payment.swept_in), in base units.
   constraint treasury_share_pkey PRIMARY KEY (chain, token, merchant_id),
   constraint treasury_share_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
@@ -1594,8 +1594,8 @@ create table app.unattributed_decision (
   constraint unattributed_decision_check CHECK (((decision = 'return'::text) OR ((sweep_id IS NULL) AND (withdrawal_id IS NULL) AND (destination IS NULL)))),
   constraint unattributed_decision_decision_check CHECK ((decision = ANY (ARRAY['credit'::text, 'return'::text]))),
   constraint unattributed_decision_deposit_id_fkey FOREIGN KEY (deposit_id) REFERENCES app.deposit(id),
-  constraint unattributed_decision_sweep_id_fkey FOREIGN KEY (sweep_id) REFERENCES app.spend(id),
-  constraint unattributed_decision_withdrawal_id_fkey FOREIGN KEY (withdrawal_id) REFERENCES app.spend(id)
+  constraint unattributed_decision_sweep_id_fkey FOREIGN KEY (sweep_id) REFERENCES app.outgoing_payment(id),
+  constraint unattributed_decision_withdrawal_id_fkey FOREIGN KEY (withdrawal_id) REFERENCES app.outgoing_payment(id)
 );
 CREATE INDEX unattributed_decision_open ON app.unattributed_decision USING btree (deposit_id) WHERE ((decision = 'return'::text) AND (withdrawal_id IS NULL));
 CREATE INDEX unattributed_decision_sweep ON app.unattributed_decision USING btree (sweep_id) WHERE (sweep_id IS NOT NULL);
@@ -1727,30 +1727,6 @@ create view app.balance_now with (security_barrier=true) as
 --   amount numeric: Gross balance in base units.
 --   deposit_count bigint: Number of deposits in it.
 
--- Outputs that a bump under way spends, as long as they are not final: a child that pays for its unconfirmed parent.
-create view app.bump_output as
- SELECT b.spend_id,
-    u.chain,
-    u.txid,
-    u.output_index AS vout,
-    s.merchant_id,
-    u.amount,
-    b.parent_vsize
-   FROM app.bump b
-     JOIN app.spend s ON s.id = b.spend_id
-     CROSS JOIN LATERAL unnest(b.outputs) i(outpoint)
-     JOIN chain.unmined u ON u.id = ((s.chain || ':'::text) || i.outpoint)
-  WHERE s.status <> 'final'::text AND NOT (EXISTS ( SELECT
-           FROM app.output o
-          WHERE o.chain = u.chain AND o.txid = u.txid AND o.vout = u.output_index));
---   spend_id uuid: The bump, a sweep (app.spend).
---   chain text: Chain code.
---   txid text: The transaction that made it: the parent.
---   vout integer: Its position there.
---   merchant_id uuid: The merchant whose address it is; null for the treasury's.
---   amount numeric(78,0): Amount in base units.
---   parent_vsize integer: Size of the parent in virtual bytes.
-
 -- Where each chain that Sluice can run stands now.
 create view app.chain_state with (security_barrier=true) as
  SELECT c.chain,
@@ -1780,6 +1756,30 @@ create view app.chain_state with (security_barrier=true) as
 --   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing keeps it from that, or its indexer has not said.
 --   way_out text: What an operator does about that, where it is known.
 
+-- Outputs that a bump under way spends, as long as they are not final: a child that pays for its unconfirmed parent.
+create view app.cpfp_output as
+ SELECT b.outgoing_payment_id,
+    u.chain,
+    u.txid,
+    u.output_index AS vout,
+    s.merchant_id,
+    u.amount,
+    b.parent_vsize
+   FROM app.cpfp b
+     JOIN app.outgoing_payment s ON s.id = b.outgoing_payment_id
+     CROSS JOIN LATERAL unnest(b.outputs) i(outpoint)
+     JOIN chain.unconfirmed u ON u.id = ((s.chain || ':'::text) || i.outpoint)
+  WHERE s.status <> 'final'::text AND NOT (EXISTS ( SELECT
+           FROM app.output o
+          WHERE o.chain = u.chain AND o.txid = u.txid AND o.vout = u.output_index));
+--   outgoing_payment_id uuid: The bump, a sweep (app.outgoing_payment).
+--   chain text: Chain code.
+--   txid text: The transaction that made it: the parent.
+--   vout integer: Its position there.
+--   merchant_id uuid: The merchant whose address it is; null for the treasury's.
+--   amount numeric(78,0): Amount in base units.
+--   parent_vsize integer: Size of the parent in virtual bytes.
+
 -- The parts of app.delivery and app.delivery_attempt, and how big they are.
 create view app.delivery_partition as
  SELECT substr(c.relname::text, length('delivery'::text) + 1) AS suffix,
@@ -1797,7 +1797,7 @@ create view app.delivery_partition as
 --   delivery_bytes bigint: Size of the part of app.delivery on disk, indexes included.
 --   attempt_bytes bigint: Size of the part of app.delivery_attempt on disk, indexes included.
 
--- The jobs of every payout, outgoing payment (app.spend) and stamping of deposits that is due now.
+-- The jobs of every payout, outgoing payment (app.outgoing_payment) and stamping of deposits that is due now.
 create view app.due_job as
  SELECT 'advance_payout'::text AS task,
     json_build_object('payout_id', payout.id) AS payload,
@@ -1808,13 +1808,13 @@ UNION ALL
  SELECT 'send_transactions'::text AS task,
     json_build_object('chain', s.chain) AS payload,
     'send:'::text || s.chain AS key
-   FROM ( SELECT DISTINCT spend.chain
-           FROM app.spend
-          WHERE spend.next_step_at <= clock_timestamp()) s
+   FROM ( SELECT DISTINCT outgoing_payment.chain
+           FROM app.outgoing_payment
+          WHERE outgoing_payment.next_step_at <= clock_timestamp()) s
 UNION ALL
- SELECT 'stamp_deposits'::text AS task,
+ SELECT 'allocate_deposits'::text AS task,
     json_build_object('merchant_id', c.merchant_id, 'chain', c.chain, 'token', c.token) AS payload,
-    (((('stamp:'::text || c.merchant_id) || ':'::text) || c.chain) || ':'::text) || c.token AS key
+    (((('allocate:'::text || c.merchant_id) || ':'::text) || c.chain) || ':'::text) || c.token AS key
    FROM ( SELECT DISTINCT claim.merchant_id,
             claim.chain,
             claim.token
@@ -1841,7 +1841,7 @@ create view app.due_return as
      JOIN app.deposit d ON d.id = u.deposit_id
      JOIN app.chain c ON c.chain = d.chain
      JOIN custody.address t ON t.family = c.family AND t.purpose = 'treasury'::text
-     LEFT JOIN app.spend s ON s.id = u.sweep_id
+     LEFT JOIN app.outgoing_payment s ON s.id = u.sweep_id
   WHERE u.decision = 'return'::text AND u.withdrawal_id IS NULL AND (u.sweep_id IS NULL OR s.outcome = 'done'::text) AND u.destination IS NOT NULL;
 --   deposit_id uuid: The deposit.
 --   chain text: Chain code.
@@ -1861,7 +1861,7 @@ create view app.free_output as
     merchant_id,
     amount
    FROM app.output u
-  WHERE spend_id IS NULL AND spent_by IS NULL AND (mature_at IS NULL OR mature_at <= (( SELECT c.head_height
+  WHERE outgoing_payment_id IS NULL AND spent_by IS NULL AND (mature_at IS NULL OR mature_at <= (( SELECT c.head_height
            FROM chain.cursor c
           WHERE c.chain = u.chain)));
 --   chain text: Chain code.
@@ -1982,7 +1982,7 @@ create view app.ledger_audit as
                     s.token,
                     0,
                     s.amount - s.swept_in
-                   FROM app.spend s
+                   FROM app.outgoing_payment s
                      LEFT JOIN app.payout p ON p.id = s.payout_id
                   WHERE s.status <> 'final'::text AND (s.kind = 'withdrawal'::text OR s.kind = 'payout'::text AND (p.status = ANY (ARRAY['swept'::text, 'paying'::text])))
                 UNION ALL
@@ -1990,7 +1990,7 @@ create view app.ledger_audit as
                     app.native_token(s.chain) AS native_token,
                     0,
                     s.max_fee
-                   FROM app.spend s
+                   FROM app.outgoing_payment s
                   WHERE s.status <> 'final'::text AND (s.sender = app.treasury_address(s.chain) OR app.uses_outputs(s.chain))
                 UNION ALL
                  SELECT s.chain,
@@ -1998,7 +1998,7 @@ create view app.ledger_audit as
                     0,
                     u.amount
                    FROM app.unattributed_decision u
-                     JOIN app.spend s ON s.id = u.sweep_id
+                     JOIN app.outgoing_payment s ON s.id = u.sweep_id
                   WHERE app.is_held(u.*)) r
           GROUP BY r.chain, r.token
         UNION ALL
@@ -2022,7 +2022,7 @@ create view app.ledger_audit as
                     0,
                     p.gross - s.swept_in
                    FROM app.payout p
-                     JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
+                     JOIN app.outgoing_payment s ON s.payout_id = p.id AND s.kind = 'payout'::text
                   WHERE p.status = ANY (ARRAY['swept'::text, 'paying'::text])) r
           GROUP BY r.chain, r.token, r.merchant_id
         UNION ALL
@@ -2165,7 +2165,7 @@ create view app.open_incident as
  SELECT i.chain,
     i.kind,
     k.halts,
-    k.answers,
+    k.decisions,
     i.ids,
     i.since,
     app.fill_way_out(k.way_out, i.chain, i.ids) AS way_out
@@ -2180,10 +2180,40 @@ create view app.open_incident as
 --   chain text: Chain code; null if it concerns no single chain.
 --   kind text: The kind, as in app.incident_kind.
 --   halts boolean: True if the chain stands still meanwhile.
---   answers text[]: What resolves it: kept, reorged, rewind, resume or reconcile.
+--   decisions text[]: What resolves it: kept, reorged, rewind, resume or reconcile.
 --   ids bigint[]: Numbers of the incidents, the oldest first.
 --   since timestamp with time zone: When the oldest was noticed.
 --   way_out text: What to do, with the commands; of many incidents, for the first 20.
+
+-- Transactions in a block that use what an outgoing payment (app.outgoing_payment) uses: its nonce, or any of its outputs. Some are there more than once.
+create view app.outgoing_confirmed_tx as
+ SELECT s.id AS outgoing_payment_id,
+    i.chain,
+    i.txid,
+    i.block_height,
+    i.success,
+    i.fee,
+    true AS excludes
+   FROM app.outgoing_payment s
+     JOIN chain.confirmed_tx i ON i.chain = s.chain AND i.sender = s.sender AND i.nonce = s.nonce
+UNION ALL
+ SELECT u.outgoing_payment_id,
+    i.chain,
+    i.txid,
+    i.block_height,
+    i.success,
+    i.fee,
+    u.from_attempt = 1 AS excludes
+   FROM app.output u
+     JOIN chain.confirmed_tx i ON i.chain = u.chain AND i.sender = ((u.txid || ':'::text) || u.vout) AND i.nonce = 0
+  WHERE u.outgoing_payment_id IS NOT NULL;
+--   outgoing_payment_id uuid: The outgoing payment.
+--   chain text: Chain code.
+--   txid text: The transaction.
+--   block_height integer: Its block.
+--   success boolean: Whether it had the effect that it was sent for, as in chain.confirmed_tx.
+--   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
+--   excludes boolean: Whether it uses what every attempt of the payment uses: if it is none of them, none of them can ever be mined.
 
 -- What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.
 create view app.receipt as
@@ -2196,7 +2226,7 @@ create view app.receipt as
     d.status,
     d.block_height,
     d.settlement_id,
-    d.promotion,
+    d.finalisation,
     d.created_at,
     d.finalised_at,
     d.came_at > r.expires_at AS late,
@@ -2218,7 +2248,7 @@ create view app.receipt as
 --   status text: pending or final.
 --   block_height integer: Block that holds it; null while it is in none.
 --   settlement_id uuid: The payout that collected it; null until then.
---   promotion bigint: Number, on its chain, of the time at which it became final; null before.
+--   finalisation bigint: Number, on its chain, of the time at which it became final; null before.
 --   created_at timestamp with time zone: When it was first seen.
 --   finalised_at timestamp with time zone: When it became final.
 --   late boolean: True if it was neither seen nor mined before the request expired.
@@ -2248,36 +2278,6 @@ create view app.replica as
 --   behind_bytes bigint: How much of the write-ahead log the server keeps for it; null where it keeps nothing: it was never connected, or has lost its place.
 --   wal_status text: What PostgreSQL says of that log: reserved, extended, unreserved (about to be dropped), or lost (the replica has to be made anew).
 
--- Transactions in a block that use what an outgoing payment (app.spend) uses: its nonce, or any of its outputs. Some are there more than once.
-create view app.spend_inclusion as
- SELECT s.id AS spend_id,
-    i.chain,
-    i.txid,
-    i.block_height,
-    i.success,
-    i.fee,
-    true AS excludes
-   FROM app.spend s
-     JOIN chain.inclusion i ON i.chain = s.chain AND i.sender = s.sender AND i.nonce = s.nonce
-UNION ALL
- SELECT u.spend_id,
-    i.chain,
-    i.txid,
-    i.block_height,
-    i.success,
-    i.fee,
-    u.from_attempt = 1 AS excludes
-   FROM app.output u
-     JOIN chain.inclusion i ON i.chain = u.chain AND i.sender = ((u.txid || ':'::text) || u.vout) AND i.nonce = 0
-  WHERE u.spend_id IS NOT NULL;
---   spend_id uuid: The outgoing payment.
---   chain text: Chain code.
---   txid text: The transaction.
---   block_height integer: Its block.
---   success boolean: Whether it had the effect that it was sent for, as in chain.inclusion.
---   fee numeric(78,0): Network fee that it cost, in the native coin's base units.
---   excludes boolean: Whether it uses what every attempt of the payment uses: if it is none of them, none of them can ever be mined.
-
 -- Chains of which nothing is read now, with the reason and the way out.
 create view app.standstill with (security_barrier=true) as
  SELECT DISTINCT ON (chain) chain,
@@ -2297,7 +2297,7 @@ create view app.standstill with (security_barrier=true) as
                     o.way_out
                    FROM app.open_incident o
                   WHERE o.chain = c.chain AND o.halts
-                  ORDER BY ('resume'::text = ANY (o.answers))
+                  ORDER BY ('resume'::text = ANY (o.decisions))
                  LIMIT 1) i ON true
           WHERE c.halted_at IS NOT NULL
         UNION ALL
@@ -2339,7 +2339,7 @@ UNION ALL
     s.chain,
     COALESCE(s.waiting_reason, s.status) AS state,
     s.created_at AS since
-   FROM app.spend s
+   FROM app.outgoing_payment s
   WHERE s.status <> 'final'::text AND s.kind <> 'payout'::text AND s.created_at < (clock_timestamp() - '1 day'::interval)
 UNION ALL
  SELECT 'deposit'::text AS what,
@@ -2353,7 +2353,7 @@ UNION ALL
    FROM app.deposit d
   WHERE d.status = 'pending'::text AND d.created_at < (clock_timestamp() - '1 day'::interval)
 UNION ALL
- SELECT 'stamping'::text AS what,
+ SELECT 'allocation'::text AS what,
     app.public_id('pay'::text, c.payout_id) AS id,
     c.chain,
     ((c.done_count || ' of '::text) || c.deposit_count) || ' deposits'::text AS state,
@@ -2501,22 +2501,22 @@ AS $function$
 $function$;
 
 -- Reserves more outputs for the next attempt of an outgoing payment, whose number the caller names; false if that came too late, or one is not free.
-CREATE OR REPLACE FUNCTION app.add_inputs(of_spend uuid, number integer, inputs text[])
+CREATE OR REPLACE FUNCTION app.add_inputs(of_outgoing_payment uuid, number integer, inputs text[])
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  s app.spend;
+  s app.outgoing_payment;
   p app.payout;
   found_outputs record;
 begin
-  select * into s from app.spend x where x.id = of_spend;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
   select * into p from app.payout o where o.id = s.payout_id for update;
   perform app.lock_treasury(s.chain);
-  select * into s from app.spend x where x.id = of_spend for update;
-  if s.status = 'final' or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
+  if s.status = 'final' or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
   select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);
@@ -2539,8 +2539,8 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
-  perform app.reserve_bumped(of_chain);
-  if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
+  perform app.reserve_cpfp_outputs(of_chain);
+  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
 end $function$;
@@ -2608,12 +2608,26 @@ CREATE OR REPLACE FUNCTION app.adopt_deposit()
 AS $function$
 begin
   perform app.adopt_return(new, s) from (values ('sweep'), ('withdrawal')) k (kind)
-  cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.status <> 'final' order by k.kind, i.n;
+  cross join lateral app.return_outgoing_payment_ids(new, k.kind) i join app.outgoing_payment s on s.id = i.id where s.status <> 'final' order by k.kind, i.n;
+  return null;
+end $function$;
+
+-- Looks for the deposit whose return a recovered outgoing payment is of.
+CREATE OR REPLACE FUNCTION app.adopt_outgoing_payment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.adopt_return(d, new) from app.deposit d
+  where d.chain = new.chain and not d.credited and d.merchant_id is not null and d.token = new.token
+    and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_outgoing_payment_ids(d, new.kind) i);
   return null;
 end $function$;
 
 -- Makes the decision to return this deposit again, with a transaction of the return. That belongs to no merchant, and no payout waits for it.
-CREATE OR REPLACE FUNCTION app.adopt_return(d app.deposit, s app.spend)
+CREATE OR REPLACE FUNCTION app.adopt_return(d app.deposit, s app.outgoing_payment)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -2627,22 +2641,8 @@ begin
     case s.kind when 'withdrawal' then s.recipient end)
   on conflict (deposit_id) do update set decision = 'return', sweep_id = coalesce(excluded.sweep_id, u.sweep_id),
     withdrawal_id = coalesce(excluded.withdrawal_id, u.withdrawal_id), destination = coalesce(excluded.destination, u.destination);
-  update app.spend x set merchant_id = null where x.id = s.id;
-  delete from app.payout_sweep l where l.spend_id = s.id;
-end $function$;
-
--- Looks for the deposit whose return a recovered outgoing payment is of.
-CREATE OR REPLACE FUNCTION app.adopt_spend()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-begin
-  perform app.adopt_return(d, new) from app.deposit d
-  where d.chain = new.chain and not d.credited and d.merchant_id is not null and d.token = new.token
-    and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_spend_ids(d, new.kind) i);
-  return null;
+  update app.outgoing_payment x set merchant_id = null where x.id = s.id;
+  delete from app.payout_sweep l where l.outgoing_payment_id = s.id;
 end $function$;
 
 -- To be called once when an older copy of the database takes the place of a newer one: no later event has a sequence that was given before. Returns the last one that is skipped.
@@ -2654,6 +2654,101 @@ AS $function$
   -- Far more than were ever given in the time between two backups. Gaps are allowed, and JSON's numbers are exact up to 9 * 10^15.
   select setval('app.event_sequence', nextval('app.event_sequence') + 1000000000)
 $function$;
+
+-- Carries out every claim and release of a merchant, chain and token, in the caller's transaction.
+CREATE OR REPLACE FUNCTION app.allocate_all_deposits(of_merchant uuid, of_chain text, of_token text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  while app.allocate_deposits(of_merchant, of_chain, of_token, 50000, true) loop null; end loop;
+end $function$;
+
+-- Carries out the oldest claim or release of a merchant, chain and token that is not finished, up to batch deposits of it; true if there may be more to do. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.allocate_deposits(of_merchant uuid, of_chain text, of_token text, batch integer, wait boolean DEFAULT false)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_sort TO 'on'
+AS $function$
+declare
+  lock bigint := hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0);
+  op app.claim;
+  found_count bigint;
+  found_amount numeric;
+  at record;
+begin
+  if wait then perform pg_advisory_xact_lock(lock);
+  elsif not pg_try_advisory_xact_lock(lock) then return true;
+  end if;
+  select * into op from app.claim c
+  where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null order by c.id limit 1;
+  if op.id is null then return false; end if;
+
+  if op.kind = 'claim' then
+    with next as materialized (
+      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
+      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+        and d.settlement_id is null and d.finalisation <= op.cutoff and (d.finalisation, d.seq) > (op.last_finalisation, op.last_seq)
+      order by d.finalisation, d.seq limit batch
+    ), allocated as (
+      update app.deposit d set settlement_id = op.payout_id from next n where d.id = n.id
+    )
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[finalisation, seq]) as last from next into at;
+  else
+    with next as materialized (
+      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
+      where d.settlement_id = op.payout_id and d.seq > op.last_seq order by d.seq limit batch
+    ), allocated as (
+      update app.deposit d set settlement_id = null from next n where d.id = n.id
+    )
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[0::bigint, seq]) as last from next into at;
+  end if;
+
+  update app.claim c set done_count = c.done_count + at.n, done_amount = c.done_amount + at.amount,
+    last_finalisation = coalesce(at.last[1], c.last_finalisation), last_seq = coalesce(at.last[2], c.last_seq),
+    finished_at = case when at.n < batch then clock_timestamp() end
+  where c.id = op.id returning c.done_count, c.done_amount into found_count, found_amount;
+  if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then
+    raise exception 'the % of payout % should be of % deposits (%), and % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
+      found_count, found_amount using errcode = 'P0003';
+  end if;
+  return at.n = batch or exists (select from app.claim c
+    where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
+end $function$;
+
+-- Stamps a recovered payout's deposits, up to a point, and its adjustments, its debt among them.
+CREATE OR REPLACE FUNCTION app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  p app.payout;
+  recovered_at timestamptz;
+  allocated record;
+begin
+  select * into strict p from app.payout o where o.id = of_payout;
+  select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
+  with done as (
+    update app.deposit d set settlement_id = p.id, settled_before_restore = false
+    where d.merchant_id = p.merchant_id and d.chain = p.chain and d.token = p.token and d.status = 'final' and d.credited
+      and d.settlement_id is null and (d.finalisation, d.block_height) <= (to_finalisation, to_height) returning d.amount
+  )
+  select count(*) as n, sum(amount) as amount into allocated from done;
+  update app.adjustment a set settlement_id = p.id
+  where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
+    and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
+  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
+    raise exception 'the deposits of payout % do not add up to it', p.id using errcode = 'P0003';
+  end if;
+  update app.claim c set cutoff = to_finalisation, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
+  where c.payout_id = p.id and c.kind = 'claim';
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
+end $function$;
 
 -- Trigger: notifies address_added, with each address.
 CREATE OR REPLACE FUNCTION app.announce_address()
@@ -2755,14 +2850,14 @@ CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  insert into app.payout_sweep (payout_id, spend_id)
+  insert into app.payout_sweep (payout_id, outgoing_payment_id)
   select p.id, s.id from app.payout p
-  join app.spend s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
   where p.id = of_payout and p.status = 'sweeping' and case
     when not p.sweep_first then s.kind = 'sweep'
     when app.uses_outputs(p.chain) then exists (
       select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
-      where u.spend_id = s.id and d.settlement_id = p.id)
+      where u.outgoing_payment_id = s.id and d.settlement_id = p.id)
     else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $function$;
@@ -2790,7 +2885,7 @@ AS $function$
 $function$;
 
 -- Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.
-CREATE OR REPLACE FUNCTION app.begin_output_bump(of_chain text, inputs text[], network_fee numeric, parent_vsize integer)
+CREATE OR REPLACE FUNCTION app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize integer)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2800,8 +2895,8 @@ declare
   token text := app.native_token(of_chain);
   found_outputs record;
   funds numeric;
-  spend uuid;
-  lead text := inputs[1];
+  outgoing_payment uuid;
+  first_input text := inputs[1];
 begin
   perform from chain.cursor c where c.chain = of_chain for update; -- what is unconfirmed stays so
   perform app.lock_treasury(of_chain);
@@ -2809,14 +2904,14 @@ begin
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
   into found_outputs
   from (select distinct of_chain || ':' || i as id from unnest(inputs) i) k
-  join chain.unmined u on u.id = k.id and u.token = app.native_token(of_chain)
+  join chain.unconfirmed u on u.id = k.id and u.token = app.native_token(of_chain)
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
     and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
-    raise exception 'these are not unmined outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
+    raise exception 'these are not unconfirmed outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
   end if;
-  if exists (select from app.spend s where s.chain = of_chain and s.sender = any(inputs)) or exists (
-    select from app.bump b join app.spend s on s.id = b.spend_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
+  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = any(inputs)) or exists (
+    select from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
     raise exception 'these outputs are spent by a child of ours already, which pays more by itself as time goes by' using errcode = 'SL422';
   end if;
   if found_outputs.total <= network_fee then
@@ -2827,15 +2922,15 @@ begin
     raise exception 'the operator''s own money is not enough: % short by % base units', token, network_fee - funds using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
-  values ('sweep', of_chain, token, found_outputs.total - network_fee, lead, app.treasury_address(of_chain), lead, 0, found_outputs.merchant_id,
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
+  values ('sweep', of_chain, token, found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0, found_outputs.merchant_id,
     network_fee)
-  returning s.id into spend;
-  insert into app.bump (spend_id, txid, outputs, parent_inputs, parent_vsize)
-  select spend, u.txid, begin_output_bump.inputs, u.inputs, begin_output_bump.parent_vsize
-  from chain.unmined u where u.id = of_chain || ':' || lead;
-  perform app.wake_spends(of_chain);
-  return spend;
+  returning s.id into outgoing_payment;
+  insert into app.cpfp (outgoing_payment_id, txid, outputs, parent_inputs, parent_vsize)
+  select outgoing_payment, u.txid, begin_cpfp.inputs, u.inputs, begin_cpfp.parent_vsize
+  from chain.unconfirmed u where u.id = of_chain || ':' || first_input;
+  perform app.wake_outgoing_payments(of_chain);
+  return outgoing_payment;
 end $function$;
 
 -- Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment is there, or the payout is not ready for it. Safe to run again.
@@ -2847,21 +2942,21 @@ CREATE OR REPLACE FUNCTION app.begin_output_payment(of_payout uuid, inputs text[
 AS $function$
 declare
   p app.payout;
-  s app.spend;
+  s app.outgoing_payment;
   found_outputs record;
   brought numeric;
   short text;
-  lead text;
+  first_input text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'sweeping' for update;
-  if p.id is null or exists (select from app.payout_sweep l join app.spend x on x.id = l.spend_id where l.payout_id = p.id and x.status <> 'final')
+  if p.id is null or exists (select from app.payout_sweep l join app.outgoing_payment x on x.id = l.outgoing_payment_id where l.payout_id = p.id and x.status <> 'final')
     or (p.sweep_first and exists (select from app.claim c where c.payout_id = p.id and c.kind = 'claim' and c.finished_at is null)) then
     return null;
   end if;
   perform app.lock_treasury(p.chain);
   select * into found_outputs from app.weigh_outputs(p.chain, inputs, p.merchant_id, true);
-  lead := app.lead_of(p.chain, inputs);
-  if found_outputs.count is distinct from cardinality(inputs) or lead is null then return 'outputs that were chosen are not free any more'; end if;
+  first_input := app.first_input_of(p.chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
   if found_outputs.total < p.net + network_fee then
     return p.token || ' in these outputs short by ' || p.net + network_fee - found_outputs.total || ' base units';
   end if;
@@ -2871,13 +2966,13 @@ begin
   perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross);
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.spend as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('payout', p.chain, p.token, p.net, app.treasury_address(p.chain), p.address, lead, 0, p.id, p.merchant_id, network_fee)
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('payout', p.chain, p.token, p.net, app.treasury_address(p.chain), p.address, first_input, 0, p.id, p.merchant_id, network_fee)
   returning x.* into s;
   perform app.set_swept_in(s, brought);
   perform app.reserve_outputs(p.chain, inputs, s.id, 1);
   update app.payout o set status = 'swept' where o.id = p.id;
-  perform app.wake_spends(p.chain);
+  perform app.wake_outgoing_payments(p.chain);
   return null;
 end $function$;
 
@@ -2892,7 +2987,7 @@ declare
   found_outputs record;
   funds numeric;
   sweep uuid;
-  lead text;
+  first_input text;
 begin
   if of_payout is not null then
     perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
@@ -2900,23 +2995,23 @@ begin
   end if;
   perform app.lock_treasury(of_chain);
   select * into found_outputs from app.weigh_outputs(of_chain, inputs, of_merchant, false);
-  lead := app.lead_of(of_chain, inputs);
-  if found_outputs.count is distinct from cardinality(inputs) or lead is null then return 'outputs that were chosen are not free any more'; end if;
+  first_input := app.first_input_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
   if found_outputs.total <= network_fee then return 'these outputs hold no more than the network fee'; end if;
   funds := app.operator_funds(of_chain, app.native_token(of_chain));
   if funds < network_fee then
     return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
   end if;
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.spend as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, lead, app.treasury_address(of_chain), lead, 0,
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0,
     of_payout, of_merchant, network_fee)
   returning x.id into sweep;
   perform app.reserve_outputs(of_chain, inputs, sweep, 1);
   if of_payout is not null then
-    insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep);
+    insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, sweep);
   end if;
-  perform app.wake_spends(of_chain);
+  perform app.wake_outgoing_payments(of_chain);
   return null;
 end $function$;
 
@@ -2931,26 +3026,26 @@ declare
   token text := app.native_token(of_chain);
   found_outputs record;
   short text;
-  spend uuid;
-  lead text;
+  outgoing_payment uuid;
+  first_input text;
 begin
   perform app.lock_treasury(of_chain);
   short := app.shortage(of_chain, token, null, amount, 0, network_fee);
   if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
   select * into found_outputs from app.weigh_outputs(of_chain, inputs, null, true);
-  lead := app.lead_of(of_chain, inputs);
-  if found_outputs.count is distinct from cardinality(inputs) or lead is null or found_outputs.total < amount + network_fee then
+  first_input := app.first_input_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or first_input is null or found_outputs.total < amount + network_fee then
     raise exception 'the treasury''s free outputs are not enough now; try again when its transactions are final' using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, token, amount);
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
-  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, lead, 0,
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, first_input, 0,
     network_fee)
-  returning s.id into spend;
+  returning s.id into outgoing_payment;
   perform app.reserve_outputs(of_chain, inputs, spend, 1);
-  perform app.wake_spends(of_chain);
-  return spend;
+  perform app.wake_outgoing_payments(of_chain);
+  return outgoing_payment;
 end $function$;
 
 -- Takes a payout from sweeping to swept, once none of the sweeps that it waits for is under way (and, for sweep_first, all its deposits are known).
@@ -2962,7 +3057,7 @@ CREATE OR REPLACE FUNCTION app.begin_paying_from_treasury(of_payout uuid)
 AS $function$
 begin
   perform from app.payout p where p.id = of_payout for update;
-  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final')
+  if exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final')
     or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
       where p.id = of_payout and p.sweep_first and c.finished_at is null) then
     return;
@@ -2983,7 +3078,7 @@ declare
   treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'swept' for update;
-  if p.id is null or exists (select from app.spend s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
+  if p.id is null or exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
   perform app.lock_treasury(p.chain);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee);
   if short is not null then return short; end if;
@@ -2992,9 +3087,9 @@ begin
   on conflict (chain, token, merchant_id) do update set reserved = s.reserved + excluded.reserved;
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
   values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, app.take_nonce(p.chain, treasury), p.id, p.merchant_id, network_fee);
-  perform app.wake_spends(p.chain);
+  perform app.wake_outgoing_payments(p.chain);
   return null;
 end $function$;
 
@@ -3011,7 +3106,7 @@ declare
   native text := app.native_token(d.chain);
   funds numeric := app.operator_funds(d.chain, native);
   by_whom text := case when d.token = native then d.address else app.treasury_address(d.chain) end;
-  sweep uuid := app.next_return_spend(d, 'sweep');
+  sweep uuid := app.next_return_outgoing_payment(d, 'sweep');
 begin
   if d.id is null then return; end if;
   if d.status <> 'final' then
@@ -3025,11 +3120,11 @@ begin
   end if;
   if reason is not null then return; end if;
   if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
-  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
   values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
-  perform app.wake_spends(d.chain);
+  perform app.wake_outgoing_payments(d.chain);
 end $function$;
 
 -- Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or nothing. Safe to run again.
@@ -3045,7 +3140,7 @@ declare
   native text := app.native_token(d.chain);
   funds numeric := app.operator_funds(d.chain, native); -- without its own amount, which is reserved
   treasury text := app.treasury_address(d.chain);
-  withdrawal uuid := app.next_return_spend(d, 'withdrawal');
+  withdrawal uuid := app.next_return_outgoing_payment(d, 'withdrawal');
 begin
   if d.id is null then return; end if;
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
@@ -3061,11 +3156,11 @@ begin
   end if;
   if reason is not null then return; end if;
   perform app.reserve(d.chain, native, network_fee);
-  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
   values (withdrawal, 'withdrawal', d.chain, d.token, r.amount, treasury, r.destination, treasury, app.take_nonce(d.chain, treasury), network_fee);
   update app.unattributed_decision u set withdrawal_id = withdrawal, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
-  perform app.wake_spends(d.chain);
+  perform app.wake_outgoing_payments(d.chain);
 end $function$;
 
 -- Takes a payout from pending to sweeping. Does nothing in any other status.
@@ -3098,7 +3193,7 @@ declare
 begin
   if of_payout is not null then
     perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
-    if not found or exists (select from app.spend s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
+    if not found or exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
   end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
@@ -3119,7 +3214,7 @@ begin
         funds := funds - item.max_fee;
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
-      insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
       select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
         held.merchant_id, item.max_fee
       from (select case when native = of_token then item.address else treasury end as by_whom) b
@@ -3127,10 +3222,10 @@ begin
       missing := missing - item.amount;
     end if;
     if of_payout is not null then
-      insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep) on conflict do nothing;
+      insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, sweep) on conflict do nothing;
     end if;
   end loop;
-  perform app.wake_spends(of_chain);
+  perform app.wake_outgoing_payments(of_chain);
   return short;
 end $function$;
 
@@ -3144,20 +3239,31 @@ AS $function$
 declare
   treasury text := app.treasury_address(of_chain);
   short text;
-  spend uuid;
+  outgoing_payment uuid;
 begin
   perform app.lock_treasury(of_chain);
   short := app.shortage(of_chain, of_token, null, amount, 0, network_fee);
   if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
   perform app.reserve(of_chain, of_token, amount);
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
   values ('withdrawal', of_chain, of_token, begin_withdrawal.amount, treasury, begin_withdrawal.recipient, treasury,
     app.take_nonce(of_chain, treasury), network_fee)
-  returning s.id into spend;
-  perform app.wake_spends(of_chain);
-  return spend;
+  returning s.id into outgoing_payment;
+  perform app.wake_outgoing_payments(of_chain);
+  return outgoing_payment;
 end $function$;
+
+-- Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.
+CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
+  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
+$function$;
 
 -- Cancels a payout for its merchant, while it is pending.
 CREATE OR REPLACE FUNCTION app.cancel_payout(of_merchant uuid, of_payout uuid)
@@ -3190,21 +3296,10 @@ begin
   if p.status in ('completed', 'failed') then raise exception 'the payout is % already', p.status using errcode = 'SL422'; end if;
   perform app.decide_payment(p.id, 'cancel');
   if app.fail_payout(p.id, 'cancelled', 'cancelled by the operator') then return 'failed'; end if;
-  update app.spend s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
-  perform app.wake_spends(p.chain);
+  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
+  perform app.wake_outgoing_payments(p.chain);
   return 'cancelling';
 end $function$;
-
--- Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.
-CREATE OR REPLACE FUNCTION app.cancel_spend(of_spend uuid)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-  update app.spend s set cancelling = true, next_step_at = clock_timestamp()
-  where s.id = of_spend and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
-$function$;
 
 -- Heights of each chain and how old they are, its last reorganisation, what it waits for, deposits that are pending or unattributed, and open incidents.
 CREATE OR REPLACE FUNCTION app.chain_metrics()
@@ -3413,7 +3508,7 @@ end $function$;
 
 -- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.
 CREATE OR REPLACE FUNCTION app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea)
- RETURNS app.payment_answer
+ RETURNS app.payment_response
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
@@ -3496,7 +3591,7 @@ begin
   if asset.chain is null or is_enabled is null then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform app.lock_pair(of_merchant, of_chain, of_token);
 
-  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.promotion as cutoff into at
+  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.finalisation as cutoff into at
   from (select) one left join app.balance_now b on b.merchant_id = of_merchant and b.chain = of_chain and b.token = of_token
   left join chain.cursor c on c.chain = of_chain;
   if at.gross = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
@@ -3529,7 +3624,7 @@ begin
   perform app.post('claim', p.id::text, of_chain, jsonb_build_array(
     jsonb_build_object('account', 'merchant', 'token', of_token, 'merchant_id', of_merchant, 'amount', p.gross),
     jsonb_build_object('account', 'payout', 'token', of_token, 'merchant_id', of_merchant, 'amount', -p.gross)));
-  if app.stamp_deposits(of_merchant, of_chain, of_token, 100) then perform app.wake_stamping(p); end if;
+  if app.allocate_deposits(of_merchant, of_chain, of_token, 100) then perform app.wake_allocation(p); end if;
   perform app.wake_payout(p.id);
 
   select row_to_json(r) into reply from (select app.public_id('pay', p.id) as id, p.status,
@@ -3561,7 +3656,7 @@ end $function$;
 
 -- What the call that made a payment request is answered.
 CREATE OR REPLACE FUNCTION app.created_payment_request(of_request uuid)
- RETURNS app.payment_answer
+ RETURNS app.payment_response
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
@@ -3594,9 +3689,9 @@ begin
     raise exception 'a return of % came to nothing, and cost its address % base units in network fees; it can only be returned',
       app.public_id('dep', d.id), d.amount - r.amount using errcode = 'SL422';
   end if;
-  update chain.cursor c set promotion = c.promotion + 1 where c.chain = d.chain returning c.promotion into number;
+  update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = o.version + 1, promotion = number where o.id = d.id returning o.* into d; -- its first event
+  update app.deposit o set credited = true, version = o.version + 1, finalisation = number where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
   on conflict (deposit_id) do update set decision = 'credit', sweep_id = null, destination = null, waiting_reason = null,
@@ -3621,9 +3716,9 @@ CREATE OR REPLACE FUNCTION app.decide_payment(of_payout uuid, what text)
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  insert into custody.decision as d (spend_id, decision)
-  select s.id, what from app.spend s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
-  on conflict (spend_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
+  insert into custody.decision as d (outgoing_payment_id, decision)
+  select s.id, what from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
+  on conflict (outgoing_payment_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
 $function$;
 
 -- Deletes an endpoint: nothing more is sent to it. Its past deliveries stay in the database.
@@ -3770,7 +3865,7 @@ begin
 end $function$;
 
 -- Ends bumps whose parent another final transaction excludes.
-CREATE OR REPLACE FUNCTION app.end_replaced_bumps(of_chain text, final_height integer)
+CREATE OR REPLACE FUNCTION app.end_conflicted_cpfp(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3778,18 +3873,18 @@ CREATE OR REPLACE FUNCTION app.end_replaced_bumps(of_chain text, final_height in
 AS $function$
 declare
   replaced record;
-  s app.spend;
+  s app.outgoing_payment;
 begin
   for replaced in
-    select distinct on (b.spend_id) b.spend_id, u.txid from app.bump b join app.spend x on x.id = b.spend_id
-    join chain.unmined u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
+    select distinct on (b.outgoing_payment_id) b.outgoing_payment_id, u.txid from app.cpfp b join app.outgoing_payment x on x.id = b.outgoing_payment_id
+    join chain.unconfirmed u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
     join chain.transfer t on t.id = u.id and t.block_height <= final_height
     where x.chain = of_chain and x.status <> 'final'
   loop
     perform app.lock_treasury(of_chain);
-    update app.spend x set status = 'final', txid = replaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
+    update app.outgoing_payment x set status = 'final', txid = replaced.txid, outcome = 'conflicted', fee_paid = 0, final_at = clock_timestamp(),
       next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
-    where x.id = replaced.spend_id returning * into s;
+    where x.id = replaced.outgoing_payment_id returning * into s;
     perform app.post_network_fee(s, 0);
   end loop;
 end $function$;
@@ -3854,19 +3949,19 @@ CREATE OR REPLACE FUNCTION app.fail_payout(of_payout uuid, code text, message te
 AS $function$
 declare
   p app.payout;
-  s app.spend;
+  s app.outgoing_payment;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
   perform app.lock_treasury(p.chain);
-  update app.spend x set cancelling = true, next_step_at = clock_timestamp()
+  update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
   where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
     perform app.give_up_swept_in(s);
     update app.treasury_share h set reserved = h.reserved - p.gross
     where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
     perform app.reserve(p.chain, p.token, -p.net);
-    perform app.wake_spends(p.chain);
+    perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
   return true;
@@ -3907,7 +4002,7 @@ RETURN replace(replace(way_out, '{id}'::text, array_to_string((ids)[:20], ' '::t
 
 -- A merchant's payment request as it stands, with its receipts.
 CREATE OR REPLACE FUNCTION app.find_payment_request(of_merchant uuid, of_external_id text)
- RETURNS SETOF app.payment_answer
+ RETURNS SETOF app.payment_response
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
@@ -3929,6 +4024,45 @@ AS $function$
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $function$;
 
+-- Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.
+CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare at record;
+begin
+  perform from app.adjustment a where a.merchant_id = of_merchant and a.chain = of_chain and a.token = of_token
+    and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0;
+  if not found then return; end if;
+  perform app.lock_pair(of_merchant, of_chain, of_token);
+  perform pg_advisory_xact_lock(hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
+  perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
+  if found then return; end if; -- what looks unclaimed is not; the end of that calls this again
+  loop
+    select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
+    from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
+    join (
+      select d.finalisation, d.block_height, sum(sum(d.amount)) over (order by d.finalisation, d.block_height) as total from app.deposit d
+      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
+        and d.settlement_id is null group by d.finalisation, d.block_height
+    ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
+    exit when at.payout_id is null;
+    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.block_height);
+  end loop;
+  update app.deposit d set settled_before_restore = true
+  from (
+    select o.id, o.finalisation, o.block_height, sum(o.amount) over (order by o.finalisation, o.block_height) as total from app.deposit o
+    where o.merchant_id = of_merchant and o.chain = of_chain and o.token = of_token and o.status = 'final' and o.credited and o.settlement_id is null
+  ) o, (
+    select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
+    from app.open_recovered(of_merchant, of_chain, of_token) r
+  ) r
+  where d.id = o.id and not d.settled_before_restore and o.total <= r.covered and not exists (select from chain.transfer t
+    where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
+end $function$;
+
 -- Stores what an audit found ([{"name", "claim", "count", "found"}, ...]), and opens, renews or heals the incidents that follow from it. error: what could not be checked, and why.
 CREATE OR REPLACE FUNCTION app.finish_audit(of_run bigint, findings jsonb, error text)
  RETURNS void
@@ -3944,8 +4078,99 @@ begin
   perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $function$;
 
+-- Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.
+CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  found_final record;
+  s app.outgoing_payment;
+  finished uuid[] := '{}';
+  has_outputs boolean := app.uses_outputs(of_chain);
+begin
+  perform from app.payout p where p.id in (
+    select x.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+    union all
+    select l.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    join app.payout_sweep l on l.outgoing_payment_id = x.id
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
+  order by p.id for update;
+  for found_final in
+    select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
+      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
+      when i.success then 'done' else 'reverted' end as outcome
+    from app.outgoing_payment x
+    join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
+    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
+      and (o.txid is not null or (i.excludes and exists (
+        select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
+        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept')))
+    order by i.block_height, x.nonce, x.id, o.txid is null
+  loop
+    perform app.lock_treasury(of_chain);
+    update app.outgoing_payment x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
+      final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
+    where x.id = found_final.id and x.status <> 'final' returning * into s;
+    continue when s.id is null;
+    if has_outputs then perform app.finish_outputs(s); end if;
+    perform app.post_network_fee(s, found_final.fee);
+    if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);
+    elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
+    elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
+    end if;
+    finished := finished || s.id;
+  end loop;
+  perform app.wake_payout(p.id) from app.payout p
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
+end $function$;
+
+-- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
+CREATE OR REPLACE FUNCTION app.finish_outputs(s app.outgoing_payment)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  swept numeric;
+  posting bigint := nextval('app.ledger_posting');
+begin
+  update app.output u set spent_by = i.txid
+  from chain.confirmed_tx i
+  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
+  update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id and u.spent_by is null;
+  if s.outcome = 'conflicted' then return; end if;
+  insert into app.output (chain, txid, vout, address, amount)
+  select t.chain, t.txid, t.output_index, t.recipient, t.amount from chain.transfer t
+  where t.id in (s.chain || ':' || s.txid || ':0', s.chain || ':' || s.txid || ':1') and t.recipient = app.treasury_address(s.chain)
+  on conflict do nothing;
+
+  with part as materialized (
+    select u.address, u.merchant_id, sum(u.amount) as amount from app.output u
+    where u.outgoing_payment_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
+  ), held as (
+    insert into app.holding as h (chain, address, token, merchant_id, amount)
+    select s.chain, address, s.token, merchant_id, -amount from part order by address
+    on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
+  ), posted as (
+    insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
+    select posting, 'sweep', s.id::text, 'address', s.chain, s.token, merchant_id, address, -amount from part
+    union all
+    select posting, 'sweep', s.id::text, 'treasury', s.chain, s.token, merchant_id, null, sum(amount) from part group by merchant_id
+  )
+  select sum(amount) into swept from part;
+  if swept is null then return; end if;
+  perform app.add_treasury(s.chain, s.token, swept, 0);
+  perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
+end $function$;
+
 -- Ends the payout whose payment is final: done completes it, every other outcome fails it and gives the balance back.
-CREATE OR REPLACE FUNCTION app.finish_payment(s app.spend, outcome text, txid text)
+CREATE OR REPLACE FUNCTION app.finish_payment(s app.outgoing_payment, outcome text, txid text)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3953,13 +4178,14 @@ AS $function$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
   if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
-    if outcome in ('done', 'displaced') then
+    if outcome in ('done', 'conflicted') then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
     if outcome <> 'done' then return; end if;
-    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the net.
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the
+    -- net.
     perform app.lock_pair(p.merchant_id, p.chain, p.token);
     insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
@@ -3993,7 +4219,7 @@ begin
 end $function$;
 
 -- Posts what a final sweep moved (in base units) from its address to the treasury; nothing where it had another outcome than done.
-CREATE OR REPLACE FUNCTION app.finish_sweep(s app.spend, outcome text, moved numeric)
+CREATE OR REPLACE FUNCTION app.finish_sweep(s app.outgoing_payment, outcome text, moved numeric)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4018,7 +4244,7 @@ begin
 end $function$;
 
 -- Posts a final withdrawal; where it had another outcome than done, gives back what was reserved for it.
-CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.spend, outcome text)
+CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.outgoing_payment, outcome text)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4034,6 +4260,17 @@ begin
     perform app.add_treasury(s.chain, s.token, 0, -s.amount);
   end if;
 end $function$;
+
+-- The first of these outputs that was never the lead of an outgoing payment; null if there is none.
+CREATE OR REPLACE FUNCTION app.first_input_of(of_chain text, inputs text[])
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select i from unnest(inputs) with ordinality as u (i, n)
+  where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = i) order by n limit 1
+$function$;
 
 -- Adds balance deltas to balances, the oldest first, a batch at most; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000)
@@ -4126,7 +4363,7 @@ AS $function$
 $function$;
 
 -- Counts no longer on what a payment was to bring with it: all that it needs is reserved, for the caller to give back.
-CREATE OR REPLACE FUNCTION app.give_up_swept_in(s app.spend)
+CREATE OR REPLACE FUNCTION app.give_up_swept_in(s app.outgoing_payment)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4154,8 +4391,8 @@ CREATE OR REPLACE FUNCTION app.is_held(r app.unattributed_decision)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select exists (select from app.spend s where s.id = r.sweep_id and s.outcome = 'done')
-    and not exists (select from app.spend s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
+  select exists (select from app.outgoing_payment s where s.id = r.sweep_id and s.outcome = 'done')
+    and not exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
 $function$;
 
 -- Whether a transfer at this output index was made by the rules of its chain, without a transaction.
@@ -4171,17 +4408,6 @@ CREATE OR REPLACE FUNCTION app.iso(at timestamp with time zone)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN (substr((to_json((date_trunc('milliseconds'::text, (at AT TIME ZONE 'UTC'::text)) + '00:00:00.000001'::interval)))::text, 2, 23) || 'Z'::text);
-
--- The first of these outputs that was never the lead of an outgoing payment; null if there is none.
-CREATE OR REPLACE FUNCTION app.lead_of(of_chain text, inputs text[])
- RETURNS text
- LANGUAGE sql
- STABLE
- SET search_path TO 'pg_catalog'
-AS $function$
-  select i from unnest(inputs) with ordinality as u (i, n)
-  where not exists (select from app.spend s where s.chain = of_chain and s.sender = i) order by n limit 1
-$function$;
 
 -- What these addresses hold of each token at the final height, by the ledger, in base units.
 CREATE OR REPLACE FUNCTION app.ledger_holdings(of_chain text, addresses text[])
@@ -4209,8 +4435,8 @@ CREATE OR REPLACE FUNCTION app.ledger_outputs(of_chain text, addresses text[])
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
-  select u.address, u.txid || ':' || u.vout, u.amount, u.spend_id is not null or exists (
-    select from chain.inclusion i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+  select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (
+    select from chain.confirmed_tx i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
   from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
   union all -- not ours to spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false
@@ -4390,13 +4616,13 @@ CREATE OR REPLACE FUNCTION app.new_webhook_secret()
 RETURN ('whsec_'::text || encode(SUBSTRING(sha256((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) FROM 1 FOR 24), 'base64'::text));
 
 -- The first id that no outgoing payment has yet, of those that the sweep (or withdrawal) of a return may have; null if all are taken.
-CREATE OR REPLACE FUNCTION app.next_return_spend(d app.deposit, of_kind text)
+CREATE OR REPLACE FUNCTION app.next_return_outgoing_payment(d app.deposit, of_kind text)
  RETURNS uuid
  LANGUAGE sql
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select i.id from app.return_spend_ids(d, of_kind) i where not exists (select from app.spend s where s.id = i.id) order by i.n limit 1
+  select i.id from app.return_outgoing_payment_ids(d, of_kind) i where not exists (select from app.outgoing_payment s where s.id = i.id) order by i.n limit 1
 $function$;
 
 -- Writes down when a receipt came: when it was first seen, or mined, whichever is earlier.
@@ -4430,6 +4656,20 @@ AS $function$
   insert into app.backup_run (kind, made_with, error) values ('drill', 'sluice drill', error)
 $function$;
 
+-- Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.
+CREATE OR REPLACE FUNCTION app.note_finalisation()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform app.find_recovered_deposits(pair.merchant_id, new.chain, pair.token) from (
+    select distinct a.merchant_id, a.token from app.adjustment a
+    where a.chain = new.chain and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0 order by 1, 2) pair;
+  return null;
+end $function$;
+
 -- Notes that a key was used today (UTC). Writes at most once for a key and a day.
 CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea)
  RETURNS void
@@ -4440,20 +4680,6 @@ AS $function$
   update app.api_key set last_used_on = (clock_timestamp() at time zone 'UTC')::date
   where secret_hash = of_secret_hash and (last_used_on is null or last_used_on < (clock_timestamp() at time zone 'UTC')::date)
 $function$;
-
--- Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.
-CREATE OR REPLACE FUNCTION app.note_promotion()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-begin
-  perform app.settle_recovered(pair.merchant_id, new.chain, pair.token) from (
-    select distinct a.merchant_id, a.token from app.adjustment a
-    where a.chain = new.chain and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0 order by 1, 2) pair;
-  return null;
-end $function$;
 
 -- Notes that the payment request of a deposit is to be brought up to date at COMMIT.
 CREATE OR REPLACE FUNCTION app.note_receipt()
@@ -4477,7 +4703,7 @@ CREATE OR REPLACE FUNCTION app.note_recovered()
 AS $function$
 begin
   if tg_table_name = 'adjustment' or pg_try_advisory_xact_lock(hashtextextended('pair:' || new.merchant_id || ':' || new.chain || ':' || new.token, 0)) then
-    perform app.settle_recovered(new.merchant_id, new.chain, new.token);
+    perform app.find_recovered_deposits(new.merchant_id, new.chain, new.token);
   end if;
   return null;
 end $function$;
@@ -4568,12 +4794,12 @@ declare
 begin
   select coalesce(sum(c.amount) filter (where c.status = 'final'), 0), coalesce(sum(c.amount) filter (where c.status = 'pending'), 0),
     coalesce(bool_or(c.late) filter (where c.status = 'final'), false), coalesce(bool_or(not c.late) filter (where c.status = 'pending'), false),
-    (array_agg(c.txid order by c.promotion, c.seq) filter (where c.so_far >= r.amount))[1],
-    (array_agg(c.finalised_at order by c.promotion, c.seq) filter (where c.so_far >= r.amount))[1],
-    (array_agg(c.txid order by c.promotion desc, c.seq desc) filter (where c.status = 'final'))[1]
+    (array_agg(c.txid order by c.finalisation, c.seq) filter (where c.so_far >= r.amount))[1],
+    (array_agg(c.finalised_at order by c.finalisation, c.seq) filter (where c.so_far >= r.amount))[1],
+    (array_agg(c.txid order by c.finalisation desc, c.seq desc) filter (where c.status = 'final'))[1]
   into received, pending, late, pending_in_time, txid, paid_at, last_txid
   from (
-    select f.*, case f.status when 'final' then sum(f.amount) over (partition by f.status order by f.promotion, f.seq) end as so_far
+    select f.*, case f.status when 'final' then sum(f.amount) over (partition by f.status order by f.finalisation, f.seq) end as so_far
     from app.receipt f where f.payment_request_id = r.id
   ) c;
   txid := coalesce(txid, last_txid);
@@ -4585,7 +4811,7 @@ end $function$;
 
 -- What the page of a payment request shows to whoever knows its token. Its confirmations are those of the youngest receipt that is pending; null where none is.
 CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text)
- RETURNS SETOF app.payment_answer
+ RETURNS SETOF app.payment_response
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog'
@@ -4617,8 +4843,8 @@ begin
   return query
     with open_payout as materialized (
       select p.chain, p.status, p.waiting_reason, p.waiting_since from app.payout p where p.status not in ('completed', 'failed')
-    ), open_spend as materialized (
-      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.spend s where s.status <> 'final'
+    ), open_outgoing_payment as materialized (
+      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.status <> 'final'
     )
     select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
     from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)
@@ -4632,15 +4858,15 @@ begin
     union all
     select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
     from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal']) k (kind)
-    left join open_spend o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
+    left join open_outgoing_payment o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
     union all
-    select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_spend o
+    select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_outgoing_payment o
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
     select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', w.chain, 'reason', w.waiting_reason),
       extract(epoch from clock_timestamp() - min(w.waiting_since))::double precision
     from (select o.chain, o.waiting_reason, o.waiting_since from open_payout o
-      union all select o.chain, o.waiting_reason, o.waiting_since from open_spend o) w
+      union all select o.chain, o.waiting_reason, o.waiting_since from open_outgoing_payment o) w
     where w.waiting_reason is not null group by w.chain, w.waiting_reason
     union all
     select m.metric, json_build_object('chain', a.chain, 'token', a.token), analytics.coins(m.value, a.decimals)::double precision
@@ -4668,7 +4894,7 @@ CREATE OR REPLACE FUNCTION app.payout_shortfall(of_payout uuid, network_fee nume
  SET search_path TO 'pg_catalog'
 AS $function$
   select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee) - coalesce((
-    select sum(s.amount) from app.spend s
+    select sum(s.amount) from app.outgoing_payment s
     where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
   from app.payout p where p.id = of_payout
 $function$;
@@ -4684,7 +4910,7 @@ AS $function$
   from (
     select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
     union all
-    select s.waiting_reason, s.waiting_since from app.spend s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
+    select s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
   ) w
   join app.waiting_code k on w.reason = any(k.reasons)
 $function$;
@@ -4702,8 +4928,8 @@ AS $function$
   where e.amount <> 0
 $function$;
 
--- Posts deposits that became final with this promotion number, and adds them to what addresses and the treasury hold.
-CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_promotion bigint)
+-- Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.
+CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4729,14 +4955,14 @@ begin
     on conflict (chain, token) do update set balance = t.balance + excluded.balance
   )
   insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, debited, of_chain, token, merchant_id, address, amount from part
+  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, debited, of_chain, token, merchant_id, address, amount from part
   union all
-  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, owed_to, of_chain, token, merchant_id, null, -sum(amount)
+  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, owed_to, of_chain, token, merchant_id, null, -sum(amount)
   from part group by kind, owed_to, token, merchant_id;
 end $function$;
 
 -- Posts the network fee of a final transaction (in base units of the native coin), gives back what was reserved for it, and adds it to the payout's.
-CREATE OR REPLACE FUNCTION app.post_network_fee(s app.spend, fee numeric)
+CREATE OR REPLACE FUNCTION app.post_network_fee(s app.outgoing_payment, fee numeric)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4752,7 +4978,7 @@ begin
   else
     if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
-      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_spend_ids(d, 'sweep') i);
+      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_outgoing_payment_ids(d, 'sweep') i);
     end if;
     if r.deposit_id is not null then
       own := least(fee, r.amount);
@@ -4882,14 +5108,14 @@ CREATE OR REPLACE FUNCTION app.record_broadcast(of_chain text, of_txid text, err
  SET search_path TO 'pg_catalog'
 AS $function$
   with sent as (
-    update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
-    returning o.spend_id
+    update app.outgoing_attempt o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
+    returning o.outgoing_payment_id
   )
-  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
+  update app.outgoing_payment s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
     waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
     waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
-  from sent where s.id = sent.spend_id and s.next_step_at is not null
+  from sent where s.id = sent.outgoing_payment_id and s.next_step_at is not null
 $function$;
 
 -- Writes down what the comparison of some addresses with the chain found, and how far it is; opens, renews or heals the incident. last: the match_key of the last of them, null if there were none any more. Safe to run twice.
@@ -5066,7 +5292,7 @@ CREATE OR REPLACE FUNCTION app.refuse_answer(of_chain text, answer text)
 AS $function$
 declare other app.open_incident;
 begin
-  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.answers) order by i.ids limit 1;
+  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.decisions) order by i.ids limit 1;
   if other.kind is not null then
     raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, answer, other.way_out
       using errcode = 'P0003';
@@ -5189,7 +5415,7 @@ begin
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
-  perform app.wake_stamping(p);
+  perform app.wake_allocation(p);
   perform app.emit_payout_event(p, 'payout.failed');
 end $function$;
 
@@ -5204,13 +5430,13 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-  update app.spend s set next_step_at = clock_timestamp()
+  update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
   if not found then
     raise exception 'the payout is %, and no payment of it is under way that could be replaced', p.status using errcode = 'SL422';
   end if;
   perform app.decide_payment(p.id, 'replace');
-  perform app.wake_spends(p.chain);
+  perform app.wake_outgoing_payments(p.chain);
 end $function$;
 
 -- An operator's decision that a chain is read again from a height; its indexer carries it out.
@@ -5236,25 +5462,25 @@ AS $function$
 $function$;
 
 -- Reserves the outputs of bumps whose parent is final.
-CREATE OR REPLACE FUNCTION app.reserve_bumped(of_chain text)
+CREATE OR REPLACE FUNCTION app.reserve_cpfp_outputs(of_chain text)
  RETURNS void
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
-  update app.output u set spend_id = b.spend_id, from_attempt = 1
-  from app.bump b join app.spend x on x.id = b.spend_id
+  update app.output u set outgoing_payment_id = b.outgoing_payment_id, from_attempt = 1
+  from app.cpfp b join app.outgoing_payment x on x.id = b.outgoing_payment_id
   where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
-    and u.spend_id is null and u.spent_by is null
+    and u.outgoing_payment_id is null and u.spent_by is null
 $function$;
 
 -- Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.
-CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_spend uuid, attempt integer)
+CREATE OR REPLACE FUNCTION app.reserve_outputs(of_chain text, inputs text[], of_outgoing_payment uuid, attempt integer)
  RETURNS void
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.output u set spend_id = of_spend, from_attempt = attempt
+  update app.output u set outgoing_payment_id = of_outgoing_payment, from_attempt = attempt
   from (select split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
   where u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
 $function$;
@@ -5278,12 +5504,12 @@ begin
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
   if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
-    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
     perform app.lock_treasury(deposit.chain);
     perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
-    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
     if found then
       raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
@@ -5295,7 +5521,7 @@ begin
     raise exception 'incident % is resolved already (%)', incident_id, incident.resolution using errcode = 'P0003';
   end if;
   select app.fill_way_out(k.way_out, incident.chain, array[incident_id]) into way_out
-  from app.incident_kind k where k.kind = incident.kind and decision <> all (k.answers);
+  from app.incident_kind k where k.kind = incident.kind and decision <> all (k.decisions);
   if found then
     raise exception 'incident % (%) is not resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
   end if;
@@ -5350,8 +5576,8 @@ begin
     if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
     raise exception 'the payout is over; request a new one' using errcode = 'SL422';
   end if;
-  update app.spend s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
-  perform app.wake_payout(p.id), app.wake_spends(p.chain);
+  update app.outgoing_payment s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
+  perform app.wake_payout(p.id), app.wake_outgoing_payments(p.chain);
 end $function$;
 
 -- Whether a transaction of a return is under way, or done.
@@ -5361,11 +5587,11 @@ CREATE OR REPLACE FUNCTION app.return_is_under_way(r app.unattributed_decision)
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select exists (select from app.spend s where s.id in (r.sweep_id, r.withdrawal_id) and (s.status <> 'final' or s.outcome = 'done'))
+  select exists (select from app.outgoing_payment s where s.id in (r.sweep_id, r.withdrawal_id) and (s.status <> 'final' or s.outcome = 'done'))
 $function$;
 
 -- The 20 ids that the sweep (or the withdrawal) of a deposit's return may have, one after the other.
-CREATE OR REPLACE FUNCTION app.return_spend_ids(d app.deposit, of_kind text)
+CREATE OR REPLACE FUNCTION app.return_outgoing_payment_ids(d app.deposit, of_kind text)
  RETURNS TABLE(n integer, id uuid)
  LANGUAGE sql
  IMMUTABLE
@@ -5388,15 +5614,15 @@ begin
     raise exception 'what arrived on % cannot be returned by Sluice', d.chain using errcode = 'SL422';
   end if;
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
-  if exists (select from app.spend s where s.id = r.withdrawal_id and s.outcome = 'done') then
+  if exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.outcome = 'done') then
     raise exception '% was returned already', app.public_id('dep', d.id) using errcode = 'SL422';
-  elsif exists (select from app.spend s where s.id = r.withdrawal_id and s.status <> 'final') then
+  elsif exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.status <> 'final') then
     raise exception '% is on its way to % already; sluice treasury cancel % stops it', app.public_id('dep', d.id), r.destination, r.withdrawal_id
       using errcode = 'SL422';
   end if;
   insert into app.unattributed_decision as u (deposit_id, decision, amount, destination) values (d.id, 'return', d.amount, to_address)
   on conflict (deposit_id) do update set destination = to_address, withdrawal_id = null, waiting_reason = null, waiting_detail = null,
-    waiting_since = null, sweep_id = (select s.id from app.spend s where s.id = u.sweep_id and (s.status <> 'final' or s.outcome = 'done'));
+    waiting_since = null, sweep_id = (select s.id from app.outgoing_payment s where s.id = u.sweep_id and (s.status <> 'final' or s.outcome = 'done'));
 end $function$;
 
 -- Ends a key, in every API process at once. Revoking it again changes nothing.
@@ -5437,7 +5663,7 @@ CREATE OR REPLACE FUNCTION app.sending_address(of_chain text, of_sender text)
 AS $function$
   select case when app.uses_outputs(of_chain) then coalesce(
     (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
-    (select u.recipient from chain.unmined u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
+    (select u.recipient from chain.unconfirmed u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
 $function$;
 
 -- Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.
@@ -5515,145 +5741,15 @@ begin
 end $function$;
 
 -- Notes how much of its payout's gross a payment brings with it, in base units, and reserves so much less of the treasury.
-CREATE OR REPLACE FUNCTION app.set_swept_in(s app.spend, brought numeric)
+CREATE OR REPLACE FUNCTION app.set_swept_in(s app.outgoing_payment, brought numeric)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  update app.spend x set swept_in = brought where x.id = s.id;
+  update app.outgoing_payment x set swept_in = brought where x.id = s.id;
   perform app.reserve(s.chain, s.token, s.swept_in - brought);
   perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
-end $function$;
-
--- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
-CREATE OR REPLACE FUNCTION app.settle_outputs(s app.spend)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare
-  swept numeric;
-  posting bigint := nextval('app.ledger_posting');
-begin
-  update app.output u set spent_by = i.txid
-  from chain.inclusion i
-  where u.spend_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
-  update app.output u set spend_id = null, from_attempt = null where u.spend_id = s.id and u.spent_by is null;
-  if s.outcome = 'displaced' then return; end if;
-  insert into app.output (chain, txid, vout, address, amount)
-  select t.chain, t.txid, t.output_index, t.recipient, t.amount from chain.transfer t
-  where t.id in (s.chain || ':' || s.txid || ':0', s.chain || ':' || s.txid || ':1') and t.recipient = app.treasury_address(s.chain)
-  on conflict do nothing;
-
-  with part as materialized (
-    select u.address, u.merchant_id, sum(u.amount) as amount from app.output u
-    where u.spend_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
-  ), held as (
-    insert into app.holding as h (chain, address, token, merchant_id, amount)
-    select s.chain, address, s.token, merchant_id, -amount from part order by address
-    on conflict (chain, address, token) do update set amount = h.amount + excluded.amount
-  ), posted as (
-    insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-    select posting, 'sweep', s.id::text, 'address', s.chain, s.token, merchant_id, address, -amount from part
-    union all
-    select posting, 'sweep', s.id::text, 'treasury', s.chain, s.token, merchant_id, null, sum(amount) from part group by merchant_id
-  )
-  select sum(amount) into swept from part;
-  if swept is null then return; end if;
-  perform app.add_treasury(s.chain, s.token, swept, 0);
-  perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
-end $function$;
-
--- Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.
-CREATE OR REPLACE FUNCTION app.settle_recovered(of_merchant uuid, of_chain text, of_token text)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare at record;
-begin
-  perform from app.adjustment a where a.merchant_id = of_merchant and a.chain = of_chain and a.token = of_token
-    and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0;
-  if not found then return; end if;
-  perform app.lock_pair(of_merchant, of_chain, of_token);
-  perform pg_advisory_xact_lock(hashtextextended('stamp:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
-  perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
-  if found then return; end if; -- what looks unclaimed is not; the end of that calls this again
-  loop
-    select r.payout_id, r.debt_id, t.promotion, t.block_height into at
-    from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
-    join (
-      select d.promotion, d.block_height, sum(sum(d.amount)) over (order by d.promotion, d.block_height) as total from app.deposit d
-      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-        and d.settlement_id is null group by d.promotion, d.block_height
-    ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
-    exit when at.payout_id is null;
-    perform app.stamp_recovered(at.payout_id, at.debt_id, at.promotion, at.block_height);
-  end loop;
-  update app.deposit d set settled_before_restore = true
-  from (
-    select o.id, o.promotion, o.block_height, sum(o.amount) over (order by o.promotion, o.block_height) as total from app.deposit o
-    where o.merchant_id = of_merchant and o.chain = of_chain and o.token = of_token and o.status = 'final' and o.credited and o.settlement_id is null
-  ) o, (
-    select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
-    from app.open_recovered(of_merchant, of_chain, of_token) r
-  ) r
-  where d.id = o.id and not d.settled_before_restore and o.total <= r.covered and not exists (select from chain.transfer t
-    where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
-end $function$;
-
--- Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.
-CREATE OR REPLACE FUNCTION app.settle_spends(of_chain text, final_height integer)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare
-  found_final record;
-  s app.spend;
-  finished uuid[] := '{}';
-  has_outputs boolean := app.uses_outputs(of_chain);
-begin
-  perform from app.payout p where p.id in (
-    select x.payout_id from app.spend x join app.spend_inclusion i on i.spend_id = x.id
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-    union all
-    select l.payout_id from app.spend x join app.spend_inclusion i on i.spend_id = x.id
-    join app.payout_sweep l on l.spend_id = x.id
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
-  order by p.id for update;
-  for found_final in
-    select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
-      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'displaced' when o.kind = 'cancel' then 'cancelled'
-      when i.success then 'done' else 'reverted' end as outcome
-    from app.spend x
-    join app.spend_inclusion i on i.spend_id = x.id
-    left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
-    where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
-      and (o.txid is not null or (i.excludes and exists (
-        select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
-        where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept')))
-    order by i.block_height, x.nonce, x.id, o.txid is null
-  loop
-    perform app.lock_treasury(of_chain);
-    update app.spend x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
-      final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
-    where x.id = found_final.id and x.status <> 'final' returning * into s;
-    continue when s.id is null;
-    if has_outputs then perform app.settle_outputs(s); end if;
-    perform app.post_network_fee(s, found_final.fee);
-    if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);
-    elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
-    elsif s.kind = 'withdrawal' then perform app.finish_withdrawal(s, s.outcome);
-    end if;
-    finished := finished || s.id;
-  end loop;
-  perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
 end $function$;
 
 -- What is short for such a payment, in words ("USDC short by 5 base units"); null if nothing is.
@@ -5681,125 +5777,30 @@ AS $function$
   select coalesce((select shows_unconfirmed from app.chain where chain = of_chain), false)
 $function$;
 
--- Carries out every claim and release of a merchant, chain and token, in the caller's transaction.
-CREATE OR REPLACE FUNCTION app.stamp_all_deposits(of_merchant uuid, of_chain text, of_token text)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
-AS $function$
-begin
-  while app.stamp_deposits(of_merchant, of_chain, of_token, 50000, true) loop null; end loop;
-end $function$;
-
--- Carries out the oldest claim or release of a merchant, chain and token that is not finished, up to batch deposits of it; true if there may be more to do. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.stamp_deposits(of_merchant uuid, of_chain text, of_token text, batch integer, wait boolean DEFAULT false)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
- SET enable_sort TO 'on'
-AS $function$
-declare
-  lock bigint := hashtextextended('stamp:' || of_merchant || ':' || of_chain || ':' || of_token, 0);
-  op app.claim;
-  found_count bigint;
-  found_amount numeric;
-  at record;
-begin
-  if wait then perform pg_advisory_xact_lock(lock);
-  elsif not pg_try_advisory_xact_lock(lock) then return true;
-  end if;
-  select * into op from app.claim c
-  where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null order by c.id limit 1;
-  if op.id is null then return false; end if;
-
-  if op.kind = 'claim' then
-    with next as materialized (
-      select d.id, d.promotion, d.seq, d.amount from app.deposit d
-      where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-        and d.settlement_id is null and d.promotion <= op.cutoff and (d.promotion, d.seq) > (op.last_promotion, op.last_seq)
-      order by d.promotion, d.seq limit batch
-    ), stamped as (
-      update app.deposit d set settlement_id = op.payout_id from next n where d.id = n.id
-    )
-    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[promotion, seq]) as last from next into at;
-  else
-    with next as materialized (
-      select d.id, d.promotion, d.seq, d.amount from app.deposit d
-      where d.settlement_id = op.payout_id and d.seq > op.last_seq order by d.seq limit batch
-    ), stamped as (
-      update app.deposit d set settlement_id = null from next n where d.id = n.id
-    )
-    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[0::bigint, seq]) as last from next into at;
-  end if;
-
-  update app.claim c set done_count = c.done_count + at.n, done_amount = c.done_amount + at.amount,
-    last_promotion = coalesce(at.last[1], c.last_promotion), last_seq = coalesce(at.last[2], c.last_seq),
-    finished_at = case when at.n < batch then clock_timestamp() end
-  where c.id = op.id returning c.done_count, c.done_amount into found_count, found_amount;
-  if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then
-    raise exception 'the % of payout % should be of % deposits (%), and % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
-      found_count, found_amount using errcode = 'P0003';
-  end if;
-  return at.n = batch or exists (select from app.claim c
-    where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
-end $function$;
-
--- Stamps a recovered payout's deposits, up to a point, and its adjustments, its debt among them.
-CREATE OR REPLACE FUNCTION app.stamp_recovered(of_payout uuid, debt uuid, to_promotion bigint, to_height integer)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  p app.payout;
-  recovered_at timestamptz;
-  stamped record;
-begin
-  select * into strict p from app.payout o where o.id = of_payout;
-  select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
-  with done as (
-    update app.deposit d set settlement_id = p.id, settled_before_restore = false
-    where d.merchant_id = p.merchant_id and d.chain = p.chain and d.token = p.token and d.status = 'final' and d.credited
-      and d.settlement_id is null and (d.promotion, d.block_height) <= (to_promotion, to_height) returning d.amount
-  )
-  select count(*) as n, sum(amount) as amount into stamped from done;
-  update app.adjustment a set settlement_id = p.id
-  where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
-    and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
-  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + stamped.amount <> p.gross then
-    raise exception 'the deposits of payout % do not add up to it', p.id using errcode = 'P0003';
-  end if;
-  update app.claim c set cutoff = to_promotion, deposit_count = stamped.n, amount = stamped.amount, done_count = stamped.n, done_amount = stamped.amount
-  where c.payout_id = p.id and c.kind = 'claim';
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -stamped.n);
-end $function$;
-
--- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outbound_tx, in base units. False if it came too late, or costs more than the operator has. Safe to run again.
-CREATE OR REPLACE FUNCTION app.store_signed(of_spend uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
+-- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outgoing_attempt, in base units. False if it came too late, or costs more than the operator has. Safe to run again.
+CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  s app.spend;
-  offered app.outbound_tx := jsonb_populate_record(null::app.outbound_tx, price);
+  s app.outgoing_payment;
+  offered app.outgoing_attempt := jsonb_populate_record(null::app.outgoing_attempt, price);
   native text;
   treasury text;
   account text; -- that it is of; null where it spends outputs
   more numeric;
 begin
-  select * into s from app.spend x where x.id = of_spend;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
   perform from app.payout p where p.id = s.payout_id for update;
   perform app.lock_treasury(s.chain);
-  select * into s from app.spend x where x.id = of_spend for update;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
-    or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
   if found then
-    raise exception 'transaction % was signed for another nonce, or another lead, than that of spend %', of_txid, s.id using errcode = 'P0003';
+    raise exception 'transaction % was signed for another nonce, or another first_input, than that of spend %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
   treasury := app.treasury_address(s.chain);
@@ -5813,13 +5814,13 @@ begin
   else
     more := 0;
   end if;
-  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
     max_priority_fee_per_gas, gas_limit, fee, vsize)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
     case of_kind when 'cancel' then coalesce(account, s.source) else s.source end,
     case of_kind when 'cancel' then coalesce(account, treasury) else s.recipient end,
     of_amount, offered.max_fee_per_gas, offered.max_priority_fee_per_gas, offered.gas_limit, offered.fee, offered.vsize);
-  update app.spend x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
+  update app.outgoing_payment x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
     next_step_at = clock_timestamp()
   where x.id = s.id;
   if s.kind = 'payout' and of_kind = 'effect' then
@@ -5835,7 +5836,7 @@ CREATE OR REPLACE FUNCTION app.sweep_under_way(of_chain text, of_token text, of_
  STABLE
  SET search_path TO 'pg_catalog'
 AS $function$
-  select s.id from app.spend s
+  select s.id from app.outgoing_payment s
   where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
   order by s.nonce desc limit 1
 $function$;
@@ -5892,10 +5893,10 @@ declare
 begin
   select * into deposit from app.deposit d where d.id = of_deposit;
   if app.fail_payout(deposit.settlement_id, 'deposit_reorged', 'a deposit that it claimed was lost in a reorganisation') then
-    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, promotion = null
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
@@ -5907,7 +5908,7 @@ begin
     jsonb_build_object('account', account, 'token', deposit.token, 'merchant_id', case when deposit.credited then deposit.merchant_id end,
       'amount', deposit.amount)));
   if account = 'operator' then perform app.add_treasury(deposit.chain, deposit.token, -deposit.amount, 0); end if;
-  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
+  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.outgoing_payment_id is null;
   if not deposit.credited then return; end if;
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;
@@ -6110,6 +6111,19 @@ CREATE OR REPLACE FUNCTION app.uuid_at(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((lpad(to_hex(((EXTRACT(epoch FROM at) * (1000)::numeric))::bigint), 12, '0'::text) || '70008000000000000000'::text))::uuid;
 
+-- Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.
+CREATE OR REPLACE FUNCTION app.wait_outgoing_payment(of_outgoing_payment uuid, reason text, detail text, retry_ms integer)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  update app.outgoing_payment s set waiting_detail = detail, waiting_since = case
+      when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
+    waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
+  where s.id = of_outgoing_payment and s.next_step_at is not null
+$function$;
+
 -- Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or over.
 CREATE OR REPLACE FUNCTION app.wait_payout(of_payout uuid, reason text, detail text, retry_ms integer)
  RETURNS void
@@ -6136,17 +6150,23 @@ AS $function$
     and (u.waiting_reason, u.waiting_detail) is distinct from (reason, detail)
 $function$;
 
--- Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.
-CREATE OR REPLACE FUNCTION app.wait_spend(of_spend uuid, reason text, detail text, retry_ms integer)
+-- Adds the job that stamps the deposits of a payout's merchant, chain and token.
+CREATE OR REPLACE FUNCTION app.wake_allocation(p app.payout)
  RETURNS void
  LANGUAGE sql
- SECURITY DEFINER
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.spend s set waiting_detail = detail, waiting_since = case
-      when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
-    waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
-  where s.id = of_spend and s.next_step_at is not null
+  select app.enqueue('allocate_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
+    'allocate:' || p.merchant_id || ':' || p.chain || ':' || p.token)
+$function$;
+
+-- Adds the job that sends what is due on a chain; it runs once this transaction is committed.
+CREATE OR REPLACE FUNCTION app.wake_outgoing_payments(of_chain text)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select app.enqueue('send_transactions', json_build_object('chain', of_chain), 'send:' || of_chain)
 $function$;
 
 -- Adds the job that takes a payout's next step.
@@ -6156,25 +6176,6 @@ CREATE OR REPLACE FUNCTION app.wake_payout(payout uuid)
  SET search_path TO 'pg_catalog'
 AS $function$
   select app.enqueue('advance_payout', json_build_object('payout_id', payout), 'payout:' || payout)
-$function$;
-
--- Adds the job that sends what is due on a chain; it runs once this transaction is committed.
-CREATE OR REPLACE FUNCTION app.wake_spends(of_chain text)
- RETURNS void
- LANGUAGE sql
- SET search_path TO 'pg_catalog'
-AS $function$
-  select app.enqueue('send_transactions', json_build_object('chain', of_chain), 'send:' || of_chain)
-$function$;
-
--- Adds the job that stamps the deposits of a payout's merchant, chain and token.
-CREATE OR REPLACE FUNCTION app.wake_stamping(p app.payout)
- RETURNS void
- LANGUAGE sql
- SET search_path TO 'pg_catalog'
-AS $function$
-  select app.enqueue('stamp_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
-    'stamp:' || p.merchant_id || ':' || p.chain || ':' || p.token)
 $function$;
 
 -- The first thing that an operator has to do about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.
@@ -6232,7 +6233,7 @@ AS $function$
     (select 'blocks that were final are read again' from app.incident i join chain.cursor c on c.chain = i.chain
       where i.chain = of_chain and i.kind like 'final\_%' and (i.resolved_at is null or i.resolution = 'healed') and greatest(
         (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),
-        (select max(n.block_height) from app.spend_inclusion n where n.spend_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
+        (select max(n.block_height) from app.outgoing_confirmed_tx n where n.outgoing_payment_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
       ) > c.final_height limit 1))
 $function$;
 
@@ -6255,9 +6256,9 @@ CREATE OR REPLACE FUNCTION app.withhold_returned()
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  if not exists (select from app.spend s where s.chain = new.chain and s.recovered and s.status <> 'final') then return new; end if;
+  if not exists (select from app.outgoing_payment s where s.chain = new.chain and s.recovered and s.status <> 'final') then return new; end if;
   new.credited := not exists (select from (values ('sweep'), ('withdrawal')) k (kind)
-    cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.recovered);
+    cross join lateral app.return_outgoing_payment_ids(new, k.kind) i join app.outgoing_payment s on s.id = i.id where s.recovered);
   return new;
 end $function$;
 
@@ -6402,7 +6403,7 @@ create view audit.deposits_are_on_the_chain as
   WHERE d.status <> 'reorged'::text AND t.id IS NULL AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
           WHERE k.subject = d.id::text AND k.kind ~~ 'final\_deposit\_%'::text)) AND NOT (d.status = 'pending'::text AND d.block_height IS NULL AND (EXISTS ( SELECT
-           FROM chain.unmined u
+           FROM chain.unconfirmed u
           WHERE u.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND u.recipient = d.address AND u.amount = d.amount))) AND NOT (d.status = 'pending'::text AND (EXISTS ( SELECT
            FROM chain.awaited w
           WHERE w.id = ((((d.chain || ':'::text) || d.txid) || ':'::text) || d.output_index) AND w.since > (clock_timestamp() - chain.longest_wait() - '00:05:00'::interval))));
@@ -6474,16 +6475,16 @@ create view audit.fees as
             e.amount,
             0
            FROM app.ledger_entry e
-             JOIN app.spend s ON s.id::text = e.reference AND s.kind = 'sweep'::text
+             JOIN app.outgoing_payment s ON s.id::text = e.reference AND s.kind = 'sweep'::text
           WHERE e.account = 'unattributed'::text AND e.kind = 'return'::text
         UNION ALL
          SELECT 'network fees'::text,
-            spend.chain,
-            app.native_token(spend.chain) AS native_token,
+            outgoing_payment.chain,
+            app.native_token(outgoing_payment.chain) AS native_token,
             0,
-            spend.fee_paid
-           FROM app.spend
-          WHERE spend.status = 'final'::text) part
+            outgoing_payment.fee_paid
+           FROM app.outgoing_payment
+          WHERE outgoing_payment.status = 'final'::text) part
   GROUP BY what, chain, token
  HAVING sum(posted) <> sum(due);
 --   what text: service fees or network fees.
@@ -6514,9 +6515,9 @@ UNION ALL
     s.status,
     i.block_height,
     c.final_height
-   FROM app.spend s
+   FROM app.outgoing_payment s
      JOIN chain.cursor c USING (chain)
-     JOIN app.spend_inclusion i ON i.spend_id = s.id
+     JOIN app.outgoing_confirmed_tx i ON i.outgoing_payment_id = s.id
   WHERE i.excludes AND (s.status = 'final'::text) <> (i.block_height <= c.final_height) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
           WHERE k.subject = s.id::text AND k.kind = 'final_payment_vanished'::text)) AND NOT (s.status = 'final'::text AND (EXISTS ( SELECT
@@ -6549,7 +6550,7 @@ UNION ALL
 create view audit.journal as
  SELECT o.chain,
     o.txid
-   FROM app.outbound_tx o
+   FROM app.outgoing_attempt o
      LEFT JOIN custody.journal j ON j.stream = o.chain AND j.txid = o.txid
   WHERE j.raw IS DISTINCT FROM o.raw
 UNION ALL
@@ -6622,9 +6623,9 @@ create view audit.no_double_pay as
     p.status,
     count(DISTINCT i.txid) AS paid
    FROM app.payout p
-     LEFT JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
-     LEFT JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
-     LEFT JOIN chain.inclusion i ON i.chain = o.chain AND i.txid = o.txid AND i.success AND i.block_height <= (( SELECT c.final_height
+     LEFT JOIN app.outgoing_payment s ON s.payout_id = p.id AND s.kind = 'payout'::text
+     LEFT JOIN app.outgoing_attempt o ON o.outgoing_payment_id = s.id AND o.kind = 'effect'::text
+     LEFT JOIN chain.confirmed_tx i ON i.chain = o.chain AND i.txid = o.txid AND i.success AND i.block_height <= (( SELECT c.final_height
            FROM chain.cursor c
           WHERE c.chain = o.chain))
   WHERE NOT (EXISTS ( SELECT
@@ -6637,8 +6638,8 @@ UNION ALL
     p.status,
     NULL::bigint AS paid
    FROM app.payout p
-     JOIN app.spend s ON s.payout_id = p.id AND s.kind = 'payout'::text
-     JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
+     JOIN app.outgoing_payment s ON s.payout_id = p.id AND s.kind = 'payout'::text
+     JOIN app.outgoing_attempt o ON o.outgoing_payment_id = s.id AND o.kind = 'effect'::text
   WHERE o.amount <> p.net OR o.recipient <> p.address OR o.token <> p.token OR o.chain <> p.chain;
 --   id uuid: The payout.
 --   status text: Its status.
@@ -6649,9 +6650,9 @@ create view audit.no_unknown_transaction as
  SELECT id,
     sender,
     nonce
-   FROM chain.inclusion i
+   FROM chain.confirmed_tx i
   WHERE NOT (EXISTS ( SELECT
-           FROM app.outbound_tx o
+           FROM app.outgoing_attempt o
           WHERE o.chain = i.chain AND o.txid = i.txid)) AND NOT (EXISTS ( SELECT
            FROM app.unknown_transaction u
              JOIN app.incident k ON k.id = u.incident_id
@@ -6667,17 +6668,17 @@ create view audit.nonces as
     n.next_nonce,
     count(s.id) AS used
    FROM app.sender n
-     LEFT JOIN app.spend s ON s.chain = n.chain AND s.sender = n.address
+     LEFT JOIN app.outgoing_payment s ON s.chain = n.chain AND s.sender = n.address
   GROUP BY n.chain, n.address
  HAVING count(s.id) <> n.next_nonce OR max(s.nonce) >= n.next_nonce
 UNION ALL
- SELECT inclusion.chain,
-    inclusion.sender AS address,
-    max(inclusion.nonce) + 1 AS next_nonce,
-    count(DISTINCT inclusion.nonce) AS used
-   FROM chain.inclusion
-  GROUP BY inclusion.chain, inclusion.sender
- HAVING count(DISTINCT inclusion.nonce) <> (max(inclusion.nonce) + 1);
+ SELECT confirmed_tx.chain,
+    confirmed_tx.sender AS address,
+    max(confirmed_tx.nonce) + 1 AS next_nonce,
+    count(DISTINCT confirmed_tx.nonce) AS used
+   FROM chain.confirmed_tx
+  GROUP BY confirmed_tx.chain, confirmed_tx.sender
+ HAVING count(DISTINCT confirmed_tx.nonce) <> (max(confirmed_tx.nonce) + 1);
 --   chain text: Chain code.
 --   address text: The sender.
 --   next_nonce integer: The next nonce: in our books, or after the highest one in a block.
@@ -6760,37 +6761,37 @@ create view audit.outputs as
     (u.txid || ':'::text) || u.vout AS output,
     'reserved by a spend that is over'::text AS wrong
    FROM app.output u
-     JOIN app.spend s ON s.id = u.spend_id
+     JOIN app.outgoing_payment s ON s.id = u.outgoing_payment_id
   WHERE u.spent_by IS NULL AND s.status = 'final'::text
 UNION ALL
  SELECT u.chain,
     (u.txid || ':'::text) || u.vout AS output,
     'spent by another transaction than its spend says'::text AS wrong
    FROM app.output u
-     JOIN app.spend s ON s.id = u.spend_id
-  WHERE u.spent_by IS NOT NULL AND (s.status <> 'final'::text OR s.txid IS DISTINCT FROM u.spent_by) AND s.outcome IS DISTINCT FROM 'displaced'::text
+     JOIN app.outgoing_payment s ON s.id = u.outgoing_payment_id
+  WHERE u.spent_by IS NOT NULL AND (s.status <> 'final'::text OR s.txid IS DISTINCT FROM u.spent_by) AND s.outcome IS DISTINCT FROM 'conflicted'::text
 UNION ALL
  SELECT u.chain,
     (u.txid || ':'::text) || u.vout AS output,
     'spent, and in no block'::text AS wrong
    FROM app.output u
   WHERE u.spent_by IS NOT NULL AND NOT (EXISTS ( SELECT
-           FROM chain.inclusion i
+           FROM chain.confirmed_tx i
           WHERE i.chain = u.chain AND i.txid = u.spent_by)) AND NOT (EXISTS ( SELECT
            FROM app.known_incident k
-          WHERE k.subject = u.spend_id::text AND k.kind = 'final_payment_vanished'::text))
+          WHERE k.subject = u.outgoing_payment_id::text AND k.kind = 'final_payment_vanished'::text))
 UNION ALL
  SELECT s.chain,
     s.id::text AS output,
-    'does not have its lead'::text AS wrong
-   FROM app.spend s
-  WHERE app.uses_outputs(s.chain) AND s.outcome IS DISTINCT FROM 'displaced'::text AND NOT s.recovered AND NOT (EXISTS ( SELECT
-           FROM app.bump b
-          WHERE b.spend_id = s.id AND s.status <> 'final'::text AND NOT (EXISTS ( SELECT
+    'does not have its first_input'::text AS wrong
+   FROM app.outgoing_payment s
+  WHERE app.uses_outputs(s.chain) AND s.outcome IS DISTINCT FROM 'conflicted'::text AND NOT s.recovered AND NOT (EXISTS ( SELECT
+           FROM app.cpfp b
+          WHERE b.outgoing_payment_id = s.id AND s.status <> 'final'::text AND NOT (EXISTS ( SELECT
                    FROM app.output u
                   WHERE u.chain = s.chain AND u.txid = b.txid)))) AND NOT (EXISTS ( SELECT
            FROM app.output u
-          WHERE u.spend_id = s.id AND ((u.txid || ':'::text) || u.vout) = s.sender AND u.from_attempt = 1))
+          WHERE u.outgoing_payment_id = s.id AND ((u.txid || ':'::text) || u.vout) = s.sender AND u.from_attempt = 1))
 UNION ALL
  SELECT ledger_audit.chain,
     COALESCE(ledger_audit.address, 'treasury'::text) AS output,
@@ -6852,7 +6853,7 @@ create view audit.payment_requests as
             c.status,
             c.block_height,
             c.settlement_id,
-            c.promotion,
+            c.finalisation,
             c.created_at,
             c.finalised_at,
             c.late,
@@ -6862,7 +6863,7 @@ create view audit.payment_requests as
             c.token,
             c.sender,
             c.address,
-            sum(c.amount) FILTER (WHERE c.status = 'final'::text) OVER (PARTITION BY c.payment_request_id ORDER BY c.promotion, c.seq) AS so_far
+            sum(c.amount) FILTER (WHERE c.status = 'final'::text) OVER (PARTITION BY c.payment_request_id ORDER BY c.finalisation, c.seq) AS so_far
            FROM app.receipt c
         ), summed AS (
          SELECT r_1.id,
@@ -7010,7 +7011,7 @@ UNION ALL
             ELSE ' with'::text
         END) || ' the time when it became final'::text AS wrong
    FROM app.deposit
-  WHERE (deposit.status = 'final'::text) <> (deposit.finalised_at IS NOT NULL) OR (deposit.status = 'final'::text) <> (deposit.promotion IS NOT NULL)
+  WHERE (deposit.status = 'final'::text) <> (deposit.finalised_at IS NOT NULL) OR (deposit.status = 'final'::text) <> (deposit.finalisation IS NOT NULL)
 UNION ALL
  SELECT 'payout'::text AS what,
     payout.id,
@@ -7030,11 +7031,11 @@ create view audit.stored_first as
             WHEN o.stored IS NULL THEN ', and nothing is stored'::text
             ELSE ', and something is stored'::text
         END AS wrong
-   FROM app.spend s
-     LEFT JOIN ( SELECT outbound_tx.spend_id,
+   FROM app.outgoing_payment s
+     LEFT JOIN ( SELECT outgoing_attempt.outgoing_payment_id,
             count(*) AS stored
-           FROM app.outbound_tx
-          GROUP BY outbound_tx.spend_id) o ON o.spend_id = s.id
+           FROM app.outgoing_attempt
+          GROUP BY outgoing_attempt.outgoing_payment_id) o ON o.outgoing_payment_id = s.id
   WHERE s.status <> 'final'::text AND (s.status = 'live'::text) <> (o.stored IS NOT NULL)
 UNION ALL
  SELECT p.chain,
@@ -7042,14 +7043,14 @@ UNION ALL
     'paying, and no payment is stored'::text AS wrong
    FROM app.payout p
   WHERE p.status = 'paying'::text AND NOT (EXISTS ( SELECT
-           FROM app.spend s
-             JOIN app.outbound_tx o ON o.spend_id = s.id AND o.kind = 'effect'::text
+           FROM app.outgoing_payment s
+             JOIN app.outgoing_attempt o ON o.outgoing_payment_id = s.id AND o.kind = 'effect'::text
           WHERE s.payout_id = p.id AND s.kind = 'payout'::text))
 UNION ALL
  SELECT o.chain,
-    o.spend_id AS id,
+    o.outgoing_payment_id AS id,
     'given to a node before it was stored'::text AS wrong
-   FROM app.outbound_tx o
+   FROM app.outgoing_attempt o
   WHERE o.broadcast_at < o.stored_at;
 --   chain text: Chain code.
 --   id uuid: The outgoing payment, or the payout.
@@ -7067,7 +7068,7 @@ create view audit.transfers_are_deposits as
   WHERE NOT (EXISTS ( SELECT
            FROM app.deposit d
           WHERE d.txid = t.txid AND d.output_index = t.output_index AND d.chain = t.chain AND d.address = t.recipient AND d.token = t.token AND d.status <> 'reorged'::text)) AND NOT (a.merchant_id IS NULL AND ((EXISTS ( SELECT
-           FROM app.outbound_tx o
+           FROM app.outgoing_attempt o
           WHERE o.chain = t.chain AND o.txid = t.txid)) OR (EXISTS ( SELECT
            FROM custody.address own
           WHERE own.address = t.sender)))) AND NOT (EXISTS ( SELECT
@@ -7087,7 +7088,7 @@ create view audit.unattributed as
    FROM app.unattributed_decision u
      JOIN app.deposit d ON d.id = u.deposit_id
   WHERE u.amount > d.amount OR (EXISTS ( SELECT
-           FROM app.spend s
+           FROM app.outgoing_payment s
           WHERE (s.id = ANY (ARRAY[u.sweep_id, u.withdrawal_id])) AND (s.amount > d.amount OR s.chain <> d.chain OR s.token <> d.token)))
 UNION ALL
  SELECT u.deposit_id,
@@ -7106,8 +7107,8 @@ UNION ALL
    FROM app.unattributed_decision u
      JOIN app.deposit d ON d.id = u.deposit_id
   WHERE (( SELECT count(*) AS count
-           FROM app.return_spend_ids(d.*, 'withdrawal'::text) i(n, id)
-             JOIN app.spend s ON s.id = i.id AND s.outcome = 'done'::text)) > 1;
+           FROM app.return_outgoing_payment_ids(d.*, 'withdrawal'::text) i(n, id)
+             JOIN app.outgoing_payment s ON s.id = i.id AND s.outcome = 'done'::text)) > 1;
 --   deposit_id uuid: What arrived: a row of app.deposit.
 --   decision text: What was decided: credit or return.
 --   wrong text: What is wrong with it.
@@ -7167,6 +7168,25 @@ create table chain.configured (
   constraint configured_check CHECK ((((waiting_reason IS NULL) = (waiting_since IS NULL)) AND ((waiting_reason IS NULL) = (waiting_message IS NULL))))
 );
 
+-- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.
+create table chain.confirmed_tx (
+  id text not null, -- <chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.
+  chain text not null, -- Chain code.
+  txid text not null, -- Transaction id.
+  block_height integer not null, -- Height of the block that holds the transaction.
+  block_hash text not null, -- Hash of that block.
+  block_time timestamp with time zone not null, -- Timestamp of that block.
+  sender text not null, -- Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.
+  nonce integer not null, -- Its nonce; 0 on Bitcoin.
+  success boolean not null, -- True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.
+  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units; 0 where it spends what is not ours, too.
+  constraint confirmed_tx_pkey PRIMARY KEY (id),
+  constraint confirmed_tx_id CHECK (starts_with(id, ((chain || ':'::text) || txid)))
+);
+CREATE INDEX confirmed_tx_block ON chain.confirmed_tx USING btree (chain, block_height);
+CREATE INDEX confirmed_tx_nonce ON chain.confirmed_tx USING btree (chain, sender, nonce);
+CREATE TRIGGER note_insert AFTER INSERT ON chain.confirmed_tx REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION chain.note_confirmed_txs();
+
 -- The last time that servers of a chain contradicted themselves. While blocks come in nevertheless, another server told the truth.
 create table chain.contradiction (
   chain text not null, -- Chain code.
@@ -7193,10 +7213,10 @@ create table chain.cursor (
   halted_at timestamp with time zone, -- Since when the chain stands still for an operator: after a reorganisation below the final block, or because the database is an older copy than custody's journal. Null while it goes on.
   rewind_to integer, -- Height that an operator asked the indexer to go back to; cleared when that is done.
   tracer text, -- Which of the node's tracers numbers internal calls on this chain (debug or trace); never changes once it is set.
-  promotion bigint not null default 0, -- How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.
+  finalisation bigint not null default 0, -- How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.
   constraint cursor_pkey PRIMARY KEY (chain)
 );
-CREATE CONSTRAINT TRIGGER settle_recovered AFTER UPDATE OF promotion ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.promotion > old.promotion)) EXECUTE FUNCTION app.note_promotion();
+CREATE CONSTRAINT TRIGGER find_recovered_deposits AFTER UPDATE OF finalisation ON chain.cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.finalisation > old.finalisation)) EXECUTE FUNCTION app.note_finalisation();
 
 -- Blocks that a running transaction deleted; those that it does not insert again left the chain. Empty between transactions.
 create unlogged table chain.dropped_block (
@@ -7206,25 +7226,6 @@ create unlogged table chain.dropped_block (
   hash text not null -- Hash of the block.
 );
 CREATE INDEX dropped_block_txn ON chain.dropped_block USING btree (txn);
-
--- Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.
-create table chain.inclusion (
-  id text not null, -- <chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.
-  chain text not null, -- Chain code.
-  txid text not null, -- Transaction id.
-  block_height integer not null, -- Height of the block that holds the transaction.
-  block_hash text not null, -- Hash of that block.
-  block_time timestamp with time zone not null, -- Timestamp of that block.
-  sender text not null, -- Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.
-  nonce integer not null, -- Its nonce; 0 on Bitcoin.
-  success boolean not null, -- True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.
-  fee numeric(78,0) not null, -- Network fee that it cost, in the native coin's base units; 0 where it spends what is not ours, too.
-  constraint inclusion_pkey PRIMARY KEY (id),
-  constraint inclusion_id CHECK (starts_with(id, ((chain || ':'::text) || txid)))
-);
-CREATE INDEX inclusion_block ON chain.inclusion USING btree (chain, block_height);
-CREATE INDEX inclusion_nonce ON chain.inclusion USING btree (chain, sender, nonce);
-CREATE TRIGGER note_insert AFTER INSERT ON chain.inclusion REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION chain.note_inclusions();
 
 -- Each time that blocks left a chain. Kept for ever.
 create table chain.reorganisation (
@@ -7255,7 +7256,7 @@ create unlogged table chain.touched_chain (
   constraint touched_chain_pkey PRIMARY KEY (txn, chain)
 );
 CREATE CONSTRAINT TRIGGER release AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.release();
-CREATE CONSTRAINT TRIGGER settle AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.settle();
+CREATE CONSTRAINT TRIGGER then_derive AFTER INSERT ON chain.touched_chain DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain.derive();
 
 -- Value that reached an address of ours, in a block that is on the chain now. A row disappears when its block leaves the chain.
 create table chain.transfer (
@@ -7281,7 +7282,7 @@ CREATE TRIGGER note_insert AFTER INSERT ON chain.transfer REFERENCING NEW TABLE 
 CREATE TRIGGER note_update AFTER UPDATE ON chain.transfer REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chain.note_transfers();
 
 -- Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.
-create table chain.unmined (
+create table chain.unconfirmed (
   id text not null, -- <chain>:<txid>:<output_index>, as in chain.transfer.
   chain text not null, -- Chain code.
   txid text not null, -- Transaction id.
@@ -7294,11 +7295,11 @@ create table chain.unmined (
   raw text, -- The transaction, in hex, where the source gave it.
   seen_at timestamp with time zone not null default clock_timestamp(), -- When it was first seen.
   missed_since timestamp with time zone, -- When a look first did not show it, though it was in no block; null while it is shown or in a block.
-  constraint unmined_pkey PRIMARY KEY (id),
-  constraint unmined_amount_check CHECK ((amount > (0)::numeric)),
-  constraint unmined_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
+  constraint unconfirmed_pkey PRIMARY KEY (id),
+  constraint unconfirmed_amount_check CHECK ((amount > (0)::numeric)),
+  constraint unconfirmed_check CHECK ((id = ((((chain || ':'::text) || txid) || ':'::text) || output_index)))
 );
-CREATE INDEX unmined_inputs ON chain.unmined USING gin (inputs);
+CREATE INDEX unconfirmed_inputs ON chain.unconfirmed USING gin (inputs);
 
 -- Chains of which nothing new can be written now, because all servers that are asked contradict themselves.
 create view chain.standing_contradiction as
@@ -7346,7 +7347,7 @@ begin
     cross join lateral (
       select * from app.deposit d where d.txid = split_part(k.id, ':', 2) and d.output_index = split_part(k.id, ':', 3)::int and d.chain = of_chain offset 0
     ) d
-    where d.status = 'pending' and not exists (select from chain.unmined u where u.id = k.id)
+    where d.status = 'pending' and not exists (select from chain.unconfirmed u where u.id = k.id)
   ), untouched as (
     delete from chain.touched t using pending p where t.txn = pg_current_xact_id() and t.chain = of_chain and t.id = p.id
   )
@@ -7366,8 +7367,8 @@ AS $function$
   insert into chain.configured (chain) values (of_chain) on conflict do nothing
 $function$;
 
--- Makes the transactions of ours in these blocks those that are wanted (rows of chain.inclusion as JSON), and no others; returns as chain.correct_transfers.
-CREATE OR REPLACE FUNCTION chain.correct_inclusions(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
+-- Makes the transactions of ours in these blocks those that are wanted (rows of chain.confirmed_tx as JSON), and no others; returns as chain.correct_transfers.
+CREATE OR REPLACE FUNCTION chain.correct_confirmed_txs(of_chain text, from_height integer, to_height integer, wanted jsonb, OUT added text[], OUT removed integer, OUT changed integer, OUT heights integer[])
  RETURNS record
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -7378,23 +7379,23 @@ declare
   lost jsonb;
 begin
   with want as materialized (
-    select * from jsonb_populate_recordset(null::chain.inclusion, wanted)
+    select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   )
-  select jsonb_agg(jsonb_build_object('spend', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
+  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
   into lost
-  from chain.inclusion i left join want w on w.id = i.id
-  join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
+  from chain.confirmed_tx i left join want w on w.id = i.id
+  join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
   where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
 
   with want as materialized (
-    select * from jsonb_populate_recordset(null::chain.inclusion, wanted)
+    select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   ), differs as materialized (
     select w.id, w.block_height, i.id is null as is_new
-    from want w left join lateral (select * from chain.inclusion i where i.id = w.id offset 0) i on true
+    from want w left join lateral (select * from chain.confirmed_tx i where i.id = w.id offset 0) i on true
     where i.id is null or (i.block_height, i.block_hash, i.block_time, i.sender, i.nonce, i.success, i.fee)
       is distinct from (w.block_height, w.block_hash, w.block_time, w.sender, w.nonce, w.success, w.fee)
   ), gone as (
-    delete from chain.inclusion i
+    delete from chain.confirmed_tx i
     where i.chain = of_chain and i.block_height between from_height and to_height and not exists (select from want w where w.id = i.id)
     returning i.block_height
   )
@@ -7403,17 +7404,17 @@ begin
   into added, rewritten, removed, heights;
   changed := cardinality(rewritten);
 
-  delete from chain.inclusion i where i.id = any(rewritten); -- and inserted: that is what heals an incident
-  insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+  delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted: that is what heals an incident
+  insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
   select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
-  from jsonb_populate_recordset(null::chain.inclusion, wanted) w where w.id = any(added || rewritten);
-  perform chain.log_for_undo(of_chain, 'inclusion', added || rewritten);
+  from jsonb_populate_recordset(null::chain.confirmed_tx, wanted) w where w.id = any(added || rewritten);
+  perform chain.log_for_undo(of_chain, 'confirmed_tx', added || rewritten);
 
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', l->>'spend', l - 'spend' - 'is_gone' from jsonb_array_elements(lost) l
+  select of_chain, 'final_payment_vanished', l->>'outgoing_payment', l - 'outgoing_payment' - 'is_gone' from jsonb_array_elements(lost) l
   on conflict do nothing;
-  update app.spend s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
-  where s.id = (l->>'spend')::uuid and (l->>'is_gone')::boolean;
+  update app.outgoing_payment s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
+  where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_gone')::boolean;
   if cardinality(added || rewritten) + removed > 0 then
     insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- what it does to payouts is settled
   end if;
@@ -7464,6 +7465,209 @@ begin
   perform chain.touch(of_chain, unsettled);
 end $function$;
 
+-- Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.
+CREATE OR REPLACE FUNCTION chain.derive()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  at chain.cursor;
+  head chain.block;
+  reorg_depth int;
+  lowest int;
+  gone_hashes text[];
+  in_doubt uuid[];
+begin
+  select * into at from chain.cursor c where c.chain = new.chain for update;
+  if at.chain is not null then
+    -- The store would follow a fork below the final block, too, as far down as it can undo. That is for an operator to decide.
+    perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
+    if not found then
+      raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
+        using errcode = 'P0003';
+    end if;
+    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
+    select count(*), min(g.height), array_agg(g.hash) into reorg_depth, lowest, gone_hashes from gone g
+    where g.height > at.final_height and not exists (
+      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
+    );
+    if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
+    perform chain.derive_deposits(new.chain);
+    perform chain.finalise_deposits(new.chain, at.final_height);
+    select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
+    update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
+    where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
+    if reorg_depth > 0 then
+      with noted as (
+        update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain
+        returning c.last_reorg_at
+      )
+      insert into chain.reorganisation (chain, happened_at, depth, first_height, old_head_hash, new_head_hash, deposits_reorged)
+      select new.chain, noted.last_reorg_at, reorg_depth, lowest, case when at.head_hash = any(gone_hashes) then at.head_hash end, head.hash,
+        (select count(*) from app.deposit d where d.id = any(in_doubt) and d.status = 'reorged')
+      from noted;
+    end if;
+  end if;
+  delete from chain.touched_chain where txn = new.txn and chain = new.chain;
+  return null;
+end $function$;
+
+-- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.
+CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET random_page_cost TO '1.1'
+AS $function$
+declare
+  keys text[];
+  ids uuid[];
+  types text[];
+  versions int[];
+  tokens text[];
+  amounts numeric[];
+  folds boolean;
+begin
+  with gone as (delete from chain.touched where txn = pg_current_xact_id() and chain = of_chain returning id)
+  select array_agg(distinct id) into keys from gone;
+  if keys is null then return; end if;
+  folds := (select c.folds_addresses from app.chain c where c.chain = of_chain);
+
+  with key as (
+    select id, split_part(id, ':', 2) as txid, split_part(id, ':', 3)::int as output_index from unnest(keys) as k (id)
+  ), deposit as (
+    select key.id as transfer_id, d.*
+    from key cross join lateral (
+      select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
+    ) d
+  ), transfer as (
+    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash
+    from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
+    union all
+    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null
+    from key cross join lateral (select * from chain.unconfirmed u where u.id = key.id offset 0) u
+    where not exists (select from chain.transfer t where t.id = key.id)
+  ), net as (
+    select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null and (t.block_hash is not null or d.status is distinct from 'final') as alive, d.transfer_id,
+      d.amount is distinct from t.amount as changed,
+      (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
+      d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
+      coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
+      case when t.id is null then d.block_height else t.block_height end as block_height,
+      case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
+    from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
+  ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
+    select n.* from net n
+    where n.alive and (n.deposit_id is null or n.status = 'reorged')
+      and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
+  ), created as (
+    insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
+      block_hash, status, credited, version)
+    select of_chain, n.txid, n.output_index, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
+      n.block_hash, 'pending', a.is_provisioned and s.token is not null
+        and coalesce((select r.token from app.payment_request r where r.id = a.payment_request_id) = n.token, true), 1
+    from net n
+    cross join lateral (
+      select * from app.address a
+      where a.chain = of_chain and a.match_key = app.match_key(n.recipient, folds) and a.address = n.recipient offset 0
+    ) a
+    left join app.asset s on s.chain = of_chain and s.token = n.token
+    where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
+      and not (a.merchant_id is null and (exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid)
+        or exists (select from custody.address own where own.address = n.sender)))
+    order by n.block_height, n.txid, n.output_index
+    returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
+      array['deposit.pending'] as steps
+  ), step as (
+    select *, case
+        when alive and status = 'reorged' then array['deposit.pending']
+        when alive and status = 'pending' and changed then array['deposit.reorged', 'deposit.pending']
+        when not alive and status = 'pending' then array['deposit.reorged']
+        else '{}' end as steps
+    from net n
+    where deposit_id is not null and status <> 'final' and not exists (select from held_back h where h.deposit_id = n.deposit_id)
+  ), updated as (
+    update app.deposit d set
+      status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps),
+      amount = s.amount, sender = coalesce(s.sender, d.sender), block_height = s.block_height, block_hash = s.block_hash
+    from step s where d.id = s.deposit_id and (s.steps <> '{}' or (s.alive and s.moved))
+    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_amount, s.steps
+  ), healed as (
+    update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
+    from net n
+    where n.status = 'final' and n.alive and i.subject = n.deposit_id::text and i.resolved_at is null
+      and (i.kind = 'final_deposit_vanished' or (i.kind = 'final_deposit_moved' and not n.moved) or (i.kind = 'final_deposit_changed' and not n.changed))
+  ), alarmed as (
+    insert into app.incident (chain, kind, subject, details)
+    select of_chain, 'final_deposit_' || case when not alive then 'vanished' when changed then 'changed' else 'moved' end, deposit_id::text,
+      jsonb_build_object('transfer', transfer_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
+    from net where status = 'final' and (not alive or changed or moved)
+    union all
+    select of_chain, 'payment_replaced', live_id,
+      jsonb_build_object('transfer', live_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
+    from held_back
+    on conflict do nothing
+  ), emitted as (
+    select x.id, e.type, x.version - cardinality(x.steps) + e.n::int as version,
+      x.token, case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
+      row_number() over (order by e.type = 'deposit.pending', x.block_height, x.txid, x.output_index) as n
+    from (select * from updated union all select * from created) x cross join unnest(x.steps) with ordinality as e (type, n)
+    where x.credited
+  )
+  select array_agg(id order by n), array_agg(type order by n), array_agg(version order by n), array_agg(token order by n), array_agg(amount order by n)
+  into ids, types, versions, tokens, amounts from emitted;
+  perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
+end $function$;
+
+-- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
+CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare
+  ids uuid[];
+  versions int[];
+  tokens text[];
+  amounts numeric[];
+  everything uuid[];
+  back app.deposit;
+  number bigint := (select finalisation + 1 from chain.cursor c where c.chain = of_chain);
+begin
+  if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
+  perform app.finish_outgoing_payments(of_chain, final_height);
+  if app.shows_unconfirmed(of_chain) then
+    perform app.end_conflicted_cpfp(of_chain, final_height);
+    perform chain.forget_final(of_chain, final_height);
+  end if;
+  with finalised as (
+    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), finalisation = number
+    where chain = of_chain and status = 'pending' and block_height <= final_height
+    returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
+  ), counted as (
+    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
+    select merchant_id, of_chain, token, sum(amount), count(*) from finalised
+    where credited and settlement_id is null
+    group by merchant_id, token
+  ), ordered as (
+    select *, row_number() over (order by block_height, txid, output_index) as n from finalised
+  )
+  select array_agg(id order by n) filter (where credited), array_agg(version order by n) filter (where credited),
+    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited), array_agg(id)
+  into ids, versions, tokens, amounts, everything from ordered;
+  if everything is null then return; end if;
+  update chain.cursor c set finalisation = number where c.chain = of_chain;
+  perform app.post_final_deposits(of_chain, everything, number);
+  for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
+    perform app.adjust(back, back.amount, 'deposit_back');
+  end loop;
+  perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
+end $function$;
+
 -- Moves finality to a block that the node calls final; true if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
 CREATE OR REPLACE FUNCTION chain.finalize(of_chain text, height integer, hash text)
  RETURNS boolean
@@ -7508,7 +7712,7 @@ CREATE OR REPLACE FUNCTION chain.forget_final(of_chain text, final_height intege
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_custom_plan'
 AS $function$
-  delete from chain.unmined u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
+  delete from chain.unconfirmed u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
 $function$;
 
 -- Ends the halt of a chain, unless an incident that halts it is open.
@@ -7555,7 +7759,7 @@ begin
   execute format('grant select, insert, update, delete on all tables in schema %I to sluice_indexer', state);
 end $function$;
 
--- Enters these rows of chain.transfer or chain.inclusion in the log of the store, where they are at heights that it can still undo.
+-- Enters these rows of chain.transfer or chain.confirmed_tx in the log of the store, where they are at heights that it can still undo.
 CREATE OR REPLACE FUNCTION chain.log_for_undo(of_chain text, of_table text, ids text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7578,45 +7782,6 @@ CREATE OR REPLACE FUNCTION chain.longest_wait()
  IMMUTABLE PARALLEL SAFE
 RETURN '00:15:00'::interval;
 
--- Takes in everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missed for long enough is gone. What is not to an address of ours is passed over.
-CREATE OR REPLACE FUNCTION chain.look_unmined(of_chain text, seen jsonb)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare changed text[];
-begin
-  perform from chain.cursor c where c.chain = of_chain for update;
-  with shown as materialized (
-    select of_chain || ':' || r.txid || ':' || r.output_index as id, r.*
-    from jsonb_to_recordset(seen) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
-    where r.amount > 0 and exists (
-      select from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(r.recipient, c.folds_addresses)
-      where c.chain = of_chain)
-  ), added as (
-    insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
-    select distinct on (id) id, of_chain, txid, output_index, token, amount, sender, recipient, inputs, raw from shown s
-    where not exists (select from chain.transfer t where t.id = s.id)
-    on conflict (id) do nothing returning id
-  ), again as (
-    update chain.unmined u set missed_since = null
-    where u.chain = of_chain and u.missed_since is not null
-      and (u.id in (select id from shown) or exists (select from chain.transfer t where t.id = u.id))
-  ), missed as (
-    update chain.unmined u set missed_since = clock_timestamp()
-    where u.chain = of_chain and u.missed_since is null and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
-  )
-  select array_agg(id) into changed from added;
-  with gone as (
-    delete from chain.unmined u where u.chain = of_chain and u.missed_since <= clock_timestamp() - interval '30 seconds'
-    returning u.id
-  )
-  select changed || array_agg(id) into changed from gone;
-  perform chain.touch(of_chain, changed);
-end $function$;
-
 -- Trigger: notes the blocks that a statement deleted. Those that are not there again at COMMIT left the chain.
 CREATE OR REPLACE FUNCTION chain.note_blocks()
  RETURNS trigger
@@ -7626,6 +7791,44 @@ CREATE OR REPLACE FUNCTION chain.note_blocks()
 AS $function$
 begin
   insert into chain.dropped_block select pg_current_xact_id(), chain, height, hash from changed;
+  return null;
+end $function$;
+
+-- Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.
+CREATE OR REPLACE FUNCTION chain.note_confirmed_txs()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  news record;
+  incident bigint;
+begin
+  perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents: the order of locks
+  for news in
+    select u.chain, u.sender, count(*)::int as count, array_agg(u.txid) as txids,
+      (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
+    from (
+      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, app.sending_address(i.chain, i.sender) as sender
+      from added i where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
+        and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
+      order by i.chain, i.txid, app.sending_address(i.chain, i.sender)
+    ) u group by u.chain, u.sender
+  loop
+    insert into app.incident as k (chain, kind, subject, details)
+    values (news.chain, 'unknown_transaction', news.chain || ':' || news.sender,
+      jsonb_build_object('sender', news.sender, 'count', news.count) || news.newest)
+    on conflict (subject, kind) where resolved_at is null do update
+    set details = excluded.details || jsonb_build_object('count', (k.details ->> 'count')::int + news.count)
+    returning k.id into incident;
+    insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
+  end loop;
+  update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
+  from added i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
+  update app.outgoing_payment s set next_step_at = null
+  from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
   return null;
 end $function$;
 
@@ -7643,45 +7846,7 @@ AS $function$
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $function$;
 
--- Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.
-CREATE OR REPLACE FUNCTION chain.note_inclusions()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  news record;
-  incident bigint;
-begin
-  perform from chain.cursor c where c.chain in (select chain from added) for update; -- before incidents: the order of locks
-  for news in
-    select u.chain, u.sender, count(*)::int as count, array_agg(u.txid) as txids,
-      (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
-    from (
-      select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, app.sending_address(i.chain, i.sender) as sender
-      from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
-        and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
-      order by i.chain, i.txid, app.sending_address(i.chain, i.sender)
-    ) u group by u.chain, u.sender
-  loop
-    insert into app.incident as k (chain, kind, subject, details)
-    values (news.chain, 'unknown_transaction', news.chain || ':' || news.sender,
-      jsonb_build_object('sender', news.sender, 'count', news.count) || news.newest)
-    on conflict (subject, kind) where resolved_at is null do update
-    set details = excluded.details || jsonb_build_object('count', (k.details ->> 'count')::int + news.count)
-    returning k.id into incident;
-    insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
-  end loop;
-  update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
-  from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
-  where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
-  update app.spend s set next_step_at = null
-  from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
-  return null;
-end $function$;
-
--- Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.look_unmined; txids and outpoints, parallel: what each of their transactions spends.
+-- Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.note_unconfirmed; txids and outpoints, parallel: what each of their transactions spends.
 CREATE OR REPLACE FUNCTION chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[])
  RETURNS void
  LANGUAGE plpgsql
@@ -7692,12 +7857,12 @@ AS $function$
 declare gone text[];
 begin
   perform from chain.cursor c where c.chain = of_chain for update;
-  insert into chain.unmined (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
+  insert into chain.unconfirmed (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
   select of_chain || ':' || r.txid || ':' || r.output_index, of_chain, r.txid, r.output_index, r.token, r.amount, r.sender, r.recipient, r.inputs, r.raw
   from jsonb_to_recordset(kept) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
   on conflict (id) do nothing;
   with conflict as (
-    delete from chain.unmined u where u.chain = of_chain and u.inputs && outpoints
+    delete from chain.unconfirmed u where u.chain = of_chain and u.inputs && outpoints
       and exists (select from unnest(txids, outpoints) as s (txid, outpoint) where s.outpoint = any(u.inputs) and s.txid <> u.txid)
     returning u.id
   )
@@ -7730,6 +7895,45 @@ begin
   return null;
 end $function$;
 
+-- Takes in everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missed for long enough is gone. What is not to an address of ours is passed over.
+CREATE OR REPLACE FUNCTION chain.note_unconfirmed(of_chain text, seen jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_custom_plan'
+AS $function$
+declare changed text[];
+begin
+  perform from chain.cursor c where c.chain = of_chain for update;
+  with shown as materialized (
+    select of_chain || ':' || r.txid || ':' || r.output_index as id, r.*
+    from jsonb_to_recordset(seen) as r (txid text, output_index int, token text, amount numeric, sender text, recipient text, inputs text[], raw text)
+    where r.amount > 0 and exists (
+      select from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(r.recipient, c.folds_addresses)
+      where c.chain = of_chain)
+  ), added as (
+    insert into chain.unconfirmed (id, chain, txid, output_index, token, amount, sender, recipient, inputs, raw)
+    select distinct on (id) id, of_chain, txid, output_index, token, amount, sender, recipient, inputs, raw from shown s
+    where not exists (select from chain.transfer t where t.id = s.id)
+    on conflict (id) do nothing returning id
+  ), again as (
+    update chain.unconfirmed u set missed_since = null
+    where u.chain = of_chain and u.missed_since is not null
+      and (u.id in (select id from shown) or exists (select from chain.transfer t where t.id = u.id))
+  ), missed as (
+    update chain.unconfirmed u set missed_since = clock_timestamp()
+    where u.chain = of_chain and u.missed_since is null and u.id not in (select id from shown) and not exists (select from chain.transfer t where t.id = u.id)
+  )
+  select array_agg(id) into changed from added;
+  with gone as (
+    delete from chain.unconfirmed u where u.chain = of_chain and u.missed_since <= clock_timestamp() - interval '30 seconds'
+    returning u.id
+  )
+  select changed || array_agg(id) into changed from gone;
+  perform chain.touch(of_chain, changed);
+end $function$;
+
 -- The ids of the credited deposits that wait for finality in these blocks.
 CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height integer, hashes text[])
  RETURNS uuid[]
@@ -7758,53 +7962,7 @@ begin
   end if;
 end $function$;
 
--- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
-CREATE OR REPLACE FUNCTION chain.promote(of_chain text, final_height integer)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
-AS $function$
-declare
-  ids uuid[];
-  versions int[];
-  tokens text[];
-  amounts numeric[];
-  everything uuid[];
-  back app.deposit;
-  number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
-begin
-  if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
-  perform app.settle_spends(of_chain, final_height);
-  if app.shows_unconfirmed(of_chain) then
-    perform app.end_replaced_bumps(of_chain, final_height);
-    perform chain.forget_final(of_chain, final_height);
-  end if;
-  with promoted as (
-    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number
-    where chain = of_chain and status = 'pending' and block_height <= final_height
-    returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
-  ), counted as (
-    insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, of_chain, token, sum(amount), count(*) from promoted
-    where credited and settlement_id is null
-    group by merchant_id, token
-  ), ordered as (
-    select *, row_number() over (order by block_height, txid, output_index) as n from promoted
-  )
-  select array_agg(id order by n) filter (where credited), array_agg(version order by n) filter (where credited),
-    array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited), array_agg(id)
-  into ids, versions, tokens, amounts, everything from ordered;
-  if everything is null then return; end if;
-  update chain.cursor c set promotion = number where c.chain = of_chain;
-  perform app.post_final_deposits(of_chain, everything, number);
-  for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
-    perform app.adjust(back, back.amount, 'deposit_back');
-  end loop;
-  perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
-end $function$;
-
--- Trigger, at COMMIT, before chain.settle: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.
+-- Trigger, at COMMIT, before chain.derive: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.
 CREATE OR REPLACE FUNCTION chain.release()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -7833,7 +7991,7 @@ begin
     ) d
     where d.status = 'pending' and d.credited
       and not exists (select from chain.transfer t where t.id = g.id and t.recipient = d.address and t.token = d.token)
-      and not exists (select from chain.unmined u where u.id = g.id)
+      and not exists (select from chain.unconfirmed u where u.id = g.id)
     group by g.since
   ), counted as (
     update chain.reorganisation r set deposits_reorged = r.deposits_reorged + l.deposits
@@ -7874,14 +8032,14 @@ begin
   perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
   select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', s.txid, 'kind', s.kind, 'block_height', i.block_height)
-  from chain.inclusion i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  from chain.confirmed_tx i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
   on conflict do nothing;
-  update app.spend s set next_step_at = clock_timestamp() -- it is broadcast again
-  from chain.inclusion i
+  update app.outgoing_payment s set next_step_at = clock_timestamp() -- it is broadcast again
+  from chain.confirmed_tx i
   where i.chain = of_chain and i.block_height > to_height and i.sender = s.sender and i.nonce = s.nonce and i.txid = s.txid
     and s.chain = of_chain and s.status = 'final';
-  delete from chain.inclusion i where i.chain = of_chain and i.block_height > to_height;
+  delete from chain.confirmed_tx i where i.chain = of_chain and i.block_height > to_height;
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())
@@ -7895,163 +8053,6 @@ begin
   update chain.cursor c set rewind_to = null where c.chain = of_chain;
   perform chain.go_on(of_chain);
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
-end $function$;
-
--- Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.
-CREATE OR REPLACE FUNCTION chain.settle()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  at chain.cursor;
-  head chain.block;
-  reorg_depth int;
-  lowest int;
-  gone_hashes text[];
-  in_doubt uuid[];
-begin
-  select * into at from chain.cursor c where c.chain = new.chain for update;
-  if at.chain is not null then
-    -- The store would follow a fork below the final block, too, as far down as it can undo. That is for an operator to decide.
-    perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
-    if not found then
-      raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
-        using errcode = 'P0003';
-    end if;
-    with gone as (delete from chain.dropped_block where txn = new.txn and chain = new.chain returning height, hash)
-    select count(*), min(g.height), array_agg(g.hash) into reorg_depth, lowest, gone_hashes from gone g
-    where g.height > at.final_height and not exists (
-      select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
-    );
-    if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
-    perform chain.settle_transfers(new.chain);
-    perform chain.promote(new.chain, at.final_height);
-    select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
-    update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
-    where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
-    if reorg_depth > 0 then
-      with noted as (
-        update chain.cursor c set last_reorg_at = clock_timestamp(), last_reorg_depth = reorg_depth where c.chain = new.chain
-        returning c.last_reorg_at
-      )
-      insert into chain.reorganisation (chain, happened_at, depth, first_height, old_head_hash, new_head_hash, deposits_reorged)
-      select new.chain, noted.last_reorg_at, reorg_depth, lowest, case when at.head_hash = any(gone_hashes) then at.head_hash end, head.hash,
-        (select count(*) from app.deposit d where d.id = any(in_doubt) and d.status = 'reorged')
-      from noted;
-    end if;
-  end if;
-  delete from chain.touched_chain where txn = new.txn and chain = new.chain;
-  return null;
-end $function$;
-
--- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.
-CREATE OR REPLACE FUNCTION chain.settle_transfers(of_chain text)
- RETURNS void
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
- SET plan_cache_mode TO 'force_custom_plan'
- SET random_page_cost TO '1.1'
-AS $function$
-declare
-  keys text[];
-  ids uuid[];
-  types text[];
-  versions int[];
-  tokens text[];
-  amounts numeric[];
-  folds boolean;
-begin
-  with gone as (delete from chain.touched where txn = pg_current_xact_id() and chain = of_chain returning id)
-  select array_agg(distinct id) into keys from gone;
-  if keys is null then return; end if;
-  folds := (select c.folds_addresses from app.chain c where c.chain = of_chain);
-
-  with key as (
-    select id, split_part(id, ':', 2) as txid, split_part(id, ':', 3)::int as output_index from unnest(keys) as k (id)
-  ), deposit as (
-    select key.id as transfer_id, d.*
-    from key cross join lateral (
-      select * from app.deposit d where d.txid = key.txid and d.output_index = key.output_index and d.chain = of_chain offset 0
-    ) d
-  ), transfer as (
-    select t.id, t.txid, t.output_index, t.recipient, t.sender, t.token, t.amount, t.block_height, t.block_hash
-    from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
-    union all
-    select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null
-    from key cross join lateral (select * from chain.unmined u where u.id = key.id offset 0) u
-    where not exists (select from chain.transfer t where t.id = key.id)
-  ), net as (
-    select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null and (t.block_hash is not null or d.status is distinct from 'final') as alive, d.transfer_id,
-      d.amount is distinct from t.amount as changed,
-      (d.block_height, d.block_hash) is distinct from (t.block_height, t.block_hash) as moved,
-      d.amount as old_amount, t.txid, t.output_index, t.recipient, t.sender,
-      coalesce(t.token, d.token) as token, coalesce(t.amount, d.amount) as amount,
-      case when t.id is null then d.block_height else t.block_height end as block_height,
-      case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
-    from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
-  ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
-    select n.* from net n
-    where n.alive and (n.deposit_id is null or n.status = 'reorged')
-      and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
-  ), created as (
-    insert into app.deposit (chain, txid, output_index, address, merchant_id, user_id, payment_request_id, token, amount, sender, block_height,
-      block_hash, status, credited, version)
-    select of_chain, n.txid, n.output_index, a.address, a.merchant_id, a.user_id, a.payment_request_id, n.token, n.amount, n.sender, n.block_height,
-      n.block_hash, 'pending', a.is_provisioned and s.token is not null
-        and coalesce((select r.token from app.payment_request r where r.id = a.payment_request_id) = n.token, true), 1
-    from net n
-    cross join lateral (
-      select * from app.address a
-      where a.chain = of_chain and a.match_key = app.match_key(n.recipient, folds) and a.address = n.recipient offset 0
-    ) a
-    left join app.asset s on s.chain = of_chain and s.token = n.token
-    where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.merchant_id is null and (exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid)
-        or exists (select from custody.address own where own.address = n.sender)))
-    order by n.block_height, n.txid, n.output_index
-    returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
-      array['deposit.pending'] as steps
-  ), step as (
-    select *, case
-        when alive and status = 'reorged' then array['deposit.pending']
-        when alive and status = 'pending' and changed then array['deposit.reorged', 'deposit.pending']
-        when not alive and status = 'pending' then array['deposit.reorged']
-        else '{}' end as steps
-    from net n
-    where deposit_id is not null and status <> 'final' and not exists (select from held_back h where h.deposit_id = n.deposit_id)
-  ), updated as (
-    update app.deposit d set
-      status = case when s.alive then 'pending' else 'reorged' end, version = d.version + cardinality(s.steps),
-      amount = s.amount, sender = coalesce(s.sender, d.sender), block_height = s.block_height, block_hash = s.block_hash
-    from step s where d.id = s.deposit_id and (s.steps <> '{}' or (s.alive and s.moved))
-    returning d.id, d.credited, d.version, d.block_height, d.txid, d.output_index, d.token, d.amount, s.old_amount, s.steps
-  ), healed as (
-    update app.incident i set resolved_at = clock_timestamp(), resolution = 'healed'
-    from net n
-    where n.status = 'final' and n.alive and i.subject = n.deposit_id::text and i.resolved_at is null
-      and (i.kind = 'final_deposit_vanished' or (i.kind = 'final_deposit_moved' and not n.moved) or (i.kind = 'final_deposit_changed' and not n.changed))
-  ), alarmed as (
-    insert into app.incident (chain, kind, subject, details)
-    select of_chain, 'final_deposit_' || case when not alive then 'vanished' when changed then 'changed' else 'moved' end, deposit_id::text,
-      jsonb_build_object('transfer', transfer_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
-    from net where status = 'final' and (not alive or changed or moved)
-    union all
-    select of_chain, 'payment_replaced', live_id,
-      jsonb_build_object('transfer', live_id, 'token', token, 'amount', amount::text, 'block_height', block_height, 'block_hash', block_hash)
-    from held_back
-    on conflict do nothing
-  ), emitted as (
-    select x.id, e.type, x.version - cardinality(x.steps) + e.n::int as version,
-      x.token, case when e.type = 'deposit.reorged' then x.old_amount else x.amount end as amount,
-      row_number() over (order by e.type = 'deposit.pending', x.block_height, x.txid, x.output_index) as n
-    from (select * from updated union all select * from created) x cross join unnest(x.steps) with ordinality as e (type, n)
-    where x.credited
-  )
-  select array_agg(id order by n), array_agg(type order by n), array_agg(version order by n), array_agg(token order by n), array_agg(amount order by n)
-  into ids, types, versions, tokens, amounts from emitted;
-  perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $function$;
 
 -- Notes why a chain cannot be followed now (reason for programs, message for people), and its first block where that is known; with nulls, that it can.
@@ -8120,12 +8121,12 @@ CREATE TRIGGER announce_raise AFTER INSERT ON custody.budget_raise FOR EACH ROW 
 
 -- Payments that an operator wants replaced or cancelled: custody signs for them on a halted chain, too.
 create table custody.decision (
-  spend_id uuid not null, -- The payment.
+  outgoing_payment_id uuid not null, -- The payment.
   decision text not null, -- replace (by the same payment with a higher fee) or cancel (by a transaction that moves nothing).
   decided_at timestamp with time zone not null default clock_timestamp(), -- When it was decided, last.
-  constraint decision_pkey PRIMARY KEY (spend_id),
+  constraint decision_pkey PRIMARY KEY (outgoing_payment_id),
   constraint decision_decision_check CHECK ((decision = ANY (ARRAY['replace'::text, 'cancel'::text]))),
-  constraint decision_spend_id_fkey FOREIGN KEY (spend_id) REFERENCES app.spend(id) ON DELETE CASCADE
+  constraint decision_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id) ON DELETE CASCADE
 );
 
 -- Everything that custody signed, written before the signature left it, here and in a file outside the database. Append-only.
@@ -8133,7 +8134,7 @@ create table custody.journal (
   stream text not null, -- Chain code; pool:<family> for the entries about derived addresses.
   seq bigint not null, -- Number of the entry in its stream: 1, 2, 3 ... without a gap.
   kind text not null, -- pay: a payout. sweep: an address to the treasury. withdraw: the operator's own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.
-  subject_id uuid, -- The payout, the sweep or the withdrawal (app.spend) that it is for.
+  subject_id uuid, -- The payout, the sweep or the withdrawal (app.outgoing_payment) that it is for.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where it is the operator's own or nobody's.
   token text, -- Token code.
   amount numeric(78,0), -- What it moves, in base units.
@@ -8215,9 +8216,9 @@ CREATE OR REPLACE FUNCTION custody.announce_raise()
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  update app.spend s set next_step_at = clock_timestamp()
+  update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.chain = new.chain and s.status <> 'final' and s.waiting_reason = 'fee_budget_reached';
-  perform app.wake_spends(new.chain);
+  perform app.wake_outgoing_payments(new.chain);
   perform app.wake_payout(p.id) from app.payout p
   where p.chain = new.chain and p.status not in ('completed', 'failed') and p.waiting_reason = 'fee_budget_reached' order by p.id;
   return null;
@@ -8229,11 +8230,11 @@ CREATE OR REPLACE FUNCTION custody.fill_holes(of_chains text[])
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
   select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
-    and not exists (select from app.spend s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
+    and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
 $function$;
 
 -- Gives outgoing payments that are not signed another nonce where the journal has theirs, and makes way for its outputs; no nonce of the journal is handed out again.
@@ -8247,7 +8248,7 @@ begin
   insert into app.sender as s (chain, address, next_nonce)
   select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where not app.uses_outputs(e.stream) group by e.stream, e.sender
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
-  update app.spend s set nonce = app.take_nonce(s.chain, s.sender)
+  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.sender)
   where s.status = 'allocated' and not app.uses_outputs(s.chain) and exists (
     select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
 end $function$;
@@ -8259,20 +8260,20 @@ CREATE OR REPLACE FUNCTION custody.free_outputs(entries custody.journal[])
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  s app.spend;
+  s app.outgoing_payment;
   e custody.journal;
 begin
   foreach e in array coalesce(entries, '{}') loop
     continue when not app.uses_outputs(e.stream);
     for s in
-      select * from app.spend x
+      select * from app.outgoing_payment x
       where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
-        or exists (select from app.output u where u.spend_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
+        or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
       order by custody.is_purpose(x, e) -- it may get the lead of one that is given up
     loop
-      update app.output u set spend_id = null, from_attempt = null where u.spend_id = s.id;
+      update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then
-        update app.spend x set sender = e.sender where x.id = s.id;
+        update app.outgoing_payment x set sender = e.sender where x.id = s.id;
         continue;
       end if;
       if s.kind = 'payout' then
@@ -8281,8 +8282,8 @@ begin
         perform app.reserve(s.chain, s.token, -s.amount);
       end if;
       perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
-      delete from app.payout_sweep l where l.spend_id = s.id;
-      delete from app.spend x where x.id = s.id;
+      delete from app.payout_sweep l where l.outgoing_payment_id = s.id;
+      delete from app.outgoing_payment x where x.id = s.id;
     end loop;
   end loop;
 end $function$;
@@ -8301,7 +8302,7 @@ begin
 end $function$;
 
 -- Whether an outgoing payment is what an entry of the journal was signed for.
-CREATE OR REPLACE FUNCTION custody.is_purpose(s app.spend, e custody.journal)
+CREATE OR REPLACE FUNCTION custody.is_purpose(s app.outgoing_payment, e custody.journal)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE
@@ -8345,18 +8346,18 @@ AS $function$
 declare
   signed custody.journal[];
   e custody.journal;
-  s app.spend;
+  s app.outgoing_payment;
   without_purpose int := 0;
 begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
-  lock table app.payout, app.treasury, app.sender, app.spend in exclusive mode; -- nothing plans or settles meanwhile
+  lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing plans or settles meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
   select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
-    s := custody.recover_spend(e);
+    s := custody.recover_outgoing_payment(e);
     if s.id is null then without_purpose := without_purpose + 1;
     else perform custody.recover_attempt(s, e);
     end if;
@@ -8366,24 +8367,24 @@ begin
   from (select distinct r.stream from unnest(signed) r) r
   where i.resolved_at is null and i.chain = r.stream and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
     select from app.unknown_transaction u where u.incident_id = i.id
-      and not exists (select from app.outbound_tx o where o.chain = u.chain and o.txid = u.txid)
+      and not exists (select from app.outgoing_attempt o where o.chain = u.chain and o.txid = u.txid)
       and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
   perform chain.go_on(c.stream) from (select distinct r.stream from unnest(signed) r) c;
-  perform app.wake_spends(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+  perform app.wake_outgoing_payments(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
 end $function$;
 
 -- Stores the transaction of an entry as an attempt of its outgoing payment, with its fee and its outputs reserved, and has it sent.
-CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.spend, e custody.journal)
+CREATE OR REPLACE FUNCTION custody.recover_attempt(s app.outgoing_payment, e custody.journal)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
     max_priority_fee_per_gas, gas_limit, fee, vsize)
-  select e.stream, e.txid, s.id, 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id),
+  select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
     case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount,
     (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint,
     (e.details ->> 'network_fee')::numeric, (e.details ->> 'vsize')::int
@@ -8391,10 +8392,10 @@ begin
   if e.max_fee > s.max_fee and s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain)) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   end if;
-  update app.spend x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
+  update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';
-  update app.output u set spend_id = s.id, from_attempt = (select o.attempt from app.outbound_tx o where o.chain = e.stream and o.txid = e.txid)
-  where u.chain = e.stream and u.spend_id is null and u.txid || ':' || u.vout in (select jsonb_array_elements_text(e.details -> 'inputs'));
+  update app.output u set outgoing_payment_id = s.id, from_attempt = (select o.attempt from app.outgoing_attempt o where o.chain = e.stream and o.txid = e.txid)
+  where u.chain = e.stream and u.outgoing_payment_id is null and u.txid || ':' || u.vout in (select jsonb_array_elements_text(e.details -> 'inputs'));
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $function$;
 
@@ -8408,6 +8409,45 @@ AS $function$
   values (merchant, 'Recovered ' || merchant, 'r' || substr(encode(uuid_send(merchant), 'hex'), 22), fee_bps)
   on conflict (id) do nothing
 $function$;
+
+-- The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.
+CREATE OR REPLACE FUNCTION custody.recover_outgoing_payment(e custody.journal)
+ RETURNS app.outgoing_payment
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  s app.outgoing_payment;
+  p app.payout;
+  merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
+  treasury text := app.treasury_address(e.stream);
+begin
+  if e.kind = 'pay' then
+    p := custody.recover_payout(e);
+    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
+  end if;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
+  if s.id is not null then
+    if not custody.is_purpose(s, e) then
+      raise exception 'nonce % of % on % was signed for another purpose by the file than by the database; they are not of the same service',
+        e.nonce, e.sender, e.stream using errcode = 'P0003';
+    end if;
+    return s;
+  end if;
+  if merchant is not null then perform custody.recover_merchant(merchant, 0);
+  elsif e.kind <> 'withdraw' and e.sender <> treasury and not app.uses_outputs(e.stream) then return null;
+  end if;
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
+  values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
+    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
+    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
+  returning * into s;
+  if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
+  if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
+  if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
+  return s;
+end $function$;
 
 -- The payout of an entry, taken to where its payment can be under way; where the copy does not have it, made again with a debt of the merchant for its gross.
 CREATE OR REPLACE FUNCTION custody.recover_payout(e custody.journal)
@@ -8442,45 +8482,6 @@ begin
   return p;
 end $function$;
 
--- The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.
-CREATE OR REPLACE FUNCTION custody.recover_spend(e custody.journal)
- RETURNS app.spend
- LANGUAGE plpgsql
- SET search_path TO 'pg_catalog'
-AS $function$
-declare
-  s app.spend;
-  p app.payout;
-  merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
-  treasury text := app.treasury_address(e.stream);
-begin
-  if e.kind = 'pay' then
-    p := custody.recover_payout(e);
-    update app.spend x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
-  end if;
-  select * into s from app.spend x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
-  if s.id is not null then
-    if not custody.is_purpose(s, e) then
-      raise exception 'nonce % of % on % was signed for another purpose by the file than by the database; they are not of the same service',
-        e.nonce, e.sender, e.stream using errcode = 'P0003';
-    end if;
-    return s;
-  end if;
-  if merchant is not null then perform custody.recover_merchant(merchant, 0);
-  elsif e.kind <> 'withdraw' and e.sender <> treasury and not app.uses_outputs(e.stream) then return null;
-  end if;
-  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
-  values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
-    case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
-    case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
-    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
-  returning * into s;
-  if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
-  if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
-  if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
-  return s;
-end $function$;
-
 -- Refuses to change or delete what custody wrote down.
 CREATE OR REPLACE FUNCTION custody.refuse_change()
  RETURNS trigger
@@ -8497,12 +8498,12 @@ CREATE OR REPLACE FUNCTION custody.reserve_recovered(of_chain text)
  LANGUAGE sql
  SET search_path TO 'pg_catalog'
 AS $function$
-  update app.output u set spend_id = r.spend_id, from_attempt = r.attempt
-  from (select distinct on (i.input) i.input, o.spend_id, o.attempt
-    from app.spend s join app.outbound_tx o on o.spend_id = s.id join custody.journal j on j.stream = o.chain and j.txid = o.txid
+  update app.output u set outgoing_payment_id = r.outgoing_payment_id, from_attempt = r.attempt
+  from (select distinct on (i.input) i.input, o.outgoing_payment_id, o.attempt
+    from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id join custody.journal j on j.stream = o.chain and j.txid = o.txid
     cross join lateral jsonb_array_elements_text(j.details -> 'inputs') as i (input)
     where s.chain = of_chain and s.recovered and s.status <> 'final' order by i.input, o.attempt) r
-  where u.chain = of_chain and u.spend_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
+  where u.chain = of_chain and u.outgoing_payment_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
 $function$;
 
 -- Opens or renews the incident about what custody found wrong with a stream of custody.journal; null closes it.
@@ -8764,15 +8765,15 @@ grant insert on custody.address (address, family, derivation_index, created_at, 
 grant insert, select on custody.journal to sluice_custody;
 grant insert, select on custody.refusal to sluice_custody;
 grant select on app.asset to sluice_custody;
-grant select on app.bump to sluice_custody;
 grant select on app.chain to sluice_custody;
+grant select on app.cpfp to sluice_custody;
+grant select on app.outgoing_payment to sluice_custody;
 grant select on app.output to sluice_custody;
 grant select on app.payout to sluice_custody;
-grant select on app.spend to sluice_custody;
+grant select on chain.confirmed_tx to sluice_custody;
 grant select on chain.cursor to sluice_custody;
-grant select on chain.inclusion to sluice_custody;
 grant select on chain.transfer to sluice_custody;
-grant select on chain.unmined to sluice_custody;
+grant select on chain.unconfirmed to sluice_custody;
 grant select on custody.address to sluice_custody;
 grant select on custody.budget_raise to sluice_custody;
 grant select on custody.decision to sluice_custody;
@@ -8785,7 +8786,7 @@ grant usage on schema custody to sluice_custody;
 
 -- sluice_indexer
 grant delete, insert, select, update on chain.block to sluice_indexer;
-grant delete, insert, select, update on chain.inclusion to sluice_indexer;
+grant delete, insert, select, update on chain.confirmed_tx to sluice_indexer;
 grant delete, insert, select, update on chain.transfer to sluice_indexer;
 grant delete, insert, select, update on squid_btc.hot_block to sluice_indexer;
 grant delete, insert, select, update on squid_btc.hot_change_log to sluice_indexer;
@@ -8805,9 +8806,9 @@ grant execute on function chain.configure(text) to sluice_indexer;
 grant execute on function chain.finalize(text,integer,text) to sluice_indexer;
 grant execute on function chain.first_address_at(text) to sluice_indexer;
 grant execute on function chain.halt(text,jsonb) to sluice_indexer;
-grant execute on function chain.look_unmined(text,jsonb) to sluice_indexer;
 grant execute on function chain.note_contradiction(text,text,text) to sluice_indexer;
 grant execute on function chain.note_mined(text,jsonb,text[],text[]) to sluice_indexer;
+grant execute on function chain.note_unconfirmed(text,jsonb) to sluice_indexer;
 grant execute on function chain.pin_tracer(text,text) to sluice_indexer;
 grant execute on function chain.rewind(text,integer,text) to sluice_indexer;
 grant execute on function chain.tell_waiting(text,text,text,integer) to sluice_indexer;
@@ -8815,7 +8816,7 @@ grant select on app.accepted_gap to sluice_indexer;
 grant select on app.address to sluice_indexer;
 grant select on app.chain to sluice_indexer;
 grant select on chain.cursor to sluice_indexer;
-grant select on chain.unmined to sluice_indexer;
+grant select on chain.unconfirmed to sluice_indexer;
 grant select on custody.address (address, match_key) to sluice_indexer;
 grant select on custody.journal (stream, token, amount, destination, source, txid) to sluice_indexer;
 grant usage on schema app to sluice_indexer;
@@ -8829,6 +8830,7 @@ grant usage on schema squid_polygon to sluice_indexer;
 grant execute on function app."decimal"(numeric,integer) to sluice_jobs;
 grant execute on function app.add_inputs(uuid,integer,text[]) to sluice_jobs;
 grant execute on function app.addresses_to_compare(text,text,integer) to sluice_jobs;
+grant execute on function app.allocate_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
 grant execute on function app.audit_checks() to sluice_jobs;
 grant execute on function app.audit_is_due() to sluice_jobs;
 grant execute on function app.await_sweeps(uuid) to sluice_jobs;
@@ -8842,7 +8844,7 @@ grant execute on function app.begin_return_sweep(uuid,numeric,numeric) to sluice
 grant execute on function app.begin_return_withdrawal(uuid,numeric) to sluice_jobs;
 grant execute on function app.begin_sweeping(uuid) to sluice_jobs;
 grant execute on function app.begin_sweeps(uuid,text,text,text[],numeric[],numeric[],numeric) to sluice_jobs;
-grant execute on function app.cancel_spend(uuid) to sluice_jobs;
+grant execute on function app.cancel_outgoing_payment(uuid) to sluice_jobs;
 grant execute on function app.claimed_outputs(uuid,integer) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
@@ -8869,12 +8871,11 @@ grant execute on function app.record_comparison(text,text,text,text,text[],jsonb
 grant execute on function app.recover_dead_pools(interval) to sluice_jobs;
 grant execute on function app.refresh_analytics(interval,double precision) to sluice_jobs;
 grant execute on function app.sequence_events(integer) to sluice_jobs;
-grant execute on function app.stamp_deposits(uuid,text,text,integer,boolean) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,jsonb) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
+grant execute on function app.wait_outgoing_payment(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_payout(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.wait_return(uuid,text,text) to sluice_jobs;
-grant execute on function app.wait_spend(uuid,text,text,integer) to sluice_jobs;
 grant execute on function app.way_out(text) to sluice_jobs;
 grant execute on function app.why_halted(text) to sluice_jobs;
 grant execute on function app.why_not_comparable(text) to sluice_jobs;
@@ -8883,10 +8884,10 @@ grant select on app."user" to sluice_jobs;
 grant select on app.address to sluice_jobs;
 grant select on app.adjustment to sluice_jobs;
 grant select on app.asset to sluice_jobs;
-grant select on app.bump_output to sluice_jobs;
 grant select on app.chain to sluice_jobs;
 grant select on app.claim to sluice_jobs;
 grant select on app.comparison to sluice_jobs;
+grant select on app.cpfp_output to sluice_jobs;
 grant select on app.delivery to sluice_jobs;
 grant select on app.delivery_attempt to sluice_jobs;
 grant select on app.due_job to sluice_jobs;
@@ -8898,19 +8899,19 @@ grant select on app.incident to sluice_jobs;
 grant select on app.incident_kind to sluice_jobs;
 grant select on app.merchant to sluice_jobs;
 grant select on app.merchant_chain to sluice_jobs;
-grant select on app.outbound_tx to sluice_jobs;
+grant select on app.outgoing_attempt to sluice_jobs;
+grant select on app.outgoing_confirmed_tx to sluice_jobs;
+grant select on app.outgoing_payment to sluice_jobs;
 grant select on app.output to sluice_jobs;
 grant select on app.payout to sluice_jobs;
 grant select on app.payout_address to sluice_jobs;
 grant select on app.payout_sweep to sluice_jobs;
-grant select on app.spend to sluice_jobs;
-grant select on app.spend_inclusion to sluice_jobs;
 grant select on app.treasury to sluice_jobs;
 grant select on app.treasury_share to sluice_jobs;
 grant select on app.unattributed_decision to sluice_jobs;
 grant select on app.webhook_endpoint to sluice_jobs;
+grant select on chain.confirmed_tx to sluice_jobs;
 grant select on chain.cursor to sluice_jobs;
-grant select on chain.inclusion to sluice_jobs;
 grant select on custody.address to sluice_jobs;
 grant select on custody.decision to sluice_jobs;
 grant select on custody.whitelist to sluice_jobs;

@@ -104,7 +104,9 @@ async function withdrawn(id: string, mined = {}): Promise<string> {
 }
 
 const sent = async (txid: string) => {
-  const [row] = await money.db.rows('select token, recipient, amount::int from app.outbound_tx where txid = $1', [txid])
+  const [row] = await money.db.rows('select token, recipient, amount::int from app.outgoing_attempt where txid = $1', [
+    txid,
+  ])
   return row
 }
 
@@ -244,7 +246,7 @@ describe('a return', () => {
 
   async function otherSweep({address}: TestUser, not: string): Promise<string> {
     const [row] = await money.db.rows<{id: string}>(
-      `select id from app.spend where source = $1 and id <> $2 and status <> 'final'`,
+      `select id from app.outgoing_payment where source = $1 and id <> $2 and status <> 'final'`,
       [address, not],
     )
     return row!.id
@@ -264,7 +266,7 @@ describe('a return', () => {
     expect(await beginWithdrawal(id)).toBeUndefined()
     const {withdrawal_id} = (await decision(id))!
     await expect(giveBack(id)).rejects.toThrow(`sluice treasury cancel ${withdrawal_id} stops it`)
-    await money.work('cancel_spend', withdrawal_id)
+    await money.work('cancel_outgoing_payment', withdrawal_id)
     await money.mineFinally([(await money.attempt(withdrawal_id!, {kind: 'cancel'}))!])
     expect(await treasury('USDC')).toEqual(held)
 
@@ -279,7 +281,7 @@ describe('a return', () => {
       expect(await beginSweep(id, token === 'ETH' ? 990 : 1000)).toBeUndefined()
       const {sweep_id} = (await decision(id))!
       await expect(credit(id)).rejects.toThrow('is on its way back')
-      await money.work('cancel_spend', sweep_id)
+      await money.work('cancel_outgoing_payment', sweep_id)
       await money.mineFinally([(await money.attempt(sweep_id, {kind: 'cancel'}))!])
       return {id, sweep_id}
     }
@@ -319,13 +321,13 @@ describe('a return', () => {
     await giveBack(id)
     const both = await Promise.all([beginSweep(id, 100), beginSweep(id, 100)])
     const {sweep_id} = (await decision(id))!
-    expect([both, await money.db.rows(`select from app.spend where kind = 'sweep' and status <> 'final'`)]).toEqual([
-      [undefined, undefined],
-      [{}],
-    ])
+    expect([
+      both,
+      await money.db.rows(`select from app.outgoing_payment where kind = 'sweep' and status <> 'final'`),
+    ]).toEqual([[undefined, undefined], [{}]])
     await money.mineFinally([(await money.attempt(sweep_id))!])
     await Promise.all([beginWithdrawal(id), beginWithdrawal(id)])
-    expect(await money.db.rows(`select from app.spend where status <> 'final'`)).toHaveLength(1)
+    expect(await money.db.rows(`select from app.outgoing_payment where status <> 'final'`)).toHaveLength(1)
     await money.mineFinally([(await money.attempt((await decision(id))!.withdrawal_id!))!])
   })
 })
@@ -463,17 +465,20 @@ describe('an older copy of the database', () => {
          s.id as subject_id, case s.kind when 'sweep' then d.merchant_id end as merchant_id, s.token, s.amount, s.recipient as destination, s.source,
          s.sender, s.nonce, s.max_fee, o.txid, o.raw, clock_timestamp() as signed_at, o.txid as hash,
          json_build_object('max_fee_per_gas', '1', 'max_priority_fee_per_gas', '1', 'gas_limit', 10) as details
-       from app.spend s join app.outbound_tx o on o.spend_id = s.id join app.deposit d on d.id = $3 where s.id in ($1, $2)`,
+       from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id join app.deposit d on d.id = $3 where s.id in ($1, $2)`,
       [sweep_id, withdrawal_id, id],
     )
-    await money.db.rows('delete from app.outbound_tx where spend_id in ($1, $2)', [sweep_id, withdrawal_id])
-    await money.db.rows('delete from app.unattributed_decision where deposit_id = $1', [id])
-    for (const {id: spend} of await money.db.rows<{id: string}>('select id from app.spend where id in ($1, $2)', [
+    await money.db.rows('delete from app.outgoing_attempt where outgoing_payment_id in ($1, $2)', [
       sweep_id,
       withdrawal_id,
-    ])) {
+    ])
+    await money.db.rows('delete from app.unattributed_decision where deposit_id = $1', [id])
+    for (const {id: spend} of await money.db.rows<{id: string}>(
+      'select id from app.outgoing_payment where id in ($1, $2)',
+      [sweep_id, withdrawal_id],
+    )) {
       await money.db.rows(
-        `with gone as (delete from app.spend where id = $1 returning *)
+        `with gone as (delete from app.outgoing_payment where id = $1 returning *)
          update app.treasury t set reserved = reserved - case when g.kind = 'withdrawal' and t.token = g.token then g.amount else 0 end
            - case when t.token = 'ETH' and g.sender = $2 then g.max_fee else 0 end from gone g`,
         [spend, money.treasury],
@@ -492,7 +497,7 @@ describe('an older copy of the database', () => {
     await money.db.rows(`delete from app.sender where address = $1`, [user.address])
     await money.db.rows('select custody.reconcile($1)', [JSON.stringify(entries)])
     expect(await decision(id)).toMatchObject({decision: 'return', amount: '1000', sweep_id, destination: null})
-    expect(await money.db.rows('select merchant_id from app.spend where id = $1', [sweep_id])).toEqual([
+    expect(await money.db.rows('select merchant_id from app.outgoing_payment where id = $1', [sweep_id])).toEqual([
       {merchant_id: null},
     ])
     await expect(credit(id)).rejects.toThrow('is on its way back')
@@ -511,7 +516,7 @@ describe('an older copy of the database', () => {
     const txid = money.newTxid()
     await money.db.rows('delete from custody.journal_input')
     const subject = await money.db.rows<{id: string}>(
-      `select id from app.return_spend_ids(jsonb_populate_record(null::app.deposit, $1), 'sweep') where n = 0`,
+      `select id from app.return_outgoing_payment_ids(jsonb_populate_record(null::app.deposit, $1), 'sweep') where n = 0`,
       [JSON.stringify({chain: 'ETH', txid, output_index: 0, address: user.address, token: 'ETH'})],
     )
     const signed = {kind: 'sweep', subject_id: subject[0]!.id, merchant_id: merchantId, token: 'ETH', amount: 990}
@@ -549,7 +554,7 @@ describe('an older copy of the database', () => {
   /** The ids of the transactions that a return of this may take. */
   async function returnIds(txid: string, address: string, kind: string): Promise<string[]> {
     const rows = await money.db.rows<{id: string}>(
-      'select id from app.return_spend_ids(jsonb_populate_record(null::app.deposit, $1), $2) order by n',
+      'select id from app.return_outgoing_payment_ids(jsonb_populate_record(null::app.deposit, $1), $2) order by n',
       [JSON.stringify({chain: 'ETH', txid, output_index: 0, address, token: 'ETH'}), kind],
     )
     return rows.map(({id}) => id)

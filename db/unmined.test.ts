@@ -34,7 +34,7 @@ const shown = (txid: string, recipient = address) => {
   }
 }
 const look = (...txids: string[]) =>
-  writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(txids.map(txid => shown(txid)))])
+  writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(txids.map(txid => shown(txid)))])
 const transfer = (txid: string) => ({txid, token: 'BTC', amount: 5n, recipient: address})
 
 /** A block with these transfers, as the indexer writes it; what they spend besides. */
@@ -53,7 +53,7 @@ async function mine(
 }
 
 /** Half a minute passes. */
-const pass = () => db.rows(`update chain.unmined set missed_since = missed_since - interval '30 seconds'`)
+const pass = () => db.rows(`update chain.unconfirmed set missed_since = missed_since - interval '30 seconds'`)
 
 async function deposit(txid: string) {
   const [row] = await db.rows<{status: string; height: number | null; events: string}>(
@@ -73,12 +73,12 @@ test('a transaction that is shown in no block is a pending deposit, and being mi
   expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
   await writer.finalize(writer.head.height)
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
-  expect(await db.rows('select from chain.unmined')).toEqual([])
+  expect(await db.rows('select from chain.unconfirmed')).toEqual([])
 })
 
 test('a transaction that pays nobody of ours is not kept', async () => {
-  await writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify([shown(newTxid(), 'bcrt1qnobody')])])
-  expect(await db.rows('select from chain.unmined')).toEqual([])
+  await writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify([shown(newTxid(), 'bcrt1qnobody')])])
+  expect(await db.rows('select from chain.unconfirmed')).toEqual([])
 })
 
 test('a block that leaves the chain takes no deposit with it, seen unmined before or not', async () => {
@@ -163,7 +163,7 @@ test('a look in the middle of a block that is being written waits for it, and ne
       add: [[]],
       also: async () => {
         await writer.query(`select chain.note_mined('BTC', '[]', $1, $2)`, [[other], [`${txid}-coin:0`]])
-        looked = looking.query(`select chain.look_unmined('BTC', '[]')`).catch((error: Error) => error)
+        looked = looking.query(`select chain.note_unconfirmed('BTC', '[]')`).catch((error: Error) => error)
         const waits = async () => (await db.rows('select from pg_locks where not granted')).length > 0
         await until(waits, {timeoutMs: 5000, what: 'the look to wait'})
       },

@@ -1,6 +1,6 @@
-// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations, a payment request, payouts and webhooks, as a
-// person would like to see it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and the
-// progress is on stderr.
+// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations, a payment request, payouts and webhooks, as a person
+// would like to see it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and
+// the progress is on stderr.
 import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'

@@ -1,6 +1,6 @@
-// The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a reorganisation moves
-// into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and throws,
-// naming what was missing, if something does not happen in time or happens that must not.
+// The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a
+// reorganisation moves into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and
+// throws, naming what was missing, if something does not happen in time or happens that must not.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {ChainCode, Chains} from './chains.ts'
 import type {Receiver} from './receiver.ts'

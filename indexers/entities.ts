@@ -26,7 +26,7 @@ export class Transfer extends Row<Values<Transfer>> {
   declare recipient: string
 }
 
-export class Inclusion extends Row<Values<Inclusion>> {
+export class ConfirmedTx extends Row<Values<ConfirmedTx>> {
   declare id: string
   declare chain: string
   declare txid: string
@@ -48,7 +48,7 @@ export class Block extends Row<Values<Block>> {
   declare time: Date
 }
 
-const classes: Record<string, new () => object> = {Transfer, Inclusion, Block}
+const classes: Record<string, new () => object> = {Transfer, ConfirmedTx, Block}
 
 const columnTypes: Record<string, Partial<EntitySchemaColumnOptions>> = {
   ID: {type: 'text', primary: true},

@@ -107,7 +107,9 @@ async function check(db: TestDatabase, expected: Expected, {events = true} = {})
     expect(list).toHaveLength(version)
     expect(list.join(' ').replaceAll('deposit.', '')).toMatch(/^pending( reorged pending)*( confirmed| reorged)?$/)
   }
-  const included = await db.rows<{txid: string; hash: string}>('select txid, block_hash as hash from chain.inclusion')
+  const included = await db.rows<{txid: string; hash: string}>(
+    'select txid, block_hash as hash from chain.confirmed_tx',
+  )
   expect(new Map(included.map(({txid, hash}) => [txid, hash]))).toEqual(expected.inclusions)
   const [left] = await db.rows(
     `select (select count(*) from chain.touched) + (select count(*) from chain.touched_chain) as marks,

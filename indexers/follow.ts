@@ -1,5 +1,5 @@
-// Follows a chain whose blocks a source hands over: one short loop from any ChainSource into the store. Promises: what is stored is at every moment one
-// chain of linked blocks that the source has shown; whatever the source does, the loop goes on from what is stored, or ends and says why.
+// Follows a chain whose blocks a source hands over: one short loop from any ChainSource into the store. Promises: what is stored is at every moment
+// one chain of linked blocks that the source has shown; whatever the source does, the loop goes on from what is stored, or ends and says why.
 //
 // Invariants, for every source that lags, repeats itself, answers with nothing, fails, mixes forks, or is another network:
 //   1. `kept` mirrors the store: the newest block that it cannot undo, then those that it can. On any error it is forgotten and read again,
@@ -88,7 +88,7 @@ export async function follow(options: FollowOptions, signal: AbortSignal): Promi
 
 export class Follower {
   readonly #options: FollowOptions
-  #kept: BlockRef[] = []
+  #tracked: BlockRef[] = []
   /** From this height on, blocks are to be written again; it outlives errors. */
   #revised = Number.POSITIVE_INFINITY
 
@@ -98,26 +98,26 @@ export class Follower {
 
   /** Undefined until the store was read. */
   get tip(): BlockRef | undefined {
-    return this.#kept.at(-1)
+    return this.#tracked.at(-1)
   }
 
   async forget(): Promise<void> {
-    this.#kept = []
+    this.#tracked = []
     await this.#options.database.disconnect().catch(() => {})
   }
 
   /** One look at the source and at most one transaction. True if there may be more to do at once. */
   async round(): Promise<boolean> {
     const {source, cursor} = this.#options
-    if (!this.#kept.length) await this.#connect()
+    if (!this.#tracked.length) await this.#connect()
     const head = await source.head()
     this.#revised = Math.min(this.#revised, source.takeRevised?.() ?? Number.POSITIVE_INFINITY)
     const at = await cursor.read()
     assert(at, 'a chain is anchored before it is followed')
-    if (this.#revised <= this.#kept[0]!.height) return this.#writeLate(this.#revised)
+    if (this.#revised <= this.#tracked[0]!.height) return this.#writeLate(this.#revised)
 
     const {base, blocks} = await this.#next(head)
-    const next = [...this.#kept.slice(0, base + 1), ...blocks.map(ref)]
+    const next = [...this.#tracked.slice(0, base + 1), ...blocks.map(ref)]
     if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false // invariant 3
     this.#assertFollows(next, at)
     const settled = (await this.#believed(head, next.at(-1)!)) - (this.#options.horizon ?? 100)
@@ -138,16 +138,16 @@ export class Follower {
     if (answered !== network) throw new CannotFollow(`the node is on ${answered}, expected ${network}`)
     await database.disconnect()
     const {height, hash, top} = await database.connect()
-    this.#kept = [{height, hash}, ...top.map(ref)]
+    this.#tracked = [{height, hash}, ...top.map(ref)]
   }
 
   /** What the source has above the newest of our blocks that it has, too, and which is not to be written again: its index in `kept`. */
   async #next(head: BlockRef): Promise<{base: number; blocks: ReadBlock[]}> {
     const {source, batch = 100} = this.#options
-    const base = this.#kept.length - 1
+    const base = this.#tracked.length - 1
     const tip = this.tip!
     if (this.#revised <= tip.height)
-      return this.#replacement(this.#kept.findLastIndex(({height}) => height < this.#revised))
+      return this.#replacement(this.#tracked.findLastIndex(({height}) => height < this.#revised))
     if (head.height < tip.height || (head.height === tip.height && head.hash === tip.hash)) return {base, blocks: []} // it may lag
     if (head.height === tip.height) return this.#replacement(base)
     const blocks = await source.blocksAbove(tip.height, Math.min(batch, storeLimit))
@@ -158,17 +158,17 @@ export class Follower {
   /** As much as is needed to replace what we have above the newest block, `highest` or one below it, that is on the source's chain. */
   async #replacement(highest: number): Promise<{base: number; blocks: ReadBlock[]}> {
     const {source} = this.#options
-    const theirs = await source.hashesAt(this.#kept.slice(0, highest + 1).map(({height}) => height))
-    const base = this.#kept.findLastIndex(({hash}, i) => i <= highest && theirs[i] === hash)
+    const theirs = await source.hashesAt(this.#tracked.slice(0, highest + 1).map(({height}) => height))
+    const base = this.#tracked.findLastIndex(({hash}, i) => i <= highest && theirs[i] === hash)
     if (base < 0)
-      throw new CannotFollow(`block ${this.#kept[0]!.height} (${this.#kept[0]!.hash}) is not on the node's chain`)
+      throw new CannotFollow(`block ${this.#tracked[0]!.height} (${this.#tracked[0]!.hash}) is not on the node's chain`)
     const blocks: ReadBlock[] = []
     while (blocks.length < storeLimit && (blocks.at(-1)?.height ?? -1) < this.tip!.height) {
-      const more = await source.blocksAbove((blocks.at(-1) ?? this.#kept[base]!).height, storeLimit - blocks.length)
+      const more = await source.blocksAbove((blocks.at(-1) ?? this.#tracked[base]!).height, storeLimit - blocks.length)
       if (!more.length) break
       blocks.push(...more)
     }
-    return {base, blocks: linked(this.#kept[base]!, blocks)}
+    return {base, blocks: linked(this.#tracked[base]!, blocks)}
   }
 
   #assertFollows(next: BlockRef[], at: Cursor): void {
@@ -186,13 +186,13 @@ export class Follower {
       {baseHead: next[base]!, newBlocks: blocks.map(ref), finalizedHead: ref(next[settled]!)},
       (store, from, to) => this.#options.write(store, blocks.slice(from, to)),
     )
-    this.#kept = next.slice(settled)
+    this.#tracked = next.slice(settled)
   }
 
   /** Blocks that the store cannot undo are taken out and put in again, with what is known of them now. */
   async #writeLate(from: number): Promise<boolean> {
     const {database, cursor, source, write} = this.#options
-    const settled = this.#kept[0]!.height
+    const settled = this.#tracked[0]!.height
     const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= settled).reverse() // older ones were forgotten
     const [base, ...stored] = ours.slice(
       Math.max(

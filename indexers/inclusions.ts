@@ -1,7 +1,7 @@
 // What addresses of ours sent. Promises: what is not ours is left out; a transaction of ours succeeded only if it moved what it was signed for; on a
 // chain with outputs, each output of ours that a block spends is one row, those that the same blocks made included.
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
-import {Inclusion} from './entities.ts'
+import {ConfirmedTx} from './entities.ts'
 import type {Found, Query} from './look-up.ts'
 
 /** What addresses of ours sent, once the transfers of these blocks are written. */
@@ -10,7 +10,7 @@ export async function inclusionsIn(
   blocks: ReadBlock[],
   found: Found,
   options: WriteOptions,
-): Promise<Inclusion[]> {
+): Promise<ConfirmedTx[]> {
   return [...(await spentIn(query, options.chain, blocks)), ...(await sentIn(query, blocks, found, options))]
 }
 
@@ -19,7 +19,7 @@ async function sentIn(
   blocks: ReadBlock[],
   {senders}: Found,
   {chain, display}: WriteOptions,
-): Promise<Inclusion[]> {
+): Promise<ConfirmedTx[]> {
   const ours = blocks.flatMap(block =>
     block.sent.flatMap(transaction => {
       const sender = senders[transaction.senderKey]
@@ -35,12 +35,12 @@ async function sentIn(
   return ours.map(({block, transaction: {txid, nonce, executed, fee}, sender}) => {
     const purpose = purposes.get(txid)
     const success = executed && (!purpose || isFulfilled(purpose, block, display))
-    return new Inclusion({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
+    return new ConfirmedTx({id: `${chain}:${txid}`, chain, txid, ...at(block), sender, nonce, success, fee})
   })
 }
 
 /** Outputs of ours that were spent, those of the same blocks included. */
-async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promise<Inclusion[]> {
+async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promise<ConfirmedTx[]> {
   const spends = spendsIn(blocks)
   if (!spends.length) return []
   const rows = await query<{outpoint: string; amount: string}>(
@@ -55,7 +55,7 @@ async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promis
     const fee = ours.length === outpoints.length ? brought - outputSum : 0n
     return ours.map(({outpoint, input}) => {
       const id = `${chain}:${txid}:${input}`
-      return new Inclusion({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
+      return new ConfirmedTx({id, chain, txid, ...at(block), sender: outpoint, nonce: 0, success: true, fee})
     })
   })
 }

@@ -136,12 +136,12 @@ describe('a transaction of an address of ours', () => {
   }
 
   const success = async (txid: string) =>
-    (await db.rows<{success: boolean}>('select success from chain.inclusion where txid = $1', [txid]))[0]?.success
+    (await db.rows<{success: boolean}>('select success from chain.confirmed_tx where txid = $1', [txid]))[0]?.success
 
   test('is kept, with its nonce and what it cost; those of others are not', async () => {
     await include(sent('0xkept'))
     const [row, ...others] = await db.rows(
-      'select id, chain, txid, block_height, sender, nonce, fee from chain.inclusion',
+      'select id, chain, txid, block_height, sender, nonce, fee from chain.confirmed_tx',
     )
     const {height} = (await db.rows('select max(height) as height from chain.block'))[0] as {height: number}
     expect(row).toEqual({

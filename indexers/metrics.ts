@@ -3,7 +3,7 @@ import {Counter, Gauge, Histogram} from 'prom-client'
 import type {EntityManager} from 'typeorm'
 import {registry} from '../base/observe.ts'
 import type {Cursor} from './cursor.ts'
-import {Block, Inclusion, Transfer} from './entities.ts'
+import {Block, ConfirmedTx, Transfer} from './entities.ts'
 
 const of = {labelNames: ['chain'] as const, registers: [registry]}
 
@@ -15,7 +15,10 @@ export const active = new Gauge({
 const written = new Map<unknown, Counter<'chain'>>([
   [Block, new Counter({name: 'sluice_indexer_blocks_total', help: 'Blocks written.', ...of})],
   [Transfer, new Counter({name: 'sluice_indexer_transfers_total', help: 'Transfers to us written.', ...of})],
-  [Inclusion, new Counter({name: 'sluice_indexer_inclusions_total', help: 'Transactions of ours written.', ...of})],
+  [
+    ConfirmedTx,
+    new Counter({name: 'sluice_indexer_confirmed_txs_total', help: 'Transactions of ours written.', ...of}),
+  ],
 ])
 export const batchDuration = new Histogram({
   name: 'sluice_indexer_batch_duration_seconds',

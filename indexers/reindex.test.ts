@@ -39,7 +39,7 @@ beforeAll(async () => {
     await writer.write({add: [{transfers: payments, inclusions: sent}]})
   }
   await writer.finalize(heights - 4)
-  for (const table of ['transfer', 'inclusion'])
+  for (const table of ['transfer', 'confirmed_tx'])
     await db.rows(`update chain.${table} set block_time = to_timestamp(block_height)`)
   await db.rows(`update app.incident set resolved_at = now(), resolution = 'kept'`) // nobody here signed what was sent
 })
@@ -55,14 +55,20 @@ const final = heights - 4
 async function dump(): Promise<Record<string, unknown[]>> {
   const tables = [
     'chain.transfer',
-    'chain.inclusion',
+    'chain.confirmed_tx',
     'chain.block',
     'chain.cursor',
     'app.deposit',
     'app.event',
     'app.ledger_entry',
   ]
-  const others = ['app.balance_delta', 'app.incident', 'app.spend', 'squid_eth.status', 'squid_eth.hot_change_log']
+  const others = [
+    'app.balance_delta',
+    'app.incident',
+    'app.outgoing_payment',
+    'squid_eth.status',
+    'squid_eth.hot_change_log',
+  ]
   const all: Record<string, unknown[]> = {}
   for (const table of [...tables, ...others])
     all[table] = await db.rows(`select to_jsonb(t) as row from ${table} t order by to_jsonb(t)::text`)
@@ -156,7 +162,7 @@ test('whatever final rows were damaged, they are as the chain has them, and noth
   const height = fc.integer({min: 1, max: final})
   const damage = fc.oneof(
     height.map(h => [`delete from chain.transfer where chain = 'ETH' and block_height = $1`, [h]] as const),
-    height.map(h => [`delete from chain.inclusion where chain = 'ETH' and block_height = $1`, [h]] as const),
+    height.map(h => [`delete from chain.confirmed_tx where chain = 'ETH' and block_height = $1`, [h]] as const),
     height.map(h => [`update chain.transfer set amount = amount + 1 where block_height = $1`, [h]] as const),
     height.map(
       h => [`update chain.transfer set recipient = 'nobody', token = 'ETH' where block_height = $1`, [h]] as const,
@@ -171,7 +177,7 @@ test('whatever final rows were damaged, they are as the chain has them, and noth
           ] as const,
       ),
     height.map(
-      h => [`update chain.inclusion set success = false, fee = 9, nonce = 99 where block_height = $1`, [h]] as const,
+      h => [`update chain.confirmed_tx set success = false, fee = 9, nonce = 99 where block_height = $1`, [h]] as const,
     ),
     fc
       .tuple(height, fc.nat(2))

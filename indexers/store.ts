@@ -40,7 +40,7 @@ export class ChainDatabase extends TypeormDatabase {
     await submit(async manager => {
       for (const [table, height] of [
         ['transfer', 'block_height'],
-        ['inclusion', 'block_height'],
+        ['confirmed_tx', 'block_height'],
         ['block', 'height'],
       ])
         await manager.query(`delete from ${table} where chain = $1 and ${height} = any($2)`, [this.#chain, heights])

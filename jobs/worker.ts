@@ -110,7 +110,7 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<
       fail_undeliverable: failUndeliverable(pool),
       advance_payout: advancePayout(payouts),
       send_transactions: sendTransactions(payouts),
-      stamp_deposits: stampDeposits(pool),
+      allocate_deposits: stampDeposits(pool),
     }),
     logger: new GraphileLogger(() => (level, message) => log[levels[level]](message)),
     noHandleSignals: true,

@@ -101,7 +101,7 @@ test('custody counts what it signs, what it refuses, who has no token, and the a
     ...fees,
   })
   const ask = async (...addresses: string[]) => {
-    const intents = addresses.map(address => ({...sweep(address), spend_id: crypto.randomUUID()}))
+    const intents = addresses.map(address => ({...sweep(address), outgoing_payment_id: crypto.randomUUID()}))
     for (const intent of intents) await world.forgeSpend(intent)
     return await world.custody.ask('/sign', {intents})
   }

@@ -63,7 +63,7 @@ const fields: Fields = {
 }
 const joins = `join app.asset a on a.chain = p.chain and a.token = p.token
   cross join lateral (
-    select case when bool_and(r.settlement_id is not null) then (array_agg(r.settlement_id order by r.promotion desc, r.seq desc))[1] end as payout_id
+    select case when bool_and(r.settlement_id is not null) then (array_agg(r.settlement_id order by r.finalisation desc, r.seq desc))[1] end as payout_id
     from app.receipt r where r.payment_request_id = p.id and r.status = 'final'
   ) s`
 

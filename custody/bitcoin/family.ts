@@ -20,7 +20,7 @@ export const bitcoin: CustodyFamily<BitcoinSettings, BitcoinIntent, BitcoinPlan,
   },
   intents: BitcoinIntent,
   place: () => 0,
-  subject: intent => (intent.intent === 'pay_outputs' ? intent.payout_id : intent.spend_id),
+  subject: intent => (intent.intent === 'pay_outputs' ? intent.payout_id : intent.outgoing_payment_id),
   judge,
   checkSweep,
   async sign(_settings, keys, plan) {

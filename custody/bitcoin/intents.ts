@@ -20,10 +20,10 @@ const inputsAndFee = {
 }
 
 const Pay = z.strictObject({intent: z.literal('pay_outputs'), payout_id: id, ...inputsAndFee})
-const Sweep = z.strictObject({intent: z.literal('sweep_outputs'), spend_id: id, chain, ...inputsAndFee})
-const Bump = z.strictObject({intent: z.literal('bump_outputs'), spend_id: id, chain, ...inputsAndFee})
-const Withdraw = z.strictObject({intent: z.literal('withdraw_outputs'), spend_id: id, ...inputsAndFee})
-const Cancel = z.strictObject({intent: z.literal('cancel_outputs'), spend_id: id, chain, ...inputsAndFee})
+const Sweep = z.strictObject({intent: z.literal('sweep_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
+const Bump = z.strictObject({intent: z.literal('cpfp_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
+const Withdraw = z.strictObject({intent: z.literal('withdraw_outputs'), outgoing_payment_id: id, ...inputsAndFee})
+const Cancel = z.strictObject({intent: z.literal('cancel_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
 
 export const BitcoinIntent = z.discriminatedUnion('intent', [Pay, Sweep, Bump, Withdraw, Cancel])
 

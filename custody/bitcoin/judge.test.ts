@@ -18,30 +18,30 @@ const pay = (payout_id: string, inputs: string[], fee = 1000) => ({
   inputs,
   fee: String(fee),
 })
-const sweep = (inputs: string[], fee = 1000, spend_id: string = randomUUID()) => ({
+const sweep = (inputs: string[], fee = 1000, outgoing_payment_id: string = randomUUID()) => ({
   intent: 'sweep_outputs',
-  spend_id,
+  outgoing_payment_id,
   chain: 'BTC',
   inputs,
   fee: String(fee),
 })
-const bump = (spend_id: string, inputs: string[], fee = 1000, more: object = {}) => ({
-  intent: 'bump_outputs',
-  spend_id,
+const bump = (outgoing_payment_id: string, inputs: string[], fee = 1000, more: object = {}) => ({
+  intent: 'cpfp_outputs',
+  outgoing_payment_id,
   chain: 'BTC',
   inputs,
   fee: String(fee),
   ...more,
 })
-const withdraw = (spend_id: string, inputs: string[], fee = 1000) => ({
+const withdraw = (outgoing_payment_id: string, inputs: string[], fee = 1000) => ({
   intent: 'withdraw_outputs',
-  spend_id,
+  outgoing_payment_id,
   inputs,
   fee: String(fee),
 })
-const cancel = (inputs: string[], fee = 2000, spend_id: string = randomUUID()) => ({
+const cancel = (inputs: string[], fee = 2000, outgoing_payment_id: string = randomUUID()) => ({
   intent: 'cancel_outputs',
-  spend_id,
+  outgoing_payment_id,
   chain: 'BTC',
   inputs,
   fee: String(fee),
@@ -346,7 +346,7 @@ describe('a sweep', () => {
     expect(amount).toBe('99000')
     expect(await lastEntry()).toMatchObject({
       kind: 'sweep',
-      subject_id: intent.spend_id,
+      subject_id: intent.outgoing_payment_id,
       merchant_id: merchant.id,
       amount: '99000',
       destination: btc.treasury,
@@ -410,7 +410,7 @@ describe('a bump', () => {
     const inputs = await btc.unmined([[merchant.bitcoin, 70_000n]])
     await refused(bump(randomUUID(), inputs), 'unknown_settlement')
     const id = await btc.bump(inputs, 200)
-    await btc.db.rows(`update app.spend set status = 'final' where id = $1`, [id])
+    await btc.db.rows(`update app.outgoing_payment set status = 'final' where id = $1`, [id])
     await refused(bump(id, inputs), 'unknown_settlement')
     const other = await btc.unmined([[merchant.bitcoin, 70_000n]])
     await refused(bump(await btc.bump(other, 200, 'ETH'), other), 'unknown_settlement')
@@ -458,7 +458,7 @@ describe('a bump', () => {
     const id = await btc.bump(inputs, 200)
     await refused(sweep(inputs, 1000, id), 'not_ours')
     await refused(cancel(inputs, 1000, id), 'not_ours')
-    await btc.db.rows('update app.spend set cancelling = false where id = $1', [id])
+    await btc.db.rows('update app.outgoing_payment set cancelling = false where id = $1', [id])
     await btc.output(merchant.bitcoin, 100_000n)
     await refused(pay(await btc.swept(merchant), inputs), 'not_ours')
     await signed(bump(id, inputs))
@@ -513,9 +513,9 @@ describe('a cancel', () => {
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n, 50_000n])) as [string, string, string]
     const payout = await btc.swept(merchant)
     await signed(pay(payout, [a, b]))
-    for (const spend_id of [payout, randomUUID()]) {
-      await refused(cancel([a], 5000, spend_id), 'settlement_changed')
-      await refused(cancel([a, c], 5000, spend_id), 'settlement_changed')
+    for (const outgoing_payment_id of [payout, randomUUID()]) {
+      await refused(cancel([a], 5000, outgoing_payment_id), 'settlement_changed')
+      await refused(cancel([a, c], 5000, outgoing_payment_id), 'settlement_changed')
     }
     for (const inputs of [[b], [b, a], [c, a, b]]) {
       await refused(cancel(inputs, 5000), 'nonce_taken')
@@ -530,7 +530,11 @@ describe('a cancel', () => {
     const [a] = (await btc.outputs(merchant.bitcoin, [100_000n])) as [string]
     const asked = cancel([a])
     await signed(asked)
-    expect(await lastEntry()).toMatchObject({kind: 'cancel', subject_id: asked.spend_id, merchant_id: merchant.id})
+    expect(await lastEntry()).toMatchObject({
+      kind: 'cancel',
+      subject_id: asked.outgoing_payment_id,
+      merchant_id: merchant.id,
+    })
     await refused(pay(await btc.swept(merchant), [a], 9000), 'nonce_taken')
   })
 })
@@ -539,7 +543,7 @@ describe('a withdrawal', () => {
   /** As the owner of the database begins it. */
   async function begun(recipient: string, lead: string, amount = 70_000): Promise<string> {
     const [row] = await btc.db.rows<{id: string}>(
-      `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+      `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
        values ('withdrawal', 'BTC', 'BTC', $1, $2, $3, $4, 0, 1000) returning id`,
       [amount, btc.treasury, recipient, lead],
     )
@@ -565,7 +569,7 @@ describe('a withdrawal', () => {
       [btc.treasury, 29_000n],
     ])
     await signed(withdraw(id, [a, b], 3000))
-    await btc.db.rows('update app.spend set cancelling = true where id = $1', [id])
+    await btc.db.rows('update app.outgoing_payment set cancelling = true where id = $1', [id])
     await refused(withdraw(id, [a, b], 9000), 'wrong_state')
     await refused(withdraw(randomUUID(), [a, b]), 'unknown_settlement')
   })

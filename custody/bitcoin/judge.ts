@@ -1,7 +1,7 @@
 // What custody signs on Bitcoin, and what it refuses; ../policy.ts has what all families share. Promises: only final outputs of ours are spent, as
-// the indexer saw them (and unmined ones for a bump alone, which an operator began); all signatures of a subject spend its first input, the lead, so at most one of them can ever be mined; an output
-// serves one subject, until every signature in which it serves is over (its lead is spent, finally); money leaves for the destination alone,
-// and the rest, less a network fee within the cap, goes to the treasury.
+// the indexer saw them (and unmined ones for a bump alone, which an operator began); all signatures of a subject spend its first input, the lead, so
+// at most one of them can ever be mined; an output serves one subject, until every signature in which it serves is over (its lead is spent, finally);
+// money leaves for the destination alone, and the rest, less a network fee within the cap, goes to the treasury.
 
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'
@@ -63,7 +63,7 @@ interface Asked {
 export async function judge(context: FamilyContext, intent: BitcoinIntent): Promise<BitcoinDecision> {
   if (intent.intent === 'pay_outputs') return await judgePay(context, intent)
   if (intent.intent === 'sweep_outputs') return await judgeSweep(context, intent)
-  if (intent.intent === 'bump_outputs') return await judgeBump(context, intent)
+  if (intent.intent === 'cpfp_outputs') return await judgeBump(context, intent)
   if (intent.intent === 'withdraw_outputs') return await judgeWithdraw(context, intent)
   return await judgeCancel(context, intent)
 }
@@ -78,27 +78,35 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<BitcoinDec
 }
 
 async function judgeSweep(context: FamilyContext, intent: Sweep | Bump, find = findOutputs): Promise<BitcoinDecision> {
-  const {chain, spend_id} = intent
+  const {chain, outgoing_payment_id} = intent
   checkJournal(context, chain)
-  const attempts = await findAttempts(context, chain, intent.inputs, spend_id)
-  const spend = await findSpend(context, chain, {id: spend_id})
-  const isOther = ({kind, subjectId}: BitcoinAttempt) => subjectId === spend_id && kind !== 'sweep' && kind !== 'cancel'
+  const attempts = await findAttempts(context, chain, intent.inputs, outgoing_payment_id)
+  const spend = await findSpend(context, chain, {id: outgoing_payment_id})
+  const isOther = ({kind, subjectId}: BitcoinAttempt) =>
+    subjectId === outgoing_payment_id && kind !== 'sweep' && kind !== 'cancel'
   if (spend.kind !== 'sweep' || attempts.some(isOther))
     throw new Refusal('settlement_changed', 'it was begun as something else than a sweep')
-  return await decide(context, purposeOfTreasury(context, chain, 'sweep', spend_id), spend, intent, attempts, find)
+  return await decide(
+    context,
+    purposeOfTreasury(context, chain, 'sweep', outgoing_payment_id),
+    spend,
+    intent,
+    attempts,
+    find,
+  )
 }
 
 /** A sweep of outputs that are not final, which pays for the transaction that made them, too. The row can be made by the owner of the database alone. */
 async function judgeBump(context: FamilyContext, intent: Bump): Promise<BitcoinDecision> {
-  const {chain, spend_id, inputs} = intent
+  const {chain, outgoing_payment_id, inputs} = intent
   const {rows} = await context.client.query<{lead: string; outputs: string[]; vsize: number}>({
-    name: 'find_bump',
-    text: `select s.sender as lead, b.outputs, b.parent_vsize as vsize from app.bump b join app.spend s on s.id = b.spend_id
-      where b.spend_id = $1 and s.chain = $2 and s.status <> 'final'`,
-    values: [spend_id, chain],
+    name: 'find_cpfp',
+    text: `select s.sender as lead, b.outputs, b.parent_vsize as vsize from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id
+      where b.outgoing_payment_id = $1 and s.chain = $2 and s.status <> 'final'`,
+    values: [outgoing_payment_id, chain],
   })
   const [bump] = rows
-  if (!bump) throw new Refusal('unknown_settlement', `no bump ${spend_id} is under way`)
+  if (!bump) throw new Refusal('unknown_settlement', `no bump ${outgoing_payment_id} is under way`)
   const known = new Set(bump.outputs)
   if (bump.lead !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))
     throw new Refusal('settlement_changed', 'a bump spends the outputs that it was begun with, the same one first')
@@ -106,7 +114,7 @@ async function judgeBump(context: FamilyContext, intent: Bump): Promise<BitcoinD
 }
 
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<BitcoinDecision> {
-  const spend = await findWithdrawal(context, intent.spend_id)
+  const spend = await findWithdrawal(context, intent.outgoing_payment_id)
   const attempts = await findAttempts(context, spend.chain, intent.inputs, spend.id)
   const before = attemptsFor(attempts, 'withdraw', spend.id)
   await checkWithdraw(context, spend, before)
@@ -121,11 +129,11 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
 
 /** Takes the place of whatever was signed with this lead: once it is final, nothing of that can ever be mined. */
 async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<BitcoinDecision> {
-  const {chain, spend_id, inputs} = intent
+  const {chain, outgoing_payment_id, inputs} = intent
   checkJournal(context, chain)
-  const attempts = await findAttempts(context, chain, inputs, spend_id)
-  const spend = await findSpend(context, chain, {id: spend_id}, {cancelling: true})
-  const subjectId = attempts.find(({lead}) => lead === inputs[0])?.subjectId ?? spend_id
+  const attempts = await findAttempts(context, chain, inputs, outgoing_payment_id)
+  const spend = await findSpend(context, chain, {id: outgoing_payment_id}, {cancelling: true})
+  const subjectId = attempts.find(({lead}) => lead === inputs[0])?.subjectId ?? outgoing_payment_id
   return await decide(context, purposeOfTreasury(context, chain, 'cancel', subjectId), spend, intent, attempts)
 }
 
@@ -193,8 +201,8 @@ async function decide(
 
 async function isBegunAsBump({client}: FamilyContext, {id}: Spend): Promise<boolean> {
   const {rowCount} = await client.query({
-    name: 'is_bump',
-    text: 'select from app.bump where spend_id = $1',
+    name: 'is_cpfp',
+    text: 'select from app.cpfp where outgoing_payment_id = $1',
     values: [id],
   })
   return rowCount === 1
@@ -294,7 +302,7 @@ async function findOutputs(
   const {rows} = await client.query<OutputRow & {is_spent: boolean}>({
     name: 'find_outputs',
     text: `select i.outpoint, t.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id,
-        exists (select from chain.inclusion s
+        exists (select from chain.confirmed_tx s
           where s.chain = $1 and s.sender = i.outpoint and s.nonce = 0 and s.block_height <= c.final_height) as is_spent
       from unnest($2::text[]) with ordinality i (outpoint, place)
       join chain.cursor c on c.chain = $1
@@ -317,7 +325,7 @@ async function checkReserved({client}: FamilyContext, chain: string, {id}: Spend
     name: 'find_unreserved',
     text: `select i.outpoint from unnest($2::text[]) i (outpoint)
       where not exists (select from app.output u
-        where u.chain = $1 and u.txid = split_part(i.outpoint, ':', 1) and u.vout = split_part(i.outpoint, ':', 2)::int and u.spend_id = $3)`,
+        where u.chain = $1 and u.txid = split_part(i.outpoint, ':', 1) and u.vout = split_part(i.outpoint, ':', 2)::int and u.outgoing_payment_id = $3)`,
     values: [chain, outpoints, id],
   })
   if (rows[0]) throw new Refusal('settlement_changed', `${rows[0].outpoint} is not reserved for this`)
@@ -326,11 +334,11 @@ async function checkReserved({client}: FamilyContext, chain: string, {id}: Spend
 /** As findOutputs, of one transaction that is not final yet. Once it is, they are outputs like any others. */
 async function findUnmined({client}: FamilyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
   const {rows} = await client.query<OutputRow & {txid: string}>({
-    name: 'find_unmined',
+    name: 'find_unconfirmed',
     text: `select i.outpoint, u.txid, u.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id
       from unnest($2::text[]) with ordinality i (outpoint, place)
       join chain.cursor c on c.chain = $1
-      join chain.unmined u on u.id = $1 || ':' || i.outpoint and u.chain = $1 and u.token = $3
+      join chain.unconfirmed u on u.id = $1 || ':' || i.outpoint and u.chain = $1 and u.token = $3
       join custody.address a on a.address = u.recipient and a.family = 'bitcoin'
       where not exists (select from chain.transfer t where t.id = u.id and t.block_height <= c.final_height)
       order by i.place`,
@@ -391,7 +399,7 @@ async function findAttempts(
         select stream, seq from custody.journal where subject_id = $3
       )
       select ${entryColumns},
-        exists (select from chain.inclusion i join chain.cursor c using (chain)
+        exists (select from chain.confirmed_tx i join chain.cursor c using (chain)
           where i.chain = j.stream and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height) as is_over
       from known
       cross join lateral (select * from custody.journal j where j.stream = known.stream and j.seq = known.seq offset 0) j

@@ -15,7 +15,7 @@ export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmPlan, Details> = {
   place: ({nonce}) => nonce, // each is signed with after the one below it
   subject(intent) {
     if (intent.intent === 'cancel') return `${intent.chain} nonce ${intent.nonce}`
-    return intent.intent === 'pay' ? intent.payout_id : intent.spend_id
+    return intent.intent === 'pay' ? intent.payout_id : intent.outgoing_payment_id
   },
   judge,
   checkSweep,

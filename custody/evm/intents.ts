@@ -18,14 +18,14 @@ const nonceAndFees = {
 const Pay = z.strictObject({intent: z.literal('pay'), payout_id: id, ...nonceAndFees})
 const Sweep = z.strictObject({
   intent: z.literal('sweep'),
-  spend_id: id,
+  outgoing_payment_id: id,
   chain,
   token: z.string().max(50),
   address,
   amount: units,
   ...nonceAndFees,
 })
-const Withdraw = z.strictObject({intent: z.literal('withdraw'), spend_id: id, ...nonceAndFees})
+const Withdraw = z.strictObject({intent: z.literal('withdraw'), outgoing_payment_id: id, ...nonceAndFees})
 const Cancel = z.strictObject({intent: z.literal('cancel'), chain, sender: address, ...nonceAndFees})
 
 export const EvmIntent = z.discriminatedUnion('intent', [Pay, Sweep, Withdraw, Cancel])

@@ -277,7 +277,7 @@ describe('a payout', () => {
     const free = cancel()
     await signed(free)
     await refused({...pay(other, higherFees), nonce: free.nonce}, 'nonce_taken')
-    await refused({...swept, spend_id: randomUUID(), ...higherFees, ...tokenGas}, 'nonce_taken')
+    await refused({...swept, outgoing_payment_id: randomUUID(), ...higherFees, ...tokenGas}, 'nonce_taken')
   })
 
   test('with fees above the cap is refused', async () => {
@@ -301,7 +301,7 @@ describe('a sweep', () => {
       nonce: 0,
     })
     expect((await world.journal()).at(-1)).toMatchObject({
-      subject_id: intent.spend_id,
+      subject_id: intent.outgoing_payment_id,
       merchant_id: id,
       source: address,
     })
@@ -333,7 +333,7 @@ describe('a sweep', () => {
       5_000_000n,
       0n,
       2n ** 256n - 1n,
-      authorisationNonce(intent.spend_id),
+      authorisationNonce(intent.outgoing_payment_id),
     ])
     await refused({...intent, ...higherFees, ...tokenGas, amount: '4999999'}, 'settlement_changed')
   })
@@ -382,9 +382,9 @@ describe('a cancel', () => {
 })
 
 describe('a withdrawal', () => {
-  const withdraw = (spend_id: string, of: number, more: object = {}) => ({
+  const withdraw = (outgoing_payment_id: string, of: number, more: object = {}) => ({
     intent: 'withdraw',
-    spend_id,
+    outgoing_payment_id,
     nonce: of,
     ...fees,
     ...more,
@@ -420,7 +420,7 @@ describe('a withdrawal', () => {
     })
     expect(await signed(withdraw(id, taken))).toEqual(first)
     await signed(withdraw(id, taken, higherFees))
-    await world.db.rows('select app.cancel_spend($1)', [id])
+    await world.db.rows('select app.cancel_outgoing_payment($1)', [id])
     await refused(withdraw(id, taken, higherFees), 'wrong_state')
     await refused(withdraw(randomUUID(), taken), 'unknown_settlement')
   })

@@ -76,7 +76,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   if (amount === 0n) throw new Refusal('settlement_changed', 'a sweep moves more than nothing')
   const {treasury} = context
   const sender = isNative ? source : treasury
-  const spend = await findSpend(context, chain, {id: intent.spend_id})
+  const spend = await findSpend(context, chain, {id: intent.outgoing_payment_id})
   const isAsBegun =
     spend.kind === 'sweep' &&
     spend.token === token &&
@@ -87,8 +87,10 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
       'settlement_changed',
       'a sweep is signed with the address, token and nonce that it was begun with, and moves no more than that',
     )
-  const attempts = await findAttempts(context, chain, sender.address, nonce, intent.spend_id)
-  for (const before of attempts.filter(({subjectId, kind}) => subjectId === intent.spend_id && kind !== 'cancel')) {
+  const attempts = await findAttempts(context, chain, sender.address, nonce, intent.outgoing_payment_id)
+  for (const before of attempts.filter(
+    ({subjectId, kind}) => subjectId === intent.outgoing_payment_id && kind !== 'cancel',
+  )) {
     const isOther =
       before.nonce !== nonce || before.token !== token || before.source !== source.address || before.kind !== 'sweep'
     if (isOther || (isNative ? amount > before.amount : amount !== before.amount))
@@ -101,7 +103,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   const purpose: Purpose = {
     kind: 'sweep',
     chain,
-    subjectId: intent.spend_id,
+    subjectId: intent.outgoing_payment_id,
     merchantId: source.merchantId,
     token,
     amount,
@@ -115,7 +117,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<EvmDecision> {
   const {nonce} = intent
   const {treasury} = context
-  const spend = await findWithdrawal(context, intent.spend_id)
+  const spend = await findWithdrawal(context, intent.outgoing_payment_id)
   const fees = checkFees(context, spend.chain, intent, gasCap)
   const attempts = await findAttempts(context, spend.chain, treasury.address, nonce, spend.id)
   const before = attemptsFor(attempts, 'withdraw', spend.id)
@@ -209,8 +211,8 @@ async function checkNext(
   checkRows(journal.check(last)) // a lower one, in place of one that was taken away, lets less be signed
   const {rows} = await client.query<{mined: number | null; isFinal: boolean}>({
     name: 'find_mined_nonce',
-    text: `select (select max(nonce) from chain.inclusion i where i.chain = $1 and i.sender = $2) as mined,
-        exists (select from chain.inclusion i join chain.cursor c using (chain)
+    text: `select (select max(nonce) from chain.confirmed_tx i where i.chain = $1 and i.sender = $2) as mined,
+        exists (select from chain.confirmed_tx i join chain.cursor c using (chain)
           where i.chain = $1 and i.sender = $2 and i.nonce = $3 and i.block_height <= c.final_height) as "isFinal"`,
     values: [chain, address, nonce],
   })

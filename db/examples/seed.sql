@@ -99,15 +99,15 @@ select app.create_payout('019c0000-0000-7000-8000-00000000000b', 'ETH', 'USDC', 
 select app.begin_sweeping(id), app.begin_paying_from_treasury(id), app.begin_payment(id, 2600000000000000) from app.payout;
 select app.begin_sweeps(null, 'ETH', 'USDC', array[address], array[1200500000], array[4800000000000000]) from person where external_ref = 'carol';
 select app.store_signed(id, 1, 'effect', pg_temp.hash(kind), '0x02', amount,
-  jsonb_build_object('max_fee_per_gas', 40000000000, 'max_priority_fee_per_gas', 1000000000, 'gas_limit', max_fee::bigint / 40000000000)) from app.spend;
+  jsonb_build_object('max_fee_per_gas', 40000000000, 'max_priority_fee_per_gas', 1000000000, 'gas_limit', max_fee::bigint / 40000000000)) from app.outgoing_payment;
 commit;
 
 begin;
 select pg_temp.write_block('ETH', 8100005, '2026-07-01 10:30:35Z',
   '[["dave", "USDC", 75000000], ["alice", "0x211cD78a278ED8CE38840597bFc9793990241FE3", 1000000000]]');
-insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
 select 'ETH:' || o.txid, 'ETH', o.txid, b.height, b.hash, b.time, s.sender, s.nonce, true, o.gas_limit * 18000000000
-from app.outbound_tx o join app.spend s on s.id = o.spend_id join chain.block b on b.id = 'ETH:8100005';
+from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id join chain.block b on b.id = 'ETH:8100005';
 commit;
 begin;
 select pg_temp.finalize('ETH', 8100005);
@@ -155,7 +155,7 @@ update app.payment_request set expires_at = created_at + interval '1 day';
 select app.refresh_payment(id) from app.payment_request;
 update app.payout set created_at = '2026-07-01 10:30:11Z', finished_at = '2026-07-01 10:43:39Z' where chain = 'ETH';
 update app.payout set created_at = '2026-07-01 11:15:00Z', waiting_since = '2026-07-01 11:15:01Z' where chain = 'POLYGON';
-update app.spend set created_at = '2026-07-01 10:30:13Z', final_at = '2026-07-01 10:43:39Z';
+update app.outgoing_payment set created_at = '2026-07-01 10:30:13Z', final_at = '2026-07-01 10:43:39Z';
 update chain.reorganisation set happened_at = '2026-07-01 12:00:25Z';
 
 -- Events and entries of the ledger are of the moment of what they are about.
@@ -165,9 +165,9 @@ from app.deposit d where d.id = e.subject_id;
 update app.event e set created_at = p.finished_at from app.payout p where p.id = e.subject_id;
 alter table app.ledger_entry disable trigger append_only;
 update app.ledger_entry e set created_at = coalesce(
-  (select max(d.finalised_at) from app.deposit d where 'promotion:' || d.chain || ':' || d.promotion = e.reference),
+  (select max(d.finalised_at) from app.deposit d where 'finalisation:' || d.chain || ':' || d.finalisation = e.reference),
   (select case e.kind when 'claim' then p.created_at else p.finished_at end from app.payout p where p.id::text = e.reference),
-  (select s.final_at from app.spend s where s.id::text = e.reference));
+  (select s.final_at from app.outgoing_payment s where s.id::text = e.reference));
 alter table app.ledger_entry enable trigger append_only;
 
 -- Nordwind's receiver took each event at the first attempt, but for the payout's, which it took at the third, and the last one.

@@ -1,12 +1,12 @@
 -- What the indexers see on the chains, and where each chain stands.
 --
 -- Writer: the indexer of a chain, through typeorm-store, in one transaction for each batch of blocks:
---   1. the store's rollback deletes the rows of blocks that left the chain, from chain.block, chain.transfer and chain.inclusion;
---   2. rows of the new blocks are inserted there, and chain.note_mined brings chain.unmined up to date (Bitcoin);
+--   1. the store's rollback deletes the rows of blocks that left the chain, from chain.block, chain.transfer and chain.confirmed_tx;
+--   2. rows of the new blocks are inserted there, and chain.note_mined brings chain.unconfirmed up to date (Bitcoin);
 --   3. the store updates its status row (schema squid_<chain>), whose trigger notes that the chain was touched;
---   4. at COMMIT chain.release and then chain.settle turn the net change into deposits, payouts, events and jobs, and move the head.
--- In transactions of their own the indexer moves finality (chain.finalize), tells what is unconfirmed (chain.look_unmined), goes back
--- (chain.rewind), halts (chain.halt), and `sluice reindex` corrects final blocks (chain.correct_transfers, chain.correct_inclusions). An operator
+--   4. at COMMIT chain.release and then chain.derive turn the net change into deposits, payouts, events and jobs, and move the head.
+-- In transactions of their own the indexer moves finality (chain.finalize), tells what is unconfirmed (chain.note_unconfirmed), goes back
+-- (chain.rewind), halts (chain.halt), and `sluice reindex` corrects final blocks (chain.correct_transfers, chain.correct_confirmed_txs). An operator
 -- decides about a chain that is halted or does not start; custody halts one when the database is an older copy.
 -- Readers: settling, the worker, custody (which judges by what is here), the API for the state of the chains, the audit, analysts through views.
 --
@@ -65,10 +65,10 @@ comment on column chain.transfer.recipient is 'Our address that the value went t
 grant select on chain.transfer to sluice_custody;
 grant select, insert, update, delete on chain.transfer to sluice_indexer;
 
--- This is how our own transactions come back: whatever uses a nonce, or an output, of ours says what became of the outgoing payment (app.spend)
--- that has it. Custody's journal, not the worker, says what effect a transaction was to have.
-create table chain.inclusion (
-  id text primary key constraint inclusion_id check (starts_with(id, chain || ':' || txid)),
+-- This is how our own transactions come back: whatever uses a nonce, or an output, of ours says what became of the outgoing payment
+-- (app.outgoing_payment) that has it. Custody's journal, not the worker, says what effect a transaction was to have.
+create table chain.confirmed_tx (
+  id text primary key constraint confirmed_tx_id check (starts_with(id, chain || ':' || txid)),
   chain text not null,
   txid text not null,
   block_height int not null,
@@ -80,28 +80,28 @@ create table chain.inclusion (
   fee numeric(78, 0) not null
 );
 -- Which transaction used the nonce, or the output, of an outgoing payment.
-create index inclusion_nonce on chain.inclusion (chain, sender, nonce);
-create index inclusion_block on chain.inclusion (chain, block_height);
-comment on table chain.inclusion is 'Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.';
-comment on column chain.inclusion.id is '<chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.';
-comment on column chain.inclusion.chain is 'Chain code.';
-comment on column chain.inclusion.txid is 'Transaction id.';
-comment on column chain.inclusion.block_height is 'Height of the block that holds the transaction.';
-comment on column chain.inclusion.block_hash is 'Hash of that block.';
-comment on column chain.inclusion.block_time is 'Timestamp of that block.';
-comment on column chain.inclusion.sender is 'Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.';
-comment on column chain.inclusion.nonce is 'Its nonce; 0 on Bitcoin.';
-comment on column chain.inclusion.success is 'True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.';
-comment on column chain.inclusion.fee is 'Network fee that it cost, in the native coin''s base units; 0 where it spends what is not ours, too.';
-grant select on chain.inclusion to sluice_custody, sluice_jobs;
-grant select, insert, update, delete on chain.inclusion to sluice_indexer;
+create index confirmed_tx_nonce on chain.confirmed_tx (chain, sender, nonce);
+create index confirmed_tx_block on chain.confirmed_tx (chain, block_height);
+comment on table chain.confirmed_tx is 'Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.';
+comment on column chain.confirmed_tx.id is '<chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.';
+comment on column chain.confirmed_tx.chain is 'Chain code.';
+comment on column chain.confirmed_tx.txid is 'Transaction id.';
+comment on column chain.confirmed_tx.block_height is 'Height of the block that holds the transaction.';
+comment on column chain.confirmed_tx.block_hash is 'Hash of that block.';
+comment on column chain.confirmed_tx.block_time is 'Timestamp of that block.';
+comment on column chain.confirmed_tx.sender is 'Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.';
+comment on column chain.confirmed_tx.nonce is 'Its nonce; 0 on Bitcoin.';
+comment on column chain.confirmed_tx.success is 'True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.';
+comment on column chain.confirmed_tx.fee is 'Network fee that it cost, in the native coin''s base units; 0 where it spends what is not ours, too.';
+grant select on chain.confirmed_tx to sluice_custody, sluice_jobs;
+grant select, insert, update, delete on chain.confirmed_tx to sluice_indexer;
 
 -- What Bitcoin adds: deposits that are in no block yet. The indexer hands over everything unconfirmed that its source shows, again and again
--- (chain.look_unmined), and what each block does to it is written with the block (chain.note_mined). Settling reads the transfer of a deposit in
+-- (chain.note_unconfirmed), and what each block does to it is written with the block (chain.note_mined). Settling reads the transfer of a deposit in
 -- chain.transfer, and here where there is none there. So a row stays until its transfer is final (chain.forget_final deletes it then), and a block
 -- that leaves the chain does not take the deposit away. Only a transaction in a block that spends the same output does, or absence in two looks
 -- that are 30 seconds apart. A deposit that is unconfirmed is pending, in no block, and never final.
-create table chain.unmined (
+create table chain.unconfirmed (
   id text primary key check (id = chain || ':' || txid || ':' || output_index),
   chain text not null,
   txid text not null,
@@ -116,21 +116,21 @@ create table chain.unmined (
   missed_since timestamptz
 );
 -- What a block excludes: whatever spends an output that a transaction in it spends.
-create index unmined_inputs on chain.unmined using gin (inputs);
-comment on table chain.unmined is 'Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.';
-comment on column chain.unmined.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
-comment on column chain.unmined.chain is 'Chain code.';
-comment on column chain.unmined.txid is 'Transaction id.';
-comment on column chain.unmined.output_index is 'Position inside the transaction.';
-comment on column chain.unmined.token is 'Token code.';
-comment on column chain.unmined.amount is 'Amount in base units.';
-comment on column chain.unmined.sender is 'Address that the value comes from.';
-comment on column chain.unmined.recipient is 'Our address.';
-comment on column chain.unmined.inputs is 'What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.';
-comment on column chain.unmined.raw is 'The transaction, in hex, where the source gave it.';
-comment on column chain.unmined.seen_at is 'When it was first seen.';
-comment on column chain.unmined.missed_since is 'When a look first did not show it, though it was in no block; null while it is shown or in a block.';
-grant select on chain.unmined to sluice_custody, sluice_indexer;
+create index unconfirmed_inputs on chain.unconfirmed using gin (inputs);
+comment on table chain.unconfirmed is 'Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.';
+comment on column chain.unconfirmed.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
+comment on column chain.unconfirmed.chain is 'Chain code.';
+comment on column chain.unconfirmed.txid is 'Transaction id.';
+comment on column chain.unconfirmed.output_index is 'Position inside the transaction.';
+comment on column chain.unconfirmed.token is 'Token code.';
+comment on column chain.unconfirmed.amount is 'Amount in base units.';
+comment on column chain.unconfirmed.sender is 'Address that the value comes from.';
+comment on column chain.unconfirmed.recipient is 'Our address.';
+comment on column chain.unconfirmed.inputs is 'What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.';
+comment on column chain.unconfirmed.raw is 'The transaction, in hex, where the source gave it.';
+comment on column chain.unconfirmed.seen_at is 'When it was first seen.';
+comment on column chain.unconfirmed.missed_since is 'When a look first did not show it, though it was in no block; null while it is shown or in a block.';
+grant select on chain.unconfirmed to sluice_custody, sluice_indexer;
 
 create table chain.cursor (
   chain text primary key,
@@ -147,7 +147,7 @@ create table chain.cursor (
   halted_at timestamptz,
   rewind_to int,
   tracer text,
-  promotion bigint not null default 0
+  finalisation bigint not null default 0
 );
 comment on table chain.cursor is 'Where each chain stands: the newest indexed block and the newest final one.';
 comment on column chain.cursor.chain is 'Chain code.';
@@ -164,7 +164,7 @@ comment on column chain.cursor.last_reorg_depth is 'How many blocks left the cha
 comment on column chain.cursor.halted_at is 'Since when the chain stands still for an operator: after a reorganisation below the final block, or because the database is an older copy than custody''s journal. Null while it goes on.';
 comment on column chain.cursor.tracer is 'Which of the node''s tracers numbers internal calls on this chain (debug or trace); never changes once it is set.';
 comment on column chain.cursor.rewind_to is 'Height that an operator asked the indexer to go back to; cleared when that is done.';
-comment on column chain.cursor.promotion is 'How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.';
+comment on column chain.cursor.finalisation is 'How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.';
 grant select on chain.cursor to sluice_api, sluice_custody, sluice_indexer, sluice_jobs;
 
 -- The API and `sluice status` do not know by themselves which chains have an indexer; this tells them (/readyz, /metrics). Written by the indexer,
@@ -204,7 +204,7 @@ comment on column chain.contradiction.seen_at is 'When it was seen last.';
 comment on column chain.contradiction.txid is 'The transaction that they contradict themselves about; null where it is about something else.';
 comment on column chain.contradiction.message is 'What is wrong with what they answer.';
 
--- Written by chain.settle with each change of chain.cursor.last_reorg_at; chain.release counts deposits that turned out to be lost later. For
+-- Written by chain.derive with each change of chain.cursor.last_reorg_at; chain.release counts deposits that turned out to be lost later. For
 -- analysts.
 create table chain.reorganisation (
   id bigint primary key generated always as identity,

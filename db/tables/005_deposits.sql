@@ -1,12 +1,12 @@
 -- Deposits, balances and incidents: what follows for merchants from the chains.
 --
 -- Life of a deposit:
---   1. settling (chain.settle_transfers, at COMMIT of each transaction that touched a transfer): a new one is pending, one that went is reorged,
+--   1. settling (chain.derive_deposits, at COMMIT of each transaction that touched a transfer): a new one is pending, one that went is reorged,
 --      one that is back is pending again;
---   2. at or below the final height it is final (chain.promote), which writes the balance, the ledger and the event with it;
---   3. a payout claims it, and its row is stamped with the payout afterwards (app.stamp_deposits), or given back when the payout fails;
+--   2. at or below the final height it is final (chain.finalise_deposits), which writes the balance, the ledger and the event with it;
+--   3. a payout claims it, and its row is stamped with the payout afterwards (app.allocate_deposits), or given back when the payout fails;
 --   4. an operator alone takes a final one back (app.resolve_incident), or credits one that was unattributed (app.credit_unattributed);
---   5. where an older copy of the database was restored, the payouts that it had forgotten get their deposits again (app.settle_recovered).
+--   5. where an older copy of the database was restored, the payouts that it had forgotten get their deposits again (app.find_recovered_deposits).
 -- Each change of the balance is a row in app.balance_delta, written with its cause; app.fold_balances adds them to app.balance in the background.
 -- One row per balance that every writer updates was measured at a quarter of the rate.
 -- Readers: the API, through app.deposit and app.balance_now; the worker; analysts through views.
@@ -41,7 +41,7 @@ create table app.deposit (
   settlement_id uuid,
   created_at timestamptz not null default clock_timestamp(),
   finalised_at timestamptz,
-  promotion bigint,
+  finalisation bigint,
   payment_request_id uuid,
   came_at timestamptz,
   settled_before_restore boolean not null default false,
@@ -50,7 +50,7 @@ create table app.deposit (
 );
 create index deposit_pending on app.deposit (chain, block_height) where status = 'pending';
 -- What is final and unclaimed, in the order in which claims stamp it; sums come from the index alone.
-create index deposit_unsettled on app.deposit (merchant_id, chain, token, promotion, seq) include (amount)
+create index deposit_unpaid on app.deposit (merchant_id, chain, token, finalisation, seq) include (amount)
   where status = 'final' and credited and settlement_id is null;
 create index deposit_page on app.deposit (merchant_id, seq desc) where credited;
 create index deposit_chain_page on app.deposit (merchant_id, chain, seq desc) where credited;
@@ -90,7 +90,7 @@ comment on column app.deposit.version is 'Number of changes of status so far; th
 comment on column app.deposit.settlement_id is 'The payout that collected it; null until then.';
 comment on column app.deposit.created_at is 'When it was first seen.';
 comment on column app.deposit.finalised_at is 'When it became final; null while it is not.';
-comment on column app.deposit.promotion is 'Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.';
+comment on column app.deposit.finalisation is 'Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.';
 comment on column app.deposit.payment_request_id is 'The payment request whose address it is; null for a user''s and for a treasury''s.';
 comment on column app.deposit.came_at is 'Of what reached a payment request''s address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.';
 comment on column app.deposit.settled_before_restore is 'True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.';
@@ -128,23 +128,23 @@ comment on column app.balance.token is 'Token code.';
 comment on column app.balance.amount is 'Gross balance in base units, but for the changes that are not folded yet.';
 comment on column app.balance.deposit_count is 'Unsettled final deposits, but for the changes that are not folded yet.';
 
--- The kinds of incidents, and the way out of each. This is the only place that says it: sluice incident and status, /readyz, the indexers, custody and
--- what refuses a wrong command read it from here (app.open_incident, app.refuse_answer), and a test compares docs/operations.md with it. A kind
+-- The kinds of incidents, and the way out of each. This is the only place that says it: sluice incident and status, /readyz, the indexers, custody
+-- and what refuses a wrong command read it from here (app.open_incident, app.refuse_answer), and a test compares docs/operations.md with it. A kind
 -- without a row cannot be opened.
 create table app.incident_kind (
   kind text primary key,
   halts boolean not null,
-  answers text[] not null check (answers <@ array['kept', 'reorged', 'rewind', 'resume', 'reconcile']),
+  decisions text[] not null check (decisions <@ array['kept', 'reorged', 'rewind', 'resume', 'reconcile']),
   way_out text not null
 );
 comment on table app.incident_kind is 'The kinds of incidents, and what an operator does about each.';
 comment on column app.incident_kind.kind is 'The kind.';
 comment on column app.incident_kind.halts is 'True if the chain stands still while it is open: nothing is read. Where it is false, and the incident names a chain, only its payouts stop.';
-comment on column app.incident_kind.answers is 'What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
+comment on column app.incident_kind.decisions is 'What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
 comment on column app.incident_kind.way_out is 'What to do, with the commands; {id} stands for its number and {chain} for its chain.';
 grant select on app.incident_kind to sluice_jobs;
 
-insert into app.incident_kind (kind, halts, answers, way_out) values
+insert into app.incident_kind (kind, halts, decisions, way_out) values
   ('fork_below_final', true, '{rewind,resume}',
     'if the node was wrong, name another one, then sluice chain resume --chain {chain}; if the chain really changed, sluice chain rewind --chain {chain}'),
   ('journal_ahead', true, '{reconcile}',
@@ -193,8 +193,8 @@ comment on column app.incident.resolved_at is 'When it was resolved; null while 
 comment on column app.incident.resolution is 'healed (it went away by itself), reconciled (custody''s journal was entered), reorged, kept, rewound or resumed (an operator decided).';
 grant select on app.incident to sluice_jobs;
 
--- One incident for what an address of ours sent and nobody here stored, however much it is. Writer: chain.note_inclusions, with the block.
--- Readers: settling (app.settle_spends: what an operator kept counts), custody.reconcile, the audit.
+-- One incident for what an address of ours sent and nobody here stored, however much it is. Writer: chain.note_confirmed_txs, with the block.
+-- Readers: settling (app.finish_outgoing_payments: what an operator kept counts), custody.reconcile, the audit.
 --
 -- Invariants: a transaction that nobody stored belongs to exactly one incident, for ever, and is counted in it once, whatever a reorganisation
 -- does; an address of ours has at most one open incident of this kind on a chain; what an operator kept is what the incident held when it was

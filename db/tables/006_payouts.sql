@@ -1,9 +1,9 @@
 -- Payouts: what a merchant claimed of its balance, and how far it is on its way out.
 --
 -- Steps:
---   1. the API claims (app.create_payout): the whole balance of a (merchant, chain, token), and the promotion number up to which deposits belong to
---      it, read in one statement, so both are of one moment; payout, claim, negative balance delta and posting in one transaction;
---   2. stamping writes the payout into its deposits (app.stamp_deposits): the first hundred in the same transaction, the rest by a job;
+--   1. the API claims (app.create_payout): the whole balance of a (merchant, chain, token), and the finalisation number up to which deposits belong
+--      to it, read in one statement, so both are of one moment; payout, claim, negative balance delta and posting in one transaction;
+--   2. stamping writes the payout into its deposits (app.allocate_deposits): the first hundred in the same transaction, the rest by a job;
 --   3. the worker takes one step at a time: pending, sweeping, swept; the payment's first signed attempt makes it paying;
 --   4. settling makes it completed, or failed with proof from the chain. Before paying, the worker, the merchant or an operator can fail it;
 --   5. a payout that failed is released: its balance is back at once, its deposits and adjustments follow (a claim of kind release).
@@ -84,7 +84,7 @@ create table app.claim (
   amount numeric(78, 0) not null,
   done_count bigint not null default 0,
   done_amount numeric(78, 0) not null default 0,
-  last_promotion bigint not null default -1,
+  last_finalisation bigint not null default -1,
   last_seq bigint not null default -1,
   created_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz,
@@ -98,12 +98,12 @@ comment on column app.claim.payout_id is 'The payout.';
 comment on column app.claim.merchant_id is 'Its merchant.';
 comment on column app.claim.chain is 'Its chain.';
 comment on column app.claim.token is 'Its token.';
-comment on column app.claim.cutoff is 'Deposits that became final later than at this promotion number do not belong to it.';
+comment on column app.claim.cutoff is 'Deposits that became final later than at this finalisation number do not belong to it.';
 comment on column app.claim.deposit_count is 'How many deposits it is about.';
 comment on column app.claim.amount is 'The sum of them, in base units.';
 comment on column app.claim.done_count is 'How many are done.';
 comment on column app.claim.done_amount is 'The sum of those.';
-comment on column app.claim.last_promotion is 'Promotion number of the last one that was done.';
+comment on column app.claim.last_finalisation is 'Promotion number of the last one that was done.';
 comment on column app.claim.last_seq is 'seq of the last one that was done.';
 comment on column app.claim.created_at is 'When it was asked for.';
 comment on column app.claim.finished_at is 'When it was done; null before.';
@@ -121,7 +121,7 @@ create table app.adjustment (
   created_at timestamptz not null default clock_timestamp()
 );
 -- What the next payout of the pair claims.
-create index adjustment_unsettled on app.adjustment (merchant_id, chain, token) where settlement_id is null;
+create index adjustment_unpaid on app.adjustment (merchant_id, chain, token) where settlement_id is null;
 create index adjustment_deposit on app.adjustment (deposit_id);
 -- The debts that stand for payouts whose deposits are not known: whenever deposits become final, they are tried again.
 create index adjustment_recovered on app.adjustment (merchant_id, chain, token) where reason = 'payout_recovered' and settlement_id is null;

@@ -1,21 +1,21 @@
 -- Outgoing payments: transactions of ours on their way into a block, what they spend, and what they are for.
 --
--- An outgoing payment (app.spend) is the use of one nonce of one address of ours, for one purpose: a payout's payment, a sweep of an address to the
--- treasury, or a withdrawal from it. Its attempts (app.outbound_tx) share the nonce, so at most one of them can ever be mined: the payment itself,
--- the same with a higher fee, or a cancel that moves nothing. On Bitcoin the place of the nonce is taken by an output, its lead, which every
--- attempt has among its inputs (sender = txid:vout, nonce = 0); attempts only ever add inputs, so there, too, at most one can be mined.
+-- An outgoing payment (app.outgoing_payment) is the use of one nonce of one address of ours, for one purpose: a payout's payment, a sweep of an
+-- address to the treasury, or a withdrawal from it. Its attempts (app.outgoing_attempt) share the nonce, so at most one of them can ever be mined:
+-- the payment itself, the same with a higher fee, or a cancel that moves nothing. On Bitcoin the place of the nonce is taken by an output, its lead,
+-- which every attempt has among its inputs (sender = txid:vout, nonce = 0); attempts only ever add inputs, so there, too, at most one can be mined.
 --
 -- Life of one:
 --   allocated   app.begin_...: a nonce, or outputs, are taken; value and highest network fee are reserved in the treasury; nothing is signed
 --   live        app.store_signed: what custody signed is stored; from this commit on the bytes may be broadcast, again and again
---   final       app.settle_spends, at COMMIT of the indexer: a transaction that uses the nonce is final, one of the attempts or another one
+--   final       app.finish_outgoing_payments, at COMMIT of the indexer: a transaction that uses the nonce is final, one of the attempts or another one
 -- Whoever dies between two of these steps leaves a row that says what is to be done next.
 --
 -- Writers: the worker and the command line, through functions; settling; custody's reconciliation, which enters what an older copy of the database
 -- had forgotten (recovered). Readers: the worker, custody, the indexers (by custody's journal), the audit, analysts through views.
 --
 -- Invariants: nonces of a sender are handed out in order, without a gap, and never taken from a node; an attempt is stored before it is broadcast;
--- a spend is final only by a chain.inclusion at or below the final height (a bump also if another transaction excludes its parent).
+-- a spend is final only by a chain.confirmed_tx at or below the final height (a bump also if another transaction excludes its parent).
 -- Locks: chain.cursor, payout, treasury, sender, spend (006_payouts.sql). Reconciliation locks the tables whole.
 
 create table app.sender (
@@ -29,7 +29,7 @@ comment on column app.sender.chain is 'Chain code.';
 comment on column app.sender.address is 'The address.';
 comment on column app.sender.next_nonce is 'The nonce that its next spend gets.';
 
-create table app.spend (
+create table app.outgoing_payment (
   id uuid primary key default uuidv7(),
   kind text not null check (kind in ('payout', 'sweep', 'withdrawal')),
   chain text not null,
@@ -46,7 +46,7 @@ create table app.spend (
   recovered boolean not null default false,
   max_fee numeric(78, 0) not null,
   txid text,
-  outcome text check (outcome in ('done', 'reverted', 'cancelled', 'displaced')),
+  outcome text check (outcome in ('done', 'reverted', 'cancelled', 'conflicted')),
   fee_paid numeric(78, 0),
   waiting_reason text,
   waiting_detail text,
@@ -58,61 +58,61 @@ create table app.spend (
   unique (chain, sender, nonce)
 );
 -- A payout has one payment, for ever.
-create unique index spend_one_payment on app.spend (payout_id) where kind = 'payout';
+create unique index outgoing_payment_one_payment on app.outgoing_payment (payout_id) where kind = 'payout';
 -- What settling looks for in each block that becomes final.
-create index spend_open on app.spend (chain) where status <> 'final';
+create index outgoing_payment_open on app.outgoing_payment (chain) where status <> 'final';
 -- What the worker has to sign or broadcast (app.due_job).
-create index spend_due on app.spend (chain, next_step_at) where next_step_at is not null;
-create index spend_payout on app.spend (payout_id) where payout_id is not null;
+create index outgoing_payment_due on app.outgoing_payment (chain, next_step_at) where next_step_at is not null;
+create index outgoing_payment_payout on app.outgoing_payment (payout_id) where payout_id is not null;
 -- One sweep of what a merchant has on an address at a time. Sweeps of returns belong to no merchant and go on beside it; those that came back from
 -- custody's journal may all wait for the chain.
-create unique index spend_one_sweep on app.spend (chain, source, token)
+create unique index outgoing_payment_one_sweep on app.outgoing_payment (chain, source, token)
   where kind = 'sweep' and status <> 'final' and not recovered and merchant_id is not null;
 -- Days, for analysts.
-create index spend_created on app.spend (created_at);
-comment on table app.spend is 'Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout''s payment, a sweep or a withdrawal.';
-comment on column app.spend.id is 'Id.';
-comment on column app.spend.kind is 'payout, sweep or withdrawal.';
-comment on column app.spend.chain is 'Chain code.';
-comment on column app.spend.token is 'Token that it moves.';
-comment on column app.spend.amount is 'How much, in base units; what an attempt moves may be less for a sweep.';
-comment on column app.spend.source is 'Address that the amount is taken from; of a sweep on Bitcoin, its lead.';
-comment on column app.spend.recipient is 'Address that it goes to.';
-comment on column app.spend.sender is 'Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.';
-comment on column app.spend.nonce is 'The nonce of the sender that it uses; 0 on Bitcoin.';
-comment on column app.spend.payout_id is 'The payout that it pays, or that the sweep was made for.';
-comment on column app.spend.merchant_id is 'The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.';
-comment on column app.spend.status is 'allocated, live or final.';
-comment on column app.spend.cancelling is 'True if its nonce is to be used up by a transaction that moves nothing.';
-comment on column app.spend.recovered is 'True if it was entered again from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
-comment on column app.spend.max_fee is 'The highest network fee of any of its attempts; reserved where the treasury pays it.';
-comment on column app.spend.txid is 'The transaction that became final with its nonce; null before.';
-comment on column app.spend.outcome is 'What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.';
-comment on column app.spend.fee_paid is 'What it cost, in the native coin''s base units; null before.';
-comment on column app.spend.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
-comment on column app.spend.waiting_detail is 'More about that, for the operator.';
-comment on column app.spend.waiting_since is 'Since when it waits for that.';
-comment on column app.spend.next_step_at is 'When it is looked at again; null once it is final, unless its block was taken away by a rewind.';
-comment on column app.spend.created_at is 'When the nonce was taken.';
-comment on column app.spend.final_at is 'When it became final; null before.';
-comment on column app.spend.swept_in is 'On chains with outputs: how much of a payout''s gross its payment brings with it from the merchant''s addresses; as long as it is under way, so much less is reserved.';
-grant select on app.spend to sluice_custody, sluice_jobs;
+create index outgoing_payment_created on app.outgoing_payment (created_at);
+comment on table app.outgoing_payment is 'Outgoing payments. Each is the use of one nonce of an address of ours, or on Bitcoin of outputs: a payout''s payment, a sweep or a withdrawal.';
+comment on column app.outgoing_payment.id is 'Id.';
+comment on column app.outgoing_payment.kind is 'payout, sweep or withdrawal.';
+comment on column app.outgoing_payment.chain is 'Chain code.';
+comment on column app.outgoing_payment.token is 'Token that it moves.';
+comment on column app.outgoing_payment.amount is 'How much, in base units; what an attempt moves may be less for a sweep.';
+comment on column app.outgoing_payment.source is 'Address that the amount is taken from; of a sweep on Bitcoin, its lead.';
+comment on column app.outgoing_payment.recipient is 'Address that it goes to.';
+comment on column app.outgoing_payment.sender is 'Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.';
+comment on column app.outgoing_payment.nonce is 'The nonce of the sender that it uses; 0 on Bitcoin.';
+comment on column app.outgoing_payment.payout_id is 'The payout that it pays, or that the sweep was made for.';
+comment on column app.outgoing_payment.merchant_id is 'The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.';
+comment on column app.outgoing_payment.status is 'allocated, live or final.';
+comment on column app.outgoing_payment.cancelling is 'True if its nonce is to be used up by a transaction that moves nothing.';
+comment on column app.outgoing_payment.recovered is 'True if it was entered again from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
+comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved where the treasury pays it.';
+comment on column app.outgoing_payment.txid is 'The transaction that became final with its nonce; null before.';
+comment on column app.outgoing_payment.outcome is 'What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.';
+comment on column app.outgoing_payment.fee_paid is 'What it cost, in the native coin''s base units; null before.';
+comment on column app.outgoing_payment.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
+comment on column app.outgoing_payment.waiting_detail is 'More about that, for the operator.';
+comment on column app.outgoing_payment.waiting_since is 'Since when it waits for that.';
+comment on column app.outgoing_payment.next_step_at is 'When it is looked at again; null once it is final, unless its block was taken away by a rewind.';
+comment on column app.outgoing_payment.created_at is 'When the nonce was taken.';
+comment on column app.outgoing_payment.final_at is 'When it became final; null before.';
+comment on column app.outgoing_payment.swept_in is 'On chains with outputs: how much of a payout''s gross its payment brings with it from the merchant''s addresses; as long as it is under way, so much less is reserved.';
+grant select on app.outgoing_payment to sluice_custody, sluice_jobs;
 
 create table app.payout_sweep (
   payout_id uuid not null references app.payout,
-  spend_id uuid not null references app.spend,
-  primary key (payout_id, spend_id)
+  outgoing_payment_id uuid not null references app.outgoing_payment,
+  primary key (payout_id, outgoing_payment_id)
 );
-create index payout_sweep_spend on app.payout_sweep (spend_id);
+create index payout_sweep_outgoing_payment on app.payout_sweep (outgoing_payment_id);
 comment on table app.payout_sweep is 'The sweeps that a payout waits for, its own and others''.';
 comment on column app.payout_sweep.payout_id is 'The payout.';
-comment on column app.payout_sweep.spend_id is 'The sweep.';
+comment on column app.payout_sweep.outgoing_payment_id is 'The sweep.';
 grant select on app.payout_sweep to sluice_jobs;
 
-create table app.outbound_tx (
+create table app.outgoing_attempt (
   chain text not null,
   txid text not null,
-  spend_id uuid not null references app.spend,
+  outgoing_payment_id uuid not null references app.outgoing_payment,
   attempt int not null,
   kind text not null check (kind in ('effect', 'cancel')),
   raw text not null,
@@ -129,32 +129,32 @@ create table app.outbound_tx (
   fee numeric(78, 0),
   vsize int,
   primary key (chain, txid),
-  unique (spend_id, attempt),
+  unique (outgoing_payment_id, attempt),
   constraint priced check ((max_fee_per_gas is null) <> (fee is null))
 );
-comment on table app.outbound_tx is 'Signed transactions, stored before they are broadcast. Those of one spend exclude each other.';
-comment on column app.outbound_tx.chain is 'Chain code.';
-comment on column app.outbound_tx.txid is 'Transaction id: the hash of raw.';
-comment on column app.outbound_tx.spend_id is 'The spend that it is an attempt of.';
-comment on column app.outbound_tx.attempt is '1 for the first; each later one offers a higher fee.';
-comment on column app.outbound_tx.kind is 'effect: does what the spend is for. cancel: moves nothing.';
-comment on column app.outbound_tx.raw is 'The signed bytes, in hex.';
-comment on column app.outbound_tx.token is 'Token that it moves.';
-comment on column app.outbound_tx.source is 'Address that the amount is taken from.';
-comment on column app.outbound_tx.recipient is 'Address that it goes to.';
-comment on column app.outbound_tx.amount is 'How much, in base units; 0 for a cancel.';
-comment on column app.outbound_tx.max_fee_per_gas is 'Highest price per unit of gas, in wei; null on Bitcoin.';
-comment on column app.outbound_tx.max_priority_fee_per_gas is 'Highest tip per unit of gas, in wei; null on Bitcoin.';
-comment on column app.outbound_tx.gas_limit is 'Most units of gas that it may use; null on Bitcoin.';
-comment on column app.outbound_tx.stored_at is 'When it was stored.';
-comment on column app.outbound_tx.broadcast_at is 'When it was last given to a node; null if never.';
-comment on column app.outbound_tx.broadcast_error is 'What the node answered then; null if it took it. It proves nothing.';
-comment on column app.outbound_tx.fee is 'On Bitcoin: the fee that it pays, in sat; null elsewhere.';
-comment on column app.outbound_tx.vsize is 'On Bitcoin: its size in virtual bytes; null elsewhere.';
-grant select on app.outbound_tx to sluice_jobs;
+comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. Those of one spend exclude each other.';
+comment on column app.outgoing_attempt.chain is 'Chain code.';
+comment on column app.outgoing_attempt.txid is 'Transaction id: the hash of raw.';
+comment on column app.outgoing_attempt.outgoing_payment_id is 'The spend that it is an attempt of.';
+comment on column app.outgoing_attempt.attempt is '1 for the first; each later one offers a higher fee.';
+comment on column app.outgoing_attempt.kind is 'effect: does what the spend is for. cancel: moves nothing.';
+comment on column app.outgoing_attempt.raw is 'The signed bytes, in hex.';
+comment on column app.outgoing_attempt.token is 'Token that it moves.';
+comment on column app.outgoing_attempt.source is 'Address that the amount is taken from.';
+comment on column app.outgoing_attempt.recipient is 'Address that it goes to.';
+comment on column app.outgoing_attempt.amount is 'How much, in base units; 0 for a cancel.';
+comment on column app.outgoing_attempt.max_fee_per_gas is 'Highest price per unit of gas, in wei; null on Bitcoin.';
+comment on column app.outgoing_attempt.max_priority_fee_per_gas is 'Highest tip per unit of gas, in wei; null on Bitcoin.';
+comment on column app.outgoing_attempt.gas_limit is 'Most units of gas that it may use; null on Bitcoin.';
+comment on column app.outgoing_attempt.stored_at is 'When it was stored.';
+comment on column app.outgoing_attempt.broadcast_at is 'When it was last given to a node; null if never.';
+comment on column app.outgoing_attempt.broadcast_error is 'What the node answered then; null if it took it. It proves nothing.';
+comment on column app.outgoing_attempt.fee is 'On Bitcoin: the fee that it pays, in sat; null elsewhere.';
+comment on column app.outgoing_attempt.vsize is 'On Bitcoin: its size in virtual bytes; null elsewhere.';
+grant select on app.outgoing_attempt to sluice_jobs;
 
 -- On chains with outputs, the money that can be spent. An output is here once (its primary key), from the moment that it is final and in the ledger
--- (app.add_outputs; change, app.settle_outputs). One spend at a time has it reserved, in a committed row before custody is asked, and keeps it if
+-- (app.add_outputs; change, app.finish_outputs). One spend at a time has it reserved, in a committed row before custody is asked, and keeps it if
 -- it spends it. The unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
 create table app.output (
   chain text not null,
@@ -163,16 +163,16 @@ create table app.output (
   address text not null,
   merchant_id uuid references app.merchant,
   amount numeric(78, 0) not null check (amount > 0),
-  spend_id uuid references app.spend,
+  outgoing_payment_id uuid references app.outgoing_payment,
   from_attempt int,
   spent_by text,
   mature_at int,
   primary key (chain, txid, vout),
-  check ((spend_id is null) = (from_attempt is null))
+  check ((outgoing_payment_id is null) = (from_attempt is null))
 );
 -- The worker chooses among free ones, the largest first.
-create index output_free on app.output (chain, merchant_id, amount desc) where spend_id is null and spent_by is null;
-create index output_spend on app.output (spend_id) where spend_id is not null;
+create index output_free on app.output (chain, merchant_id, amount desc) where outgoing_payment_id is null and spent_by is null;
+create index output_outgoing_payment on app.output (outgoing_payment_id) where outgoing_payment_id is not null;
 -- What an address holds, compared with the chain.
 create index output_unspent on app.output (chain, address) where spent_by is null;
 comment on table app.output is 'Final outputs of ours on chains that have them. Free ones (app.free_output) are in no spend, not spent, and mature.';
@@ -182,13 +182,13 @@ comment on column app.output.vout is 'Its position there.';
 comment on column app.output.address is 'Our address.';
 comment on column app.output.merchant_id is 'The merchant whose user''s address it is; null for the treasury''s.';
 comment on column app.output.amount is 'Amount in base units.';
-comment on column app.output.spend_id is 'The spend that has it reserved, or spent it; null while it is free.';
+comment on column app.output.outgoing_payment_id is 'The spend that has it reserved, or spent it; null while it is free.';
 comment on column app.output.from_attempt is 'The attempt of that spend from which on it is an input; null while it is free.';
 comment on column app.output.spent_by is 'The final transaction that spent it; null while it is unspent.';
 comment on column app.output.mature_at is 'The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.';
 grant select on app.output to sluice_custody, sluice_jobs;
 
--- A bump is a sweep of outputs that are not final, for an operator's explicit command alone (app.begin_output_bump; sluice treasury bump): a
+-- A bump is a sweep of outputs that are not final, for an operator's explicit command alone (app.begin_cpfp; sluice treasury bump): a
 -- payment of somebody else to us, the parent, which no block takes, is made worth taking by our child of it, which pays for both. It is the one
 -- exception to "only final outputs are spent". Its inputs are here until the parent is final, and from then on reserved in app.output. It is
 -- settled as any sweep: the deposits are credited when they are final, by themselves, and the child, which cannot be final before them, takes them
@@ -197,20 +197,20 @@ grant select on app.output to sluice_custody, sluice_jobs;
 --
 -- Invariants: the outputs of a bump are of one transaction, and of one merchant or the treasury; at most one bump that is not over has an output.
 -- Custody signs for no unconfirmed output but these.
-create table app.bump (
-  spend_id uuid primary key references app.spend on delete cascade,
+create table app.cpfp (
+  outgoing_payment_id uuid primary key references app.outgoing_payment on delete cascade,
   txid text not null,
   outputs text[] not null,
   parent_inputs text[] not null,
   parent_vsize int not null check (parent_vsize between 1 and 100000)
 );
-comment on table app.bump is 'Sweeps of outputs that are not final: children that pay for a parent of somebody else.';
-comment on column app.bump.spend_id is 'The sweep.';
-comment on column app.bump.txid is 'The parent: an unconfirmed transaction of somebody else that pays us.';
-comment on column app.bump.outputs is 'Its outputs that are spent (txid:vout).';
-comment on column app.bump.parent_inputs is 'What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.';
-comment on column app.bump.parent_vsize is 'Size of the parent in virtual bytes, which the child pays for, too.';
-grant select on app.bump to sluice_custody;
+comment on table app.cpfp is 'Sweeps of outputs that are not final: children that pay for a parent of somebody else.';
+comment on column app.cpfp.outgoing_payment_id is 'The sweep.';
+comment on column app.cpfp.txid is 'The parent: an unconfirmed transaction of somebody else that pays us.';
+comment on column app.cpfp.outputs is 'Its outputs that are spent (txid:vout).';
+comment on column app.cpfp.parent_inputs is 'What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.';
+comment on column app.cpfp.parent_vsize is 'Size of the parent in virtual bytes, which the child pays for, too.';
+grant select on app.cpfp to sluice_custody;
 
 -- Value on a chain or in a token that a merchant did not ask for, or that a chain's rules paid, is in app.deposit, not credited, and stays so when
 -- chain or token are enabled later. An operator alone decides about it: credit makes it a deposit of the merchant whose address it is; return sends
@@ -227,8 +227,8 @@ create table app.unattributed_decision (
   deposit_id uuid primary key references app.deposit,
   decision text not null check (decision in ('credit', 'return')),
   amount numeric(78, 0) not null check (amount >= 0),
-  sweep_id uuid references app.spend,
-  withdrawal_id uuid references app.spend,
+  sweep_id uuid references app.outgoing_payment,
+  withdrawal_id uuid references app.outgoing_payment,
   destination text,
   waiting_reason text,
   waiting_detail text,

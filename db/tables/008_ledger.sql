@@ -11,9 +11,10 @@
 --   unattributed  - value at our addresses that counts for nobody
 -- Tokens that are not supported are not in it: anybody can make one, and say of it that any amount of it was moved.
 --
--- Writers, each in the transaction of the movement: settling (chain.promote: deposits that became final, and top-ups; app.settle_spends: payments,
--- sweeps, withdrawals, network fees), claims and releases of payouts, an operator who takes a deposit back or credits one. Whoever begins an
--- outgoing payment reserves in app.treasury and app.treasury_share. Readers: whoever plans a payout, analysts, the audit.
+-- Writers, each in the transaction of the movement: settling (chain.finalise_deposits: deposits that became final, and top-ups;
+-- app.finish_outgoing_payments: payments, sweeps, withdrawals, network fees), claims and releases of payouts, an operator who takes a deposit back or
+-- credits one. Whoever begins an outgoing payment reserves in app.treasury and app.treasury_share. Readers: whoever plans a payout, analysts, the
+-- audit.
 --
 -- Invariants: the entries of a posting add up to zero for each token, and entries are never changed (triggers refuse the rest); app.holding,
 -- app.treasury and app.treasury_share are sums over entries, kept beside them because payouts decide by them (app.ledger_audit compares); a
@@ -50,7 +51,7 @@ comment on table app.ledger_entry is 'Double-entry bookkeeping of everything tha
 comment on column app.ledger_entry.id is 'Order of insertion.';
 comment on column app.ledger_entry.posting is 'The movement that the entry is a part of.';
 comment on column app.ledger_entry.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.';
-comment on column app.ledger_entry.reference is 'What caused it: promotion:<chain>:<number>, or the id of the deposit, the payout or the spend.';
+comment on column app.ledger_entry.reference is 'What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the spend.';
 comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).';
 comment on column app.ledger_entry.chain is 'Chain code.';
 comment on column app.ledger_entry.token is 'Token code.';
@@ -88,7 +89,7 @@ comment on table app.treasury is 'What the treasury holds by the ledger, and wha
 comment on column app.treasury.chain is 'Chain code.';
 comment on column app.treasury.token is 'Token code.';
 comment on column app.treasury.balance is 'Sum of the account treasury, in base units.';
-comment on column app.treasury.reserved is 'Amounts and highest network fees of transactions under way, less what payments bring with them (app.spend.swept_in), and what was swept for returns that have not left yet; in base units.';
+comment on column app.treasury.reserved is 'Amounts and highest network fees of transactions under way, less what payments bring with them (app.outgoing_payment.swept_in), and what was swept for returns that have not left yet; in base units.';
 grant select on app.treasury to sluice_jobs;
 
 create table app.treasury_share (
@@ -104,5 +105,5 @@ comment on column app.treasury_share.chain is 'Chain code.';
 comment on column app.treasury_share.token is 'Token code.';
 comment on column app.treasury_share.merchant_id is 'The merchant.';
 comment on column app.treasury_share.amount is 'What was swept from the merchant''s addresses, and what sweeping it cost them, less the gross of completed payouts, in base units. Below zero: the operator has advanced it.';
-comment on column app.treasury_share.reserved is 'Gross of the payments under way, less what they bring with them from the merchant''s addresses (app.spend.swept_in), in base units.';
+comment on column app.treasury_share.reserved is 'Gross of the payments under way, less what they bring with them from the merchant''s addresses (app.outgoing_payment.swept_in), in base units.';
 grant select on app.treasury_share to sluice_jobs;

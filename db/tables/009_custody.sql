@@ -72,7 +72,7 @@ comment on table custody.journal is 'Everything that custody signed, written bef
 comment on column custody.journal.stream is 'Chain code; pool:<family> for the entries about derived addresses.';
 comment on column custody.journal.seq is 'Number of the entry in its stream: 1, 2, 3 ... without a gap.';
 comment on column custody.journal.kind is 'pay: a payout. sweep: an address to the treasury. withdraw: the operator''s own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.';
-comment on column custody.journal.subject_id is 'The payout, the sweep or the withdrawal (app.spend) that it is for.';
+comment on column custody.journal.subject_id is 'The payout, the sweep or the withdrawal (app.outgoing_payment) that it is for.';
 comment on column custody.journal.merchant_id is 'The merchant that is paid, or whose address is swept; null where it is the operator''s own or nobody''s.';
 comment on column custody.journal.token is 'Token code.';
 comment on column custody.journal.amount is 'What it moves, in base units.';
@@ -163,12 +163,12 @@ comment on column custody.budget_raise.raised_at is 'When.';
 grant select on custody.budget_raise to sluice_custody;
 
 create table custody.decision (
-  spend_id uuid primary key references app.spend on delete cascade,
+  outgoing_payment_id uuid primary key references app.outgoing_payment on delete cascade,
   decision text not null check (decision in ('replace', 'cancel')),
   decided_at timestamptz not null default clock_timestamp()
 );
 comment on table custody.decision is 'Payments that an operator wants replaced or cancelled: custody signs for them on a halted chain, too.';
-comment on column custody.decision.spend_id is 'The payment.';
+comment on column custody.decision.outgoing_payment_id is 'The payment.';
 comment on column custody.decision.decision is 'replace (by the same payment with a higher fee) or cancel (by a transaction that moves nothing).';
 comment on column custody.decision.decided_at is 'When it was decided, last.';
 grant select on custody.decision to sluice_custody, sluice_jobs;

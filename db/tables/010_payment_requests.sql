@@ -88,5 +88,5 @@ comment on column app.touched_payment.txn is 'The transaction.';
 comment on column app.touched_payment.payment_request_id is 'The payment request.';
 
 -- What the functions for the API return. The API adds the payment URI, which it makes from these parts, and the page's URL.
-create type app.payment_answer as (body text, chain text, token text, address text, amount text);
-comment on type app.payment_answer is 'A payment request as its merchant made it, and as it stands: the body, and what its URI is made of.';
+create type app.payment_response as (body text, chain text, token text, address text, amount text);
+comment on type app.payment_response is 'A payment request as its merchant made it, and as it stands: the body, and what its URI is made of.';

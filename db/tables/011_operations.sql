@@ -20,7 +20,7 @@ comment on column app.accepted_gap.accepted_at is 'When it was accepted.';
 grant select on app.accepted_gap to sluice_indexer;
 
 -- Writer: `sluice reindex` (indexers/reindex.ts), as the owner, beside the live indexer, which goes on above. It reads blocks once more, proves
--- that they are below our final block, and writes what differs (chain.correct_transfers, chain.correct_inclusions) and how far it is here, in one
+-- that they are below our final block, and writes what differs (chain.correct_transfers, chain.correct_confirmed_txs) and how far it is here, in one
 -- transaction that holds chain.cursor. So it can be killed anywhere and resumed, and writes nothing where nothing is wrong.
 create table app.reindex (
   id bigint primary key generated always as identity,

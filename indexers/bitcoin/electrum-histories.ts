@@ -1,5 +1,5 @@
-// Which transactions Electrum servers name for our addresses. Promises: the history of an address is taken only where it has the status that the server
-// named for it; every status is asked again now and then, because an event is never a fact. That a transaction is named proves nothing of it.
+// Which transactions Electrum servers name for our addresses. Promises: the history of an address is taken only where it has the status that the
+// server named for it; every status is asked again now and then, because an event is never a fact. That a transaction is named proves nothing of it.
 import {createHash} from 'node:crypto'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'

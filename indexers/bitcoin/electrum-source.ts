@@ -50,7 +50,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   readonly #histories: ElectrumHistories
   readonly #transactions: ElectrumTransactions
   /** What was found late once, so that it is not found again where it leaves no row. */
-  readonly #told = new Set<string>()
+  readonly #notified = new Set<string>()
   #revised = Number.POSITIVE_INFINITY
   #lookedAt: {generation: number} | undefined
 
@@ -178,11 +178,11 @@ export class ElectrumSource implements ChainSource, UnminedSource {
         const header = this.#headers.at(height)
         const key = `${scripthash}:${txid}:${header?.hash}`
         const address = this.#histories.addressOf(scripthash)
-        return header && !this.#told.has(key) ? [{key, address, txid, height, hash: header.hash}] : []
+        return header && !this.#notified.has(key) ? [{key, address, txid, height, hash: header.hash}] : []
       }),
     )
     for (const {key, height} of await withoutRow(this.#options.db, this.#options.cursor.chain, named)) {
-      this.#told.add(key)
+      this.#notified.add(key)
       this.#revised = Math.min(this.#revised, height)
     }
   }

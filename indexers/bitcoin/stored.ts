@@ -20,7 +20,7 @@ export async function withoutRow<N extends Named>(db: pg.Pool, chain: string, na
        select from chain.transfer t
        where t.chain = $1 and t.block_height = s.height and t.txid = s.txid and t.recipient = s.address
      ) and not exists (
-       select from chain.inclusion i join chain.transfer t on t.id = $1 || ':' || i.sender
+       select from chain.confirmed_tx i join chain.transfer t on t.id = $1 || ':' || i.sender
        where i.chain = $1 and i.block_height = s.height and i.txid = s.txid and t.recipient = s.address
      )`,
     [
@@ -41,7 +41,7 @@ export async function rowsIn(db: pg.Pool, chain: string, blocks: Place[]): Promi
     `select b.height, r.txid from unnest($2::int[], $3::text[]) as b (height, hash)
      cross join lateral (
        select txid, block_hash from chain.transfer where chain = $1 and block_height = b.height
-       union select txid, block_hash from chain.inclusion where chain = $1 and block_height = b.height
+       union select txid, block_hash from chain.confirmed_tx where chain = $1 and block_height = b.height
      ) r where r.block_hash = b.hash`,
     [chain, blocks.map(({height}) => height), blocks.map(({header}) => header.hash)],
   )

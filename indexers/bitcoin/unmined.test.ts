@@ -44,14 +44,14 @@ test('what a source shows no more, because it is in a block that was not written
   }
   const look = (head: string, ...transactions: {transaction: typeof transaction; sender: string}[]) =>
     lookOnce({unmined: async () => ({head, transactions})}, options)
-  const missed = () => db.rows<{missed: boolean}>('select missed_since is not null as missed from chain.unmined')
+  const missed = () => db.rows<{missed: boolean}>('select missed_since is not null as missed from chain.unconfirmed')
   await look(writer.head.hash, {transaction, sender: 'unknown'})
   expect(await missed()).toEqual([{missed: false}])
   await look('the block that it is in')
   expect(await missed()).toEqual([{missed: false}])
   await look(writer.head.hash)
   expect(await missed()).toEqual([{missed: true}])
-  await db.rows(`update chain.unmined set missed_since = missed_since - interval '31 seconds'`)
+  await db.rows(`update chain.unconfirmed set missed_since = missed_since - interval '31 seconds'`)
   await look('the block that it is in')
   expect(await db.rows('select status from app.deposit')).toEqual([{status: 'pending'}])
   await look(writer.head.hash)

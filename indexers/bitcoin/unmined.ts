@@ -57,5 +57,5 @@ export async function lookOnce(source: UnminedSource, {db, cursor, network}: Unm
       }
     })
   })
-  await db.query('select chain.look_unmined($1, $2)', [cursor.chain, JSON.stringify(seen)])
+  await db.query('select chain.note_unconfirmed($1, $2)', [cursor.chain, JSON.stringify(seen)])
 }

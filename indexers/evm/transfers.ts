@@ -1,6 +1,6 @@
-// What in an EVM block is a transfer, and who sent what. Promises: value counts only if the transaction succeeded and, for internal calls, no call around
-// it was reverted; the output index depends on nothing but the position inside the transaction, so a transaction that is mined again
-// in another block keeps it; zero amounts, delegate calls and ERC-721 transfers are none.
+// What in an EVM block is a transfer, and who sent what. Promises: value counts only if the transaction succeeded and, for internal calls, no call
+// around it was reverted; the output index depends on nothing but the position inside the transaction, so a transaction that is mined again in
+// another block keeps it; zero amounts, delegate calls and ERC-721 transfers are none.
 import type {Candidate, SentTransaction} from '../block.ts'
 
 /** topic0 of Transfer(address,address,uint256), ERC-20 (EIP-20). */

@@ -31,8 +31,8 @@ export class Anchor {
   }
 
   /**
-   * Looks where the chain is final now, and goes on from there: of final blocks only the newest are kept. Throws unless the chain is still the one that
-   * was proven and may be written to.
+   * Looks where the chain is final now, and goes on from there: of final blocks only the newest are kept. Throws unless the chain is still the one
+   * that was proven and may be written to.
    */
   async hold(lock: '' | 'for update'): Promise<void> {
     const chain = this.#chain

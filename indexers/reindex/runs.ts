@@ -1,5 +1,5 @@
-// The runs of a reindex (app.reindex): what is to be read once more, and how far that is. Promises: only final blocks are read; of a chain, the newest
-// run alone can go on.
+// The runs of a reindex (app.reindex): what is to be read once more, and how far that is. Promises: only final blocks are read; of a chain, the
+// newest run alone can go on.
 import {PermanentError} from '../../base/errors.ts'
 import type {Query} from '../look-up.ts'
 

@@ -36,7 +36,7 @@ export async function write(
     await to.anchor.hold('for update')
     const wanted = await withStoredTokens(to, transfersIn(blocks, found, to))
     const transfers = await correctRows(to, 'transfers', blocks, wanted)
-    const inclusions = await correctRows(to, 'inclusions', blocks, await inclusionsIn(query, blocks, found, to))
+    const inclusions = await correctRows(to, 'confirmed_txs', blocks, await inclusionsIn(query, blocks, found, to))
     const doubtful = [...transfers.heights, ...inclusions.heights].filter(height => !confirmed.has(height))
     if (doubtful.length) {
       await db.query('rollback')
@@ -59,7 +59,7 @@ export async function write(
 
 async function correctRows(
   {query, chain}: Target,
-  what: 'transfers' | 'inclusions',
+  what: 'transfers' | 'confirmed_txs',
   blocks: ReadBlock[],
   rows: object[],
 ): Promise<Corrected> {

@@ -10,7 +10,7 @@ export async function wrongBytes(db: pg.Client): Promise<{chain: string; txid: s
   const wrong = []
   for (let last = {chain: '', txid: ''}; ; ) {
     const {rows} = await db.query<{chain: string; txid: string; raw: string}>(
-      'select chain, txid, raw from app.outbound_tx where (chain, txid) > ($1, $2) order by chain, txid limit $3',
+      'select chain, txid, raw from app.outgoing_attempt where (chain, txid) > ($1, $2) order by chain, txid limit $3',
       [last.chain, last.txid, page],
     )
     if (!rows.length) return wrong

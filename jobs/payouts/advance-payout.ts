@@ -101,7 +101,7 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
 // --- sweeping ---
 
 async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
-  if (payout.sweepFirst && payout.isStamping) return {reason: 'stamping', ms: retryMs.soon} // its deposits are not all known yet
+  if (payout.sweepFirst && payout.isStamping) return {reason: 'allocation', ms: retryMs.soon} // its deposits are not all known yet
   const before = await untilSwept(to, payout)
   if (before) return before
   // Its addresses may be swept for others: on the chain their money may have moved already.
@@ -113,7 +113,7 @@ async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<O
 
 async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
   const {rows} = await to.pool.query<{reason: string | null; detail: string | null}>(
-    `select waiting_reason as reason, waiting_detail as detail from app.spend where payout_id = $1 and kind = 'payout'`,
+    `select waiting_reason as reason, waiting_detail as detail from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
     [payout.id],
   )
   const refusal = await ask(to, payout) // the whitelist may have changed since

@@ -120,7 +120,7 @@ export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | 
   const {rows} = await pool.query<{count: number; of: number; reason: string | null}>(
     `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of,
        mode() within group (order by s.waiting_reason) filter (where s.status <> 'final') as reason
-     from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = $1`,
+     from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = $1`,
     [id],
   )
   const {count, of, reason} = rows[0]!

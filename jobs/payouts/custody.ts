@@ -19,7 +19,7 @@ export interface Signed {
   raw: string
   /** What it moves, in base units. */
   amount: string
-  /** What it offers for its place in a block, as the family's columns of app.outbound_tx. */
+  /** What it offers for its place in a block, as the family's columns of app.outgoing_attempt. */
   price: Record<string, string | number>
   /** The most that the network takes for it, in base units of the native coin. */
   cost: bigint

@@ -127,7 +127,7 @@ async function refused(to: Context, {spend, kind}: PlannedAttempt, {code, messag
   await waitSpend(to, spend.id, {reason: code, detail: message, ms})
   // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
   if (!spend.newest && !spend.cancelling && !passing.has(code))
-    await to.pool.query('select app.cancel_spend($1)', [spend.id])
+    await to.pool.query('select app.cancel_outgoing_payment($1)', [spend.id])
 }
 
 function tooDear(more: bigint): {reason?: string; detail?: string} {

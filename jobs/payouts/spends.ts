@@ -52,19 +52,19 @@ const due = `
     i.nonce is not null as "isIncluded",
     coalesce(x.decision = 'replace' and n.stored_at < x.decided_at, false)
       or coalesce(c.head_moved_at - n.stored_at >= $3 * interval '1 millisecond', false) and not exists (
-      select from app.spend b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
-        and not exists (select from chain.inclusion i where i.chain = b.chain and i.sender = b.sender and i.nonce = b.nonce)) as "isStuck",
-    x.spend_id is not null as "isDecided",
+      select from app.outgoing_payment b where b.chain = s.chain and b.sender = s.sender and b.nonce < s.nonce and b.status <> 'final'
+        and not exists (select from chain.confirmed_tx i where i.chain = b.chain and i.sender = b.sender and i.nonce = b.nonce)) as "isStuck",
+    x.outgoing_payment_id is not null as "isDecided",
     case when n.txid is not null then json_build_object('number', n.attempt, 'kind', n.kind, 'txid', n.txid, 'raw', n.raw,
       'amount', n.amount::text, 'ageMs', round(extract(epoch from clock_timestamp() - n.stored_at) * 1000)) end as newest
-  from (select * from app.spend where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
+  from (select * from app.outgoing_payment where chain = $1 and next_step_at <= clock_timestamp() order by next_step_at limit $2) s
   left join lateral (
-    select * from app.outbound_tx o where o.spend_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
-  left join lateral (select i.nonce from chain.inclusion i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce limit 1) i on true
+    select * from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.txid is not distinct from s.txid desc, o.attempt desc limit 1) n on true
+  left join lateral (select i.nonce from chain.confirmed_tx i where i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce limit 1) i on true
   left join app.unattributed_decision r on r.sweep_id = s.id
   left join app.holding h on h.chain = s.chain and h.address = s.source and h.token = s.token
   left join chain.cursor c on c.chain = s.chain
-  left join custody.decision x on x.spend_id = s.id
+  left join custody.decision x on x.outgoing_payment_id = s.id
   order by s.sender, s.nonce`
 
 /** What is due on a chain, in the order of senders and nonces. */
@@ -73,7 +73,11 @@ export async function dueSpends(
   chain: string,
   most: number,
 ): Promise<Spend[]> {
-  const {rows} = await pool.query<Row>({name: 'due_spends', text: due, values: [chain, most, replaceAfterMs]})
+  const {rows} = await pool.query<Row>({
+    name: 'due_outgoing_payments',
+    text: due,
+    values: [chain, most, replaceAfterMs],
+  })
   return rows.map(({newest, ...row}) => ({
     ...row,
     amount: BigInt(row.amount),
@@ -86,7 +90,7 @@ export async function dueSpends(
 /** The lowest nonce of each sender with which nothing is signed, but for those of `spends` themselves. Custody signs with none above it. */
 export async function lowestUnsigned({pool}: {pool: pg.Pool}, spends: Spend[]): Promise<Map<string, number>> {
   const {rows} = await pool.query<{sender: string; nonce: number}>(
-    `select sender, min(nonce) as nonce from app.spend
+    `select sender, min(nonce) as nonce from app.outgoing_payment
      where chain = $1 and status = 'allocated' and sender = any($2) and id <> all($3) group by sender`,
     [spends[0]?.chain, spends.map(({sender}) => sender), spends.map(({id}) => id)],
   )
@@ -99,5 +103,5 @@ export async function waitSpend(
   id: string,
   {reason, detail, ms}: {reason?: string; detail?: string; ms: number},
 ): Promise<void> {
-  await pool.query('select app.wait_spend($1, $2, $3, $4)', [id, reason ?? null, detail ?? null, ms])
+  await pool.query('select app.wait_outgoing_payment($1, $2, $3, $4)', [id, reason ?? null, detail ?? null, ms])
 }

@@ -1,5 +1,5 @@
-// Type-checks a tree as tsc does, in variants that are read from stdin, and prints what is wrong in each. What they share is read once, which is why it is
-// no tsc for each: node test/conformance/compile.ts FOLDER <variants.json
+// Type-checks a tree as tsc does, in variants that are read from stdin, and prints what is wrong in each. What they share is read once, which is why
+// it is no tsc for each: node test/conformance/compile.ts FOLDER <variants.json
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import ts from 'typescript'

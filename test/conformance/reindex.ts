@@ -136,9 +136,9 @@ async function paid(chain: ChainUnderTest, context: Pick<TestContext, 'onTestFin
 async function dump({db}: World): Promise<unknown> {
   const tables = [
     'chain.transfer',
-    'chain.inclusion',
+    'chain.confirmed_tx',
     'chain.block',
-    'chain.unmined',
+    'chain.unconfirmed',
     'app.deposit',
     'app.event',
     'app.ledger_entry',

@@ -1,5 +1,5 @@
-// The source of a chain that is read from its node by JSON-RPC: a proxy in front of the node. How it does wrong where the chain makes no difference is
-// said here, and the rest by the chain's driver.
+// The source of a chain that is read from its node by JSON-RPC: a proxy in front of the node. How it does wrong where the chain makes no difference
+// is said here, and the rest by the chain's driver.
 import {type Behaviour, faults, type RpcProxy} from '../support/rpc-proxy.ts'
 import type {Fault, Source} from './chain.ts'
 

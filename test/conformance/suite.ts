@@ -207,7 +207,7 @@ function unmined(at: () => World, fates: (...payments: Payment[]) => Promise<unk
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
     await world.forget(payment)
-    const missed = `select from chain.unmined where txid = $1 and missed_since < now() - interval '3 seconds'` // some looks ago
+    const missed = `select from chain.unconfirmed where txid = $1 and missed_since < now() - interval '3 seconds'` // some looks ago
     const isMissed = async () => (await world.db.rows(missed, [payment.txid])).length
     await until(isMissed, {timeoutMs: 60_000, what: 'some looks without it'})
     expect(await fates(payment)).toEqual([['pending', 'pending']])

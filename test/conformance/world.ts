@@ -228,7 +228,7 @@ export class World {
     const spent = new Set(all.filter(({place}) => typeof place === 'object').map(({source}) => source))
     const gone = all.filter(({place, source}) => !place && !spent.has(source)).map(({payment}) => payment.txid)
     await this.db.rows(
-      `update chain.unmined set missed_since = missed_since - $3 * interval '1 ms'
+      `update chain.unconfirmed set missed_since = missed_since - $3 * interval '1 ms'
        where chain = $1 and txid = any($2) and missed_since > now() - $3 * interval '1 ms'`,
       [this.under.code, gone, graceMs],
     )

@@ -10,7 +10,7 @@ import {decodeFunctionData, erc20Abi, getAddress, type Hex, keccak256, parseTran
 import {afterAll, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {type EvmChain, chain as registered} from '../../chains/registry.ts'
 import type {ReadBlock} from '../../indexers/block.ts'
-import {Inclusion} from '../../indexers/entities.ts'
+import {ConfirmedTx} from '../../indexers/entities.ts'
 import {writeBlocks} from '../../indexers/match.ts'
 import {ChainWriter} from '../support/chain-writer.ts'
 import {type CustodyProcess, killCustody, startCustody} from '../support/custody.ts'
@@ -113,7 +113,7 @@ async function begin(payout: string): Promise<number> {
   await attacker.jobs.query('select app.begin_paying_from_treasury($1)', [payout])
   await attacker.jobs.query('select app.begin_payment($1, $2)', [payout, networkFee])
   const [spend] = await db.rows<{nonce: number}>(
-    `select nonce from app.spend where payout_id = $1 and kind = 'payout'`,
+    `select nonce from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
     [payout],
   )
   return spend!.nonce
@@ -194,9 +194,12 @@ const freshNonce = () => 100_000
 /** Binds an invented payout to the nonce that is next, or to one further ahead, in place of whatever has it and is not signed. */
 async function bind(payout: string, ahead = 0): Promise<number> {
   const nonce = (await nextNonce()) + ahead
-  await asOwner(`delete from app.spend where chain = 'ETH' and sender = $1 and nonce = $2`, [treasury, nonce])
+  await asOwner(`delete from app.outgoing_payment where chain = 'ETH' and sender = $1 and nonce = $2`, [
+    treasury,
+    nonce,
+  ])
   await asOwner(
-    `insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+    `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
      select 'payout', chain, token, net, $2, address, $2, $3, id, merchant_id, 1 from app.payout where id = $1`,
     [payout, treasury, nonce],
   )
@@ -208,7 +211,7 @@ async function bind(payout: string, ahead = 0): Promise<number> {
 async function nextNonce(): Promise<number> {
   const [next] = await db.rows<{nonce: number}>(
     `select 1 + greatest((select max(nonce) from custody.journal where stream = 'ETH' and sender = $1),
-       (select max(nonce) from chain.inclusion where chain = 'ETH' and sender = $1), -1)::int as nonce`,
+       (select max(nonce) from chain.confirmed_tx where chain = 'ETH' and sender = $1), -1)::int as nonce`,
     [treasury],
   )
   return next!.nonce
@@ -226,9 +229,9 @@ const payForged = async (payout: string, more: object = {}) => pay(payout, await
 
 /** Nonces of the treasury that were given to what is never signed are used up, as the worker does. */
 async function useUp(): Promise<void> {
-  const unsigned = `from app.spend s where s.chain = 'ETH' and s.sender = $1 and s.status <> 'final' and not exists (
+  const unsigned = `from app.outgoing_payment s where s.chain = 'ETH' and s.sender = $1 and s.status <> 'final' and not exists (
     select from custody.journal j where j.stream = s.chain and j.sender = s.sender and j.nonce = s.nonce)`
-  await asOwner(`update app.spend set cancelling = true where id in (select id ${unsigned})`, [treasury])
+  await asOwner(`update app.outgoing_payment set cancelling = true where id in (select id ${unsigned})`, [treasury])
   const rows = await db.rows<{nonce: number}>(`select nonce ${unsigned} order by nonce`, [treasury])
   for (const {nonce} of rows) expect(await sign(cancel(treasury, nonce))).toMatchObject({ok: true})
 }
@@ -253,11 +256,11 @@ test('neither role can write a row of any table', async () => {
   expect(tables.map(({name}) => name)).toEqual(
     expect.arrayContaining([
       'app.payout',
-      'app.spend',
+      'app.outgoing_payment',
       'app.holding',
       'app.balance',
       'chain.transfer',
-      'chain.inclusion',
+      'chain.confirmed_tx',
       'custody.address',
     ]),
   )
@@ -300,7 +303,7 @@ test('money goes to the whitelist of its own merchant alone, whatever address th
     await refused(pay(payout, nonce), 'not_whitelisted')
     await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [payout])
     while (
-      (await attacker.jobs.query(`select app.stamp_deposits($1, 'ETH', 'USDC', 100) as more`, [a.id])).rows[0].more
+      (await attacker.jobs.query(`select app.allocate_deposits($1, 'ETH', 'USDC', 100) as more`, [a.id])).rows[0].more
     );
   }
   for (const own of [b.address, treasury]) await expect(payTo(a, own)).rejects.toMatchObject({code: 'SL422'})
@@ -366,7 +369,7 @@ test('a payment cannot be filed under another payout than the one that it was si
   const [ofA, ofB] = [await claim(a), await claim(b)]
   const nonces = [await begin(ofA), await begin(ofB)]
   const paid = await sign(pay(ofA, nonces[0]!))
-  const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [ofB])
+  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [ofB])
   const filing = attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [
     spend!.id,
     paid.txid,
@@ -382,7 +385,7 @@ test('a payment that arrived is not called failed because the worker filed it wi
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
-  const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
+  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [payout])
   const lie = [spend!.id, txid, raw, `${1n * usdc}`, cheapest]
   await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`, lie)
   const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
@@ -395,7 +398,7 @@ test('a payment that arrived is not called failed because the worker filed it wi
 })
 
 /** The inclusions that the indexer would write for the next block. */
-async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<Inclusion[]> {
+async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<ConfirmedTx[]> {
   const indexer = new pg.Client({connectionString: db.url('sluice_indexer')})
   await indexer.connect()
   const inserted: unknown[] = []
@@ -407,7 +410,7 @@ async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<I
   const next = {height: height + 1, hash: newTxid(), parentHash: hash, time: new Date(), spends: [], ...block}
   await writeBlocks(store as unknown as Store, [next], {chain: 'ETH', display: address => getAddress(address)})
   await indexer.end()
-  return inserted.filter(entity => entity instanceof Inclusion)
+  return inserted.filter(entity => entity instanceof ConfirmedTx)
 }
 
 test('proof on the chain, and nothing less, lets a settlement be paid again', async () => {
@@ -415,7 +418,7 @@ test('proof on the chain, and nothing less, lets a settlement be paid again', as
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const paid = await sign(pay(payout, nonce))
-  const [spend] = await db.rows<{id: string}>(`select id from app.spend where payout_id = $1`, [payout])
+  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [payout])
   const store = `select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`
   await attacker.jobs.query(store, [spend!.id, paid.txid, paid.raw, `${99n * usdc}`, fees])
   await include(paid.txid!, nonce, false)
@@ -428,7 +431,7 @@ async function include(txid: string, nonce: number, success: boolean): Promise<v
   await chain.write({add: [[]]})
   const {height, hash} = chain.head
   await chain.query(
-    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
      values ('ETH:' || $1, 'ETH', $1, $2, $3, now(), $4, $5, $6, 1)`,
     [txid, height, hash, treasury, nonce, success],
   )
@@ -465,9 +468,16 @@ test('transactions without number that nobody here stored open one incident for 
   await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
 })
 
-const sweep = (spend_id: string, address: string, coin: string, amount: bigint, nonce: number, more: object = {}) => ({
+const sweep = (
+  outgoing_payment_id: string,
+  address: string,
+  coin: string,
+  amount: bigint,
+  nonce: number,
+  more: object = {},
+) => ({
   intent: 'sweep',
-  spend_id,
+  outgoing_payment_id,
   chain: 'ETH',
   token: coin,
   address,
@@ -487,7 +497,7 @@ async function beginSweeps(coin: string, of: {address: string; amount: bigint}[]
     of.map(() => '1'),
   ])
   const rows = await db.rows<{id: string; source: string; amount: string; nonce: number}>(
-    `select id, source, amount, nonce from app.spend where kind = 'sweep' and status = 'allocated' and token = $1 and source = any($2) order by nonce`,
+    `select id, source, amount, nonce from app.outgoing_payment where kind = 'sweep' and status = 'allocated' and token = $1 and source = any($2) order by nonce`,
     [coin, of.map(({address}) => address)],
   )
   return rows.map(({id, source, amount, nonce}) => sweep(id, source, coin, BigInt(amount), nonce, more))
@@ -507,7 +517,7 @@ test('sweeps go to our treasury, from addresses of ours, and are bound to their 
     await refused({...native, ...other}, 'settlement_changed')
   const signed = await sign(native)
   expect(parseTransaction(signed.raw!).to).toBe(treasury.toLowerCase())
-  await refused({...native, spend_id: randomUUID()}, 'unknown_settlement')
+  await refused({...native, outgoing_payment_id: randomUUID()}, 'unknown_settlement')
   await refused({...native, nonce: 1}, 'settlement_changed')
   const dearer = {max_fee_per_gas: `${4n * gwei}`, max_priority_fee_per_gas: `${2n * gwei}`}
   await refused({...native, amount: `${2n * ether}`, ...dearer}, 'settlement_changed')
@@ -519,7 +529,7 @@ test('a cancel moves nothing, and uses no nonce but that of what is to be cancel
   for (const nonce of [0, 10]) await refused(cancel(shop.address, nonce), 'unknown_settlement')
   const [swept] = await beginSweeps('ETH', [{address: shop.address, amount: ether}])
   await refused(cancel(shop.address, 0), 'wrong_state') // nobody wants that
-  await attacker.jobs.query('select app.cancel_spend($1)', [swept!.spend_id])
+  await attacker.jobs.query('select app.cancel_outgoing_payment($1)', [swept!.outgoing_payment_id])
   await refused(swept!, 'wrong_state')
   const {raw} = await sign(cancel(shop.address, 0))
   expect(parseTransaction(raw!)).toMatchObject({to: shop.address.toLowerCase(), nonce: 0})
@@ -538,11 +548,18 @@ test('nobody but the operator makes a withdrawal', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   await begin(payout)
-  const [spend] = await db.rows<{id: string; nonce: number}>('select id, nonce from app.spend where payout_id = $1', [
-    payout,
-  ])
-  await refused({intent: 'withdraw', spend_id: spend!.id, nonce: spend!.nonce, ...fees}, 'unknown_settlement')
-  await refused({intent: 'withdraw', spend_id: randomUUID(), nonce: freshNonce(), ...fees}, 'unknown_settlement')
+  const [spend] = await db.rows<{id: string; nonce: number}>(
+    'select id, nonce from app.outgoing_payment where payout_id = $1',
+    [payout],
+  )
+  await refused(
+    {intent: 'withdraw', outgoing_payment_id: spend!.id, nonce: spend!.nonce, ...fees},
+    'unknown_settlement',
+  )
+  await refused(
+    {intent: 'withdraw', outgoing_payment_id: randomUUID(), nonce: freshNonce(), ...fees},
+    'unknown_settlement',
+  )
   for (const client of Object.values(attacker))
     await expect(
       client.query(`select app.begin_withdrawal('ETH', 'USDC', 1, $1, 0)`, [newAddress()]),
@@ -753,7 +770,7 @@ test('a nonce far ahead, which would make what is signed with it unpayable, is s
   const forged = await forgePayout(a, 1n)
   await refused(pay(forged, await bind(forged, 2 ** 30)), 'nonce_too_high')
   await asOwner('update app.sender set next_nonce = $2 where address = $1', [treasury, nonces[1] + 1])
-  await asOwner('delete from app.spend where payout_id = $1', [forged])
+  await asOwner('delete from app.outgoing_payment where payout_id = $1', [forged])
   const {body} = await ask('/sign', {intents: [pay(payouts[1], nonces[1]), pay(payouts[0], nonces[0])]})
   expect(body.results).toMatchObject([{ok: true}, {ok: true}]) // in the order of their nonces, whatever that of the request
   expect(body.results.map(({raw}) => parseTransaction(raw!).nonce)).toEqual([nonces[1], nonces[0]])
@@ -779,7 +796,7 @@ test('sweeps and cancels that nobody began are not signed, whatever they would c
   const tokens = await openShop(100n * usdc)
   const [unit] = await beginSweeps('USDC', [{address: tokens.address, amount: 1n}])
   await refused(unit!, 'sweep_too_dear')
-  await attacker.jobs.query('select app.cancel_spend($1)', [unit!.spend_id])
+  await attacker.jobs.query('select app.cancel_outgoing_payment($1)', [unit!.outgoing_payment_id])
   await useUp()
   const {address} = await openShop(100n * usdc)
   const [whole] = await beginSweeps('USDC', [{address, amount: 100n * usdc}])
@@ -803,9 +820,9 @@ test('Bitcoin is not spent on fees either: sweeps that nobody began, or that cos
   }))
   await bitcoin.write({add: [outputs]})
   await bitcoin.finalize(bitcoin.head.height)
-  const intent = (spend_id: string, inputs: string[], kind = 'sweep') => ({
+  const intent = (outgoing_payment_id: string, inputs: string[], kind = 'sweep') => ({
     intent: `${kind}_outputs`,
-    spend_id,
+    outgoing_payment_id,
     chain: 'BTC',
     inputs,
     fee: '22000',
@@ -815,7 +832,7 @@ test('Bitcoin is not spent on fees either: sweeps that nobody began, or that cos
   const begin = `select app.begin_output_sweep(null, 'BTC', $1, $2, 1)`
   await arriveInTreasury(bitcoin)
   await attacker.jobs.query(begin, [id, [lead]])
-  const [spend] = await db.rows<{id: string}>(`select id from app.spend where chain = 'BTC'`)
+  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where chain = 'BTC'`)
   await refused(intent(spend!.id, [lead]), 'sweep_too_dear') // 22,000 of 30,000 sat
   await refused(intent(spend!.id, [lead, other]), 'settlement_changed') // more outputs than it reserved
   await refused(intent(spend!.id, [lead], 'cancel'), 'wrong_state')
@@ -837,7 +854,7 @@ test('on a halted chain nothing is signed but what the owner of the database dec
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
-  const [spend] = await db.rows<{id: string}>('select id from app.spend where payout_id = $1', [payout])
+  const [spend] = await db.rows<{id: string}>('select id from app.outgoing_payment where payout_id = $1', [payout])
   await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [spend!.id, txid, raw, cheapest])
   const [swept] = await beginSweeps('ETH', [{address: (await openShop(ether, 'ETH')).address, amount: ether / 2n}])
   const next = await claim(await openShop(100n * usdc))
@@ -869,7 +886,7 @@ const budget = ether / 2n // ETH_FEE_BUDGET, as it is by default: docs/custody.m
 async function promised(): Promise<bigint> {
   const [row] = await db.rows<{sum: string}>(
     `select sum(fee) from (
-       select coalesce((select i.fee from chain.inclusion i join chain.cursor c using (chain)
+       select coalesce((select i.fee from chain.confirmed_tx i join chain.cursor c using (chain)
          where i.chain = 'ETH' and i.sender = j.sender and i.nonce = j.nonce and i.block_height <= c.final_height), max(j.max_fee)) as fee
        from custody.journal j where j.stream = 'ETH' group by j.sender, j.nonce) f`,
   )
@@ -904,7 +921,7 @@ test('with everything that the worker may do, network fees of a day come to no m
 
   // Neither a cancel, nor another one's payment, but one that is on its way has the rest.
   const unsigned = burning[codes.indexOf('fee_budget_reached')]!
-  await attacker.jobs.query('select app.cancel_spend($1)', [unsigned.spend_id])
+  await attacker.jobs.query('select app.cancel_outgoing_payment($1)', [unsigned.outgoing_payment_id])
   await refused(cancel(unsigned.address, 0, dearest), 'fee_budget_reached')
   const next = await claim(await openShop(100n * usdc))
   await refused(pay(next, await begin(next), {...dearest, gas_limit: 100_000}), 'fee_budget_reached')
@@ -945,7 +962,7 @@ test('in the end nothing was signed that goes anywhere else, and nobody was paid
   const over = await db.rows(
     `select merchant_id, token, sum(amount) from (
        select distinct subject_id, merchant_id, token, amount from custody.journal j where kind = 'pay' and not exists (
-         select from chain.inclusion i where i.txid = j.txid and not i.success)) paid
+         select from chain.confirmed_tx i where i.txid = j.txid and not i.success)) paid
      group by merchant_id, token
      having sum(amount) > (select sum(t.amount) from chain.transfer t join custody.address a on a.address = t.recipient
        where a.merchant_id = paid.merchant_id and t.token = paid.token)`,

@@ -40,7 +40,7 @@ const recipients = {
 /** The outputs that the payment of a payout spends. */
 async function spentFor(payout: string): Promise<OutputRow[]> {
   const [spend] = (await world.spends(payout)).filter(({kind}) => kind === 'payout')
-  return (await world.outputs()).filter(({spend_id}) => spend_id === spend!.id)
+  return (await world.outputs()).filter(({outgoing_payment_id}) => outgoing_payment_id === spend!.id)
 }
 
 /** A payout whose payment is broadcast, and which no block takes for now. */
@@ -59,7 +59,7 @@ async function broadcast(spend: string, attempt: number): Promise<string> {
   return await until(
     async () => {
       const [row] = await world.db.rows<{txid: string}>(
-        'select txid from app.outbound_tx where spend_id = $1 and attempt = $2 and broadcast_at is not null',
+        'select txid from app.outgoing_attempt where outgoing_payment_id = $1 and attempt = $2 and broadcast_at is not null',
         [spend, attempt],
       )
       return row && (await world.client.mempool()).includes(row.txid) ? row.txid : undefined
@@ -127,7 +127,8 @@ async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
     expect(await commandLine.failure(...withdraw('3'))).toContain('are not enough')
     const {id} = await commandLine.json<{id: string}>(...withdraw('1.4'))
     await until(
-      async () => (await world.db.rows(`select from app.spend where id = $1 and outcome = 'done'`, [id])).length,
+      async () =>
+        (await world.db.rows(`select from app.outgoing_payment where id = $1 and outcome = 'done'`, [id])).length,
       {
         timeoutMs: 20_000,
         what: 'the withdrawal to be final',
@@ -189,7 +190,7 @@ describe('with a treasury that has enough', () => {
       expect((await world.outputs()).find(({outpoint}) => outpoint.startsWith(txid!))).toMatchObject({
         amount: change,
         merchant_id: null,
-        spend_id: null,
+        outgoing_payment_id: null,
       })
     },
   )
@@ -226,7 +227,7 @@ describe('with a treasury that has enough', () => {
     expect((await spentFor(id)).map(({amount}) => amount)).toEqual([200_000n])
     expect((await world.outputs()).filter(({merchant_id}) => merchant_id === shop.id).at(-1)).toMatchObject({
       amount: 400n,
-      spend_id: null,
+      outgoing_payment_id: null,
     })
   })
 
@@ -397,7 +398,7 @@ describe('with a treasury that has enough', () => {
     afterAll(() => line.close())
     const bump = (txid: string, rate: string) => [
       'treasury',
-      'bump',
+      'cpfp',
       '--chain',
       'BTC',
       '--txid',
@@ -422,7 +423,9 @@ describe('with a treasury that has enough', () => {
         txid,
       ])
     const outcomeOf = async (id: string) =>
-      (await world.db.rows<{outcome: string | null}>('select outcome from app.spend where id = $1', [id]))[0]!.outcome
+      (
+        await world.db.rows<{outcome: string | null}>('select outcome from app.outgoing_payment where id = $1', [id])
+      )[0]!.outcome
 
     test('is mined with a child that pays for both, is credited once, and pays the merchant', async () => {
       const {shop, txid, raw} = await stuck([60_000n, 40_000n])
@@ -441,7 +444,7 @@ describe('with a treasury that has enough', () => {
       expect(await line.failure(...bump(child, '30'))).toContain('a transaction of ours')
       expect(await line.failure('treasury', 'cancel', id)).toContain('is a bump')
       const {withdrawals} = await line.json<{withdrawals: object[]}>('treasury', 'show')
-      expect(withdrawals).toMatchObject([{id, kind: 'bump', txid: child}])
+      expect(withdrawals).toMatchObject([{id, kind: 'cpfp', txid: child}])
       world.isMining = true
       await until(async () => (await outcomeOf(id)) === 'done', {timeoutMs: 20_000, what: 'the child to be final'})
       expect(await depositsOf(txid)).toEqual(Array(2).fill({status: 'final', version: 2}))
@@ -480,7 +483,7 @@ describe('with a treasury that has enough', () => {
       ])
       const {raw} = await world.client.conflict(txid, [{to: address!.address, amount: 90_000n}])
       await world.client.mine(2, {only: [], include: [raw]})
-      await until(async () => (await outcomeOf(id)) === 'displaced', {timeoutMs: 20_000, what: 'the child to be over'})
+      await until(async () => (await outcomeOf(id)) === 'conflicted', {timeoutMs: 20_000, what: 'the child to be over'})
       expect((await depositsOf(txid)).map(({status}) => status)).toEqual(['reorged'])
       expect(await balanceOf(shop)).toBe(90_000n)
     }, 60_000)
@@ -599,9 +602,10 @@ describe('with a treasury that has nothing', () => {
     await until(
       async () =>
         (
-          await world.db.rows(`select from app.spend where merchant_id = $1 and kind = 'sweep' and outcome = 'done'`, [
-            shop.id,
-          ])
+          await world.db.rows(
+            `select from app.outgoing_payment where merchant_id = $1 and kind = 'sweep' and outcome = 'done'`,
+            [shop.id],
+          )
         ).length,
       {timeoutMs: 40_000, what: 'the sweep'},
     )

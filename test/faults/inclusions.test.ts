@@ -74,7 +74,7 @@ async function sign(
   account: typeof treasury,
   {to, value = 0n, data}: Call,
 ): Promise<{txid: string; raw: string}> {
-  const [row] = await db.rows<{nonce: number}>('select nonce from app.spend where id = $1', [spend])
+  const [row] = await db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [spend])
   const fees = {maxFeePerGas: 20n * gwei, maxPriorityFeePerGas: gwei, gas: data ? 120_000n : 21_000n}
   const raw = await account.signTransaction({
     chainId: localChainId,
@@ -88,19 +88,22 @@ async function sign(
   const txid = keccak256(raw)
   await db.rows(
     `insert into custody.journal (stream, seq, kind, token, amount, destination, source, txid, signed_at, hash)
-     select chain, (select count(*) + 1 from custody.journal), 'pay', token, amount, recipient, source, $2, now(), '' from app.spend where id = $1`,
+     select chain, (select count(*) + 1 from custody.journal), 'pay', token, amount, recipient, source, $2, now(), '' from app.outgoing_payment where id = $1`,
     [spend, txid],
   )
-  await db.rows(`select app.store_signed(id, 1, 'effect', $2, $3, amount, $4) from app.spend where id = $1`, [
-    spend,
-    txid,
-    raw,
-    {
-      max_fee_per_gas: String(fees.maxFeePerGas),
-      max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
-      gas_limit: String(fees.gas),
-    },
-  ])
+  await db.rows(
+    `select app.store_signed(id, 1, 'effect', $2, $3, amount, $4) from app.outgoing_payment where id = $1`,
+    [
+      spend,
+      txid,
+      raw,
+      {
+        max_fee_per_gas: String(fees.maxFeePerGas),
+        max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
+        gas_limit: String(fees.gas),
+      },
+    ],
+  )
   return {txid, raw}
 }
 
@@ -114,14 +117,16 @@ async function beginToPay(token: string): Promise<{payout: string; spend: string
   await db.rows('select app.begin_paying_from_treasury($1)', [id])
   const [begun] = await db.rows('select app.begin_payment($1, $2) as short', [id, 20n * gwei * 120_000n])
   expect(begun).toEqual({short: null})
-  const [{spend}] = (await db.rows(`select id as spend from app.spend where payout_id = $1`, [id])) as [{spend: string}]
+  const [{spend}] = (await db.rows(`select id as spend from app.outgoing_payment where payout_id = $1`, [id])) as [
+    {spend: string},
+  ]
   return {payout: id, spend, net: BigInt(net)}
 }
 
 /** What the indexer wrote of a transaction. */
 async function inclusion(txid: string) {
   const [row] = await db.rows<{height: number; sender: string; nonce: number; success: boolean; fee: string}>(
-    'select block_height as height, sender, nonce, success, fee from chain.inclusion where txid = $1',
+    'select block_height as height, sender, nonce, success, fee from chain.confirmed_tx where txid = $1',
     [txid],
   )
   return row
@@ -224,13 +229,13 @@ test("a sweep brings the money to the treasury, as the merchant's and not as a t
     amount,
     cost,
   ])
-  const [spend] = await db.rows<{id: string}>(`select id from app.spend where kind = 'sweep'`)
+  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where kind = 'sweep'`)
   const {txid, raw} = await sign(spend!.id, holder, {to: treasury.address, value: amount})
   await anvil.resend(raw)
   await mined()
   expect(await inclusion(txid)).toMatchObject({sender: holder.address, nonce: 0, success: true})
   await finalised()
-  expect(await db.rows('select outcome, fee_paid from app.spend where id = $1', [spend!.id])).toEqual([
+  expect(await db.rows('select outcome, fee_paid from app.outgoing_payment where id = $1', [spend!.id])).toEqual([
     {outcome: 'done', fee_paid: await costOf(txid)},
   ])
   expect(await db.rows('select id from app.deposit where txid = $1', [txid])).toEqual([])
@@ -320,7 +325,7 @@ test('an indexer that catches up writes the same of each transaction as the one 
   const sent = (chain: string) =>
     db.rows(
       `select txid, block_height, block_hash, block_time, sender, nonce, fee, success
-       from chain.inclusion where chain = $1 and txid not in (select txid from custody.journal where token = 'USDC') order by id`,
+       from chain.confirmed_tx where chain = $1 and txid not in (select txid from custody.journal where token = 'USDC') order by id`,
       [chain],
     )
   expect(await sent('POLYGON')).toEqual(await sent('ETH'))

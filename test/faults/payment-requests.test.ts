@@ -74,9 +74,9 @@ async function call(method: string, route: string, body?: unknown): Promise<any>
     headers: {'x-api-key': secret, authorization: `Bearer ${secret}`, 'content-type': 'application/json'},
     ...(body !== undefined && {body: JSON.stringify(body)}),
   })
-  const answer = await response.json()
-  expect(response.status, `${method} ${route}: ${JSON.stringify(answer)}`).toBeLessThan(300)
-  return answer
+  const parsed = await response.json()
+  expect(response.status, `${method} ${route}: ${JSON.stringify(parsed)}`).toBeLessThan(300)
+  return parsed
 }
 
 let requests = 0

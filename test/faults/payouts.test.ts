@@ -62,7 +62,7 @@ async function tooDearUntilReplaced(id: string): Promise<string[]> {
     async () => {
       await mineAt(20n * gwei)
       const attempts = await world.db.rows<{txid: string}>(
-        'select o.txid from app.outbound_tx o join app.spend s on s.id = o.spend_id where s.payout_id = $1 order by attempt',
+        'select o.txid from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where s.payout_id = $1 order by attempt',
         [id],
       )
       return attempts.length > 1 && attempts.map(({txid}) => txid)
@@ -137,7 +137,7 @@ test('an address that holds much is swept without a payout, where the operator a
   await world.kill(collector)
   for (const token of ['USDC', 'JPYC'] as const)
     expect((await balances(token)).toSorted()).toEqual([0n, amounts[token][1]])
-  await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
+  await until(async () => !(await world.db.rows(`select from app.outgoing_payment where status <> 'final'`)).length, {
     timeoutMs: 15_000,
     what: 'the sweep to be final',
   })
@@ -195,7 +195,7 @@ test('a payment whose nonce is taken, and a withdrawal, that custody refuses giv
     [id],
   )
   expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'address_not_whitelisted'})
-  const outcomes = `select outcome from app.spend where payout_id = $1 or id = $2 order by nonce`
+  const outcomes = `select outcome from app.outgoing_payment where payout_id = $1 or id = $2 order by nonce`
   await until(
     async () => {
       const ended = await world.db.rows<{outcome: string | null}>(outcomes, [id, withdrawal!.id])
@@ -270,7 +270,7 @@ test('on a halted chain an operator has a payment replaced, and nothing else is 
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'it', '{}')`,
   )
   const signed = async () => (await world.spends(id))[0]!.attempts
-  await world.db.rows('update app.spend set next_step_at = clock_timestamp() where payout_id = $1', [id])
+  await world.db.rows('update app.outgoing_payment set next_step_at = clock_timestamp() where payout_id = $1', [id])
   expect(await signed()).toBe(1)
   await world.db.rows('select app.replace_payout_by_operator($1)', [id])
   await until(async () => (await signed()) === 2, {timeoutMs: 10_000, what: 'the replacement'})
@@ -297,7 +297,7 @@ test('a treasury without coins for gas holds payouts up; they go on by themselve
   const amount = BigInt(own!.funds) - fee
   await world.db.rows(`select app.begin_withdrawal('ETH', 'ETH', $1, $2, $3)`, [String(amount), wallet, String(fee)])
   await until(async () => (await world.anvil.balance(wallet)) === amount, {timeoutMs: 15_000, what: 'the withdrawal'})
-  await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
+  await until(async () => !(await world.db.rows(`select from app.outgoing_payment where status <> 'final'`)).length, {
     timeoutMs: 15_000,
     what: 'the withdrawal to be final',
   })
@@ -363,7 +363,7 @@ test('if the first attempt is mined after it was replaced, that counts, and noth
   world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement gets nowhere
   const [first] = await tooDearUntilReplaced(id)
   await mineAt(gwei / 10n)
-  const [attempt] = await world.db.rows<{raw: string}>('select raw from app.outbound_tx where txid = $1', [first])
+  const [attempt] = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [first])
   await world.anvil.resend(attempt!.raw).catch(() => {}) // where this node dropped what was too cheap
   await world.anvil.mine(3)
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: first})
@@ -385,7 +385,7 @@ test('an operator cancels a payment that is under way: its nonce is used up by n
   const [answer] = await world.db.rows<{was: string}>('select app.cancel_payout_by_operator($1) as was', [id])
   expect(answer!.was).toBe('cancelling')
   await until(async () => (await world.spends(id))[0]!.attempts === 2, {timeoutMs: 10_000, what: 'the cancel'})
-  const broadcast = `select from app.outbound_tx where kind = 'cancel' and broadcast_at is not null and broadcast_error is null`
+  const broadcast = `select from app.outgoing_attempt where kind = 'cancel' and broadcast_at is not null and broadcast_error is null`
   await until(async () => (await world.db.rows(broadcast)).length, {timeoutMs: 10_000, what: 'its broadcast'})
   world.isMining = true
   expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})

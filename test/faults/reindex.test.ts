@@ -19,12 +19,12 @@ const told = `select
   (select string_agg(p::text, E'\\n' order by p.id) from app.payout p) as payouts,
   (select string_agg(l::text, E'\\n' order by l.id) from app.ledger_entry l) as ledger,
   (select string_agg(b::text, E'\\n' order by b::text) from app.balance_now b) as balances,
-  (select string_agg(s::text, E'\\n' order by s.id) from app.spend s) as spends,
-  (select string_agg(o::text, E'\\n' order by o.chain, o.txid) from app.outbound_tx o) as transactions,
+  (select string_agg(s::text, E'\\n' order by s.id) from app.outgoing_payment s) as spends,
+  (select string_agg(o::text, E'\\n' order by o.chain, o.txid) from app.outgoing_attempt o) as transactions,
   (select string_agg(u::text, E'\\n' order by u.txid, u.vout) from app.output u) as outputs,
   (select string_agg(i::text, E'\\n' order by i.id) from app.incident i) as incidents,
   (select string_agg(t::text, E'\\n' order by t.id) from chain.transfer t) as transfers,
-  (select string_agg(i::text, E'\\n' order by i.id) from chain.inclusion i) as inclusions`
+  (select string_agg(i::text, E'\\n' order by i.id) from chain.confirmed_tx i) as inclusions`
 
 async function readAgain(db: TestDatabase, chain: 'ETH' | 'BTC', environment: Record<string, string>): Promise<object> {
   const commandLine = new CommandLine(db, {[chain]: factsOf(readSettings(environment).chains.get(chain)!)})
@@ -65,7 +65,7 @@ describe('ETH', () => {
     const payouts = [await world.request(a, 'ETH', true), await world.request(b, 'USDC')]
     for (const id of payouts) await world.becomes(id, 'completed')
     await world.openShop('ETH', [ether / 2n])
-    await until(async () => !(await world.db.rows(`select from app.spend where status <> 'final'`)).length, {
+    await until(async () => !(await world.db.rows(`select from app.outgoing_payment where status <> 'final'`)).length, {
       timeoutMs: 40_000,
       what: 'everything that was sent to be final',
     })

@@ -1,5 +1,5 @@
-// The database is lost, and an older copy takes its place: a real backup of a whole service, and everything that happened since. What is paid is a token
-// that the service knows by its settings alone.
+// The database is lost, and an older copy takes its place: a real backup of a whole service, and everything that happened since. What is paid is a
+// token that the service knows by its settings alone.
 import {execFile} from 'node:child_process'
 import {readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'

@@ -131,7 +131,7 @@ test.each(['ETH', 'JPYC'] as const)(
     const worker = await world.startWorker()
     await isReturned(address)
     const [sweep] = await world.db.rows<{moved: string; fee: string}>(
-      `select o.amount::text as moved, s.fee_paid::text as fee from app.spend s join app.outbound_tx o on o.txid = s.txid
+      `select o.amount::text as moved, s.fee_paid::text as fee from app.outgoing_payment s join app.outgoing_attempt o on o.txid = s.txid
      where s.source = $1 and s.kind = 'sweep' and s.outcome = 'done'`,
       [address],
     )

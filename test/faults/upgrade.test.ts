@@ -41,8 +41,8 @@ alter table app.payout_address add column label text;
 alter table app.deposit add constraint has_sender check (sender is not null) not valid;`,
   )
   edit('functions/merchants/payout_address.sql', sql => sql.replaceAll('app.set_payout_address', 'app.set_destination'))
-  edit('functions/chains/settle.sql', sql => `${sql}-- Its constraint trigger is made anew.\n`)
-  edit('functions/deposits/settle.sql', sql => sql.replaceAll('declare', 'declare next_version boolean := true;'))
+  edit('functions/chains/derive.sql', sql => `${sql}-- Its constraint trigger is made anew.\n`)
+  edit('functions/deposits/derive.sql', sql => sql.replaceAll('declare', 'declare next_version boolean := true;'))
   edit('views/api/balance_now.sql', sql => `${sql}-- Replaced as it is.\n`)
   edit('views/analytics/deposits.sql', sql => sql.replace('select\n', 'select 1 as next_version,\n'))
   edit('views/analytics/daily_volume.sql', sql => `${sql}-- Made anew, as a materialised view cannot be replaced.\n`)

@@ -33,29 +33,29 @@ const rules: Record<string, string> = {
     group by p.id having array_remove(array_agg(e.type), null)
       <> case when p.status in ('completed', 'failed') then array['payout.' || p.status] else '{}' end`,
   'a completed payout was paid by the transaction that it names, and a failed one by none': `
-    select p.id, p.status from app.payout p left join app.spend s on s.payout_id = p.id and s.kind = 'payout'
+    select p.id, p.status from app.payout p left join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
     where (p.status = 'completed') <> coalesce(s.outcome = 'done' and s.txid = p.txid and s.amount = p.net and s.recipient = p.address, false)`,
   'a payout pays if and only if a signed payment of it is stored': `
-    select p.id, p.status from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'
-    where s.status <> 'final' and (p.status = 'paying') <> exists (select from app.outbound_tx o where o.spend_id = s.id and o.kind = 'effect')`,
+    select p.id, p.status from app.payout p join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
+    where s.status <> 'final' and (p.status = 'paying') <> exists (select from app.outgoing_attempt o where o.outgoing_payment_id = s.id and o.kind = 'effect')`,
   'nonces are handed out in order, without a gap': `
-    select n.chain, n.address from app.sender n left join app.spend s on s.chain = n.chain and s.sender = n.address
+    select n.chain, n.address from app.sender n left join app.outgoing_payment s on s.chain = n.chain and s.sender = n.address
     group by n.chain, n.address having array_agg(s.nonce order by s.nonce) <> array(select generate_series(0, n.next_nonce - 1))`,
   'attempts are numbered from 1, and a spend is live from the first one on': `
-    select s.id, s.status from app.spend s left join app.outbound_tx o on o.spend_id = s.id
+    select s.id, s.status from app.outgoing_payment s left join app.outgoing_attempt o on o.outgoing_payment_id = s.id
     group by s.id having array_remove(array_agg(o.attempt order by o.attempt), null) <> array(select generate_series(1, count(o.txid)::int))
       or (s.status = 'allocated' and count(o.txid) > 0) or (s.status = 'live' and count(o.txid) = 0)`,
   'a spend whose nonce a final block uses, by a transaction that is known or that an operator has looked at, is final': `
-    select s.id, s.status from app.spend s join chain.cursor c using (chain)
-    join chain.inclusion i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
-    where s.status <> 'final' and (exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid) or exists (
+    select s.id, s.status from app.outgoing_payment s join chain.cursor c using (chain)
+    join chain.confirmed_tx i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
+    where s.status <> 'final' and (exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid) or exists (
       select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
       where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))`,
   'a spend that is final has its transaction in a block, unless a rewind took it away': `
-    select s.id, s.txid from app.spend s
-    where s.status = 'final' and not exists (select from chain.inclusion i where i.chain = s.chain and i.txid = s.txid)
-      and not (s.outcome = 'displaced' -- what excludes the parent of a bump pays us, and spends nothing of ours
-        and exists (select from app.bump b where b.spend_id = s.id) and exists (select from chain.transfer t where t.chain = s.chain and t.txid = s.txid))
+    select s.id, s.txid from app.outgoing_payment s
+    where s.status = 'final' and not exists (select from chain.confirmed_tx i where i.chain = s.chain and i.txid = s.txid)
+      and not (s.outcome = 'conflicted' -- what excludes the parent of a bump pays us, and spends nothing of ours
+        and exists (select from app.cpfp b where b.outgoing_payment_id = s.id) and exists (select from chain.transfer t where t.chain = s.chain and t.txid = s.txid))
       and not exists (select from app.incident k where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null)`,
   'nothing is reserved below zero': `
     select chain, token, reserved from app.treasury where reserved < 0
@@ -67,13 +67,13 @@ const rules: Record<string, string> = {
     select chain, sum(amount) from (
       select chain, amount from app.ledger_entry where account = 'network'
       union all
-      select e.chain, e.amount from app.ledger_entry e join app.spend s on s.id::text = e.reference and s.kind = 'sweep'
+      select e.chain, e.amount from app.ledger_entry e join app.outgoing_payment s on s.id::text = e.reference and s.kind = 'sweep'
       where e.kind = 'return' and e.account = 'unattributed'
-      union all select chain, -fee_paid from app.spend where status = 'final'
+      union all select chain, -fee_paid from app.outgoing_payment where status = 'final'
     ) part group by chain having sum(amount) <> 0`,
   'a payout bears the network fees of its payment and of the sweeps made for it': `
     select p.id from app.payout p
-    where p.network_fee <> coalesce((select sum(s.fee_paid) from app.spend s where s.payout_id = p.id and s.status = 'final'), 0)`,
+    where p.network_fee <> coalesce((select sum(s.fee_paid) from app.outgoing_payment s where s.payout_id = p.id and s.status = 'final'), 0)`,
   'service fees are those of completed payouts': `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'fees'
@@ -83,19 +83,19 @@ const rules: Record<string, string> = {
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'operator'
       union all select chain, token, amount from app.deposit join app.asset using (chain, token) where merchant_id is null and status = 'final'
-      union all select chain, token, -amount from app.spend s where kind = 'withdrawal' and outcome = 'done'
+      union all select chain, token, -amount from app.outgoing_payment s where kind = 'withdrawal' and outcome = 'done'
         and not exists (select from app.unattributed_decision u where u.withdrawal_id = s.id)
     ) part group by chain, token having sum(amount) <> 0`,
   'what is unattributed lies on its addresses, but for what the treasury holds for returns': `
     select chain, token, sum(amount) from (
       select chain, token, amount from app.ledger_entry where account = 'unattributed' or (account = 'address' and merchant_id is null)
-      union all select s.chain, s.token, u.amount from app.unattributed_decision u join app.spend s on s.id = u.sweep_id and s.outcome = 'done'
-      where not exists (select from app.spend w where w.id = u.withdrawal_id and w.outcome = 'done')
+      union all select s.chain, s.token, u.amount from app.unattributed_decision u join app.outgoing_payment s on s.id = u.sweep_id and s.outcome = 'done'
+      where not exists (select from app.outgoing_payment w where w.id = u.withdrawal_id and w.outcome = 'done')
     ) part group by chain, token having sum(amount) <> 0`,
   'a return moved no more than its deposit, and a credit all of it': `
     select u.deposit_id from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
     where u.amount > d.amount or d.credited <> (u.decision = 'credit')
-      or exists (select from app.spend w where w.id = u.withdrawal_id and (w.amount > u.amount or w.recipient <> u.destination))`,
+      or exists (select from app.outgoing_payment w where w.id = u.withdrawal_id and (w.amount > u.amount or w.recipient <> u.destination))`,
   'at most one deposit of an output is not reorged': `
     select chain, txid, output_index from app.deposit where status <> 'reorged' group by chain, txid, output_index having count(*) > 1`,
   'a payment request received its final payments in its own token, and is paid with enough of them': `

@@ -141,7 +141,7 @@ export class ChainWriter {
 
   async #remove({height, transfers, inclusions}: TestBlock): Promise<void> {
     for (const inclusion of inclusions) {
-      await this.#client.query('delete from chain.inclusion where id = $1', [this.#idOf(inclusion)])
+      await this.#client.query('delete from chain.confirmed_tx where id = $1', [this.#idOf(inclusion)])
     }
     for (const {txid, outputIndex = 0} of transfers) {
       await this.#client.query('delete from chain.transfer where id = $1', [`${this.#chain}:${txid}:${outputIndex}`])
@@ -177,7 +177,7 @@ export class ChainWriter {
     for (const inclusion of inclusions) {
       const {txid, sender, nonce, success = true, fee = 0n} = inclusion
       await this.#client.query(
-        `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+        `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
          values ($1, $2, $3, $4, $5, now(), $6, $7, $8, $9)`,
         [this.#idOf(inclusion), chain, txid, height, hash, sender, nonce, success, fee.toString()],
       )

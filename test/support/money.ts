@@ -164,7 +164,7 @@ export class Money {
     const holder = await this.jobs.connect()
     try {
       await holder.query('begin')
-      await holder.query(`select pg_advisory_xact_lock(hashtextextended('stamp:' || $1 || ':ETH:' || $2, 0))`, [
+      await holder.query(`select pg_advisory_xact_lock(hashtextextended('allocate:' || $1 || ':ETH:' || $2, 0))`, [
         merchantId,
         token,
       ])
@@ -185,7 +185,7 @@ export class Money {
   }
 
   stamp({merchantId}: TestUser, batch: number, token = 'USDC'): Promise<boolean> {
-    return this.work('stamp_deposits', merchantId, 'ETH', token, batch)
+    return this.work('allocate_deposits', merchantId, 'ETH', token, batch)
   }
 
   /** Sweeps of all that these addresses hold; resolves to what is short. */
@@ -203,7 +203,7 @@ export class Money {
   /** The spend of a payout's payment. */
   async payment(payout: string): Promise<string> {
     const [spend] = await this.db.rows<{id: string}>(
-      `select id from app.spend where payout_id = $1 and kind = 'payout'`,
+      `select id from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
       [payout],
     )
     return spend!.id
@@ -212,7 +212,7 @@ export class Money {
   /** The sweep of an address that is under way. */
   async sweepOf(address: string, token = 'USDC'): Promise<string> {
     const [spend] = await this.db.rows<{id: string}>(
-      `select id from app.spend where kind = 'sweep' and source = $1 and token = $2 and status <> 'final'`,
+      `select id from app.outgoing_payment where kind = 'sweep' and source = $1 and token = $2 and status <> 'final'`,
       [address, token],
     )
     return spend!.id
@@ -232,7 +232,7 @@ export class Money {
   ): Promise<string | undefined> {
     const txid = this.newTxid()
     const [row] = await this.db.rows<{amount: string; next: number}>(
-      `select amount, (select count(*)::int + 1 from app.outbound_tx o where o.spend_id = s.id) as next from app.spend s where id = $1`,
+      `select amount, (select count(*)::int + 1 from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as next from app.outgoing_payment s where id = $1`,
       [spend],
     )
     const moved = kind === 'cancel' ? 0 : (amount ?? row!.amount)
@@ -259,7 +259,7 @@ export class Money {
       sender: string
       nonce: number
     }>(
-      `select o.txid, o.token, o.amount, o.recipient, s.sender, s.nonce from app.outbound_tx o join app.spend s on s.id = o.spend_id
+      `select o.txid, o.token, o.amount, o.recipient, s.sender, s.nonce from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
        where o.txid = any($1) order by s.sender, s.nonce`,
       [txids],
     )

@@ -235,9 +235,9 @@ export class World {
   async spends(id: string): Promise<SpendRow[]> {
     return await this.db.rows<SpendRow>(
       `select s.id, s.kind, s.source, s.nonce, s.status, s.outcome, s.cancelling, s.waiting_reason,
-         (select count(*)::int from app.outbound_tx o where o.spend_id = s.id) as attempts,
-         (select o.broadcast_error from app.outbound_tx o where o.spend_id = s.id order by o.attempt desc limit 1) as broadcast_error
-       from app.spend s where s.payout_id = $1 or s.id in (select l.spend_id from app.payout_sweep l where l.payout_id = $1)
+         (select count(*)::int from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as attempts,
+         (select o.broadcast_error from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.attempt desc limit 1) as broadcast_error
+       from app.outgoing_payment s where s.payout_id = $1 or s.id in (select l.outgoing_payment_id from app.payout_sweep l where l.payout_id = $1)
        order by s.kind desc, s.created_at`,
       [id],
     )

@@ -127,7 +127,7 @@ export abstract class WrittenWorld extends World {
     await this.forgeSpend(intent)
     const [result] = await this.sign(intent)
     await this.db.rows(
-      `update app.spend set status = 'final', next_step_at = null where max_fee = 1 and status <> 'final'`,
+      `update app.outgoing_payment set status = 'final', next_step_at = null where max_fee = 1 and status <> 'final'`,
     )
     return result
   }
@@ -137,23 +137,25 @@ export abstract class WrittenWorld extends World {
    * custody has against it. Nothing keeps one of them from having the nonce, or the outputs, of another one.
    */
   async forgeSpend(intent: Record<string, unknown>): Promise<void> {
-    const {intent: kind, spend_id: id, payout_id: payout} = intent
+    const {intent: kind, outgoing_payment_id: id, payout_id: payout} = intent
     if (typeof kind !== 'string' || !/^(pay|sweep|cancel)/.test(kind)) return
     const inputs = (intent.inputs ?? []) as string[]
     const native = inputs.length ? 'BTC' : 'ETH'
     const {chain = native, token = native, nonce = 0, amount = '1', address} = intent
     const sender = inputs[0] ?? intent.sender ?? (kind === 'sweep' && token !== 'USDC' ? address : this.treasury)
     const cancelling = kind.startsWith('cancel')
-    await this.db.rows('alter table app.spend drop constraint if exists spend_chain_sender_nonce_key')
+    await this.db.rows(
+      'alter table app.outgoing_payment drop constraint if exists outgoing_payment_chain_sender_nonce_key',
+    )
     const {length} = await this.db.rows(
-      `update app.spend set sender = $4, nonce = $5, cancelling = $6, status = 'allocated'
+      `update app.outgoing_payment set sender = $4, nonce = $5, cancelling = $6, status = 'allocated'
        where chain = $1 and case when $2::uuid is not null then id = $2 when $3::uuid is not null then payout_id = $3
          else sender = $4 and nonce = $5 end returning id`,
       [chain, id, payout, sender, nonce, cancelling],
     )
     if (!length)
       await this.db.rows(
-        `insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, cancelling, max_fee)
+        `insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, cancelling, max_fee)
          select coalesce($1, gen_random_uuid()), case when $2::uuid is null then 'sweep' else 'payout' end, $3, $4, greatest($5::numeric, 1), $6, $7, $8, $9,
            $2, $10, 1
          where $2::uuid is null or exists (select from app.payout where id = $2)
@@ -167,9 +169,9 @@ export abstract class WrittenWorld extends World {
   async forgetForged(): Promise<void> {
     const client = await this.db.pool.connect()
     await client.query(`set session_replication_role = replica;
-      update app.output set spend_id = null, from_attempt = null where spend_id in (select id from app.spend where max_fee = 1);
-      delete from app.spend where max_fee = 1;
-      alter table app.spend add constraint spend_chain_sender_nonce_key unique (chain, sender, nonce);
+      update app.output set outgoing_payment_id = null, from_attempt = null where outgoing_payment_id in (select id from app.outgoing_payment where max_fee = 1);
+      delete from app.outgoing_payment where max_fee = 1;
+      alter table app.outgoing_payment add constraint outgoing_payment_chain_sender_nonce_key unique (chain, sender, nonce);
       reset session_replication_role`)
     client.release()
   }
@@ -177,7 +179,7 @@ export abstract class WrittenWorld extends World {
   /** Outputs for a spend, or for the one of a payout. */
   async reserve(inputs: string[], of: string): Promise<void> {
     await this.db.rows(
-      `update app.output u set spend_id = s.id, from_attempt = 1 from app.spend s
+      `update app.output u set outgoing_payment_id = s.id, from_attempt = 1 from app.outgoing_payment s
        where (s.id = $2 or s.payout_id = $2) and u.chain = s.chain and u.txid || ':' || u.vout = any($1)`,
       [inputs, of],
     )

@@ -1,6 +1,7 @@
-// npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, with deposits and payouts of two merchants, while
-// processes, connections, blocks and answers of nodes are taken from under it at random. Afterwards everything must be as the chains have it. Prints the seed, what was inflicted, and what was found;
-// ends with 1 if anything differs. The choices of a run come from its seed; when they take effect is up to the machine.
+// npm run torture [-- --seed N --seconds 60]: the whole service, on real chains, with deposits and payouts of two merchants, while processes,
+// connections, blocks and answers of nodes are taken from under it at random. Afterwards everything must be as the chains have it. Prints the seed,
+// what was inflicted, and what was found; ends with 1 if anything differs. The choices of a run come from its seed; when they take effect is up to
+// the machine.
 
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseArgs} from 'node:util'
@@ -195,7 +196,7 @@ async function settle(service: Service, payers: Payer[]): Promise<pg.Pool> {
 
 async function everythingOver(db: pg.Pool): Promise<boolean> {
   const {rows} = await db.query(
-    `select from app.payout where status not in ('completed', 'failed') union all select from app.spend where status <> 'final'
+    `select from app.payout where status not in ('completed', 'failed') union all select from app.outgoing_payment where status <> 'final'
      union all select from app.claim where finished_at is null`,
   )
   return rows.length === 0
@@ -203,7 +204,9 @@ async function everythingOver(db: pg.Pool): Promise<boolean> {
 
 /** What waits for a block that never comes is given up after a while. */
 async function nothingPending(db: pg.Pool): Promise<boolean> {
-  const {rows} = await db.query(`select from app.deposit where status = 'pending' union all select from chain.unmined`)
+  const {rows} = await db.query(
+    `select from app.deposit where status = 'pending' union all select from chain.unconfirmed`,
+  )
   return rows.length === 0
 }
 
@@ -304,7 +307,7 @@ async function spends(db: pg.Pool): Promise<Record<string, number>> {
   return await countsOf(
     db,
     `select kind || ' ' || outcome || case when attempts > 1 then ', replaced' else '' end as what, count(*)
-     from app.spend s, lateral (select count(*) as attempts from app.outbound_tx where spend_id = s.id) a group by 1 order by 2 desc`,
+     from app.outgoing_payment s, lateral (select count(*) as attempts from app.outgoing_attempt where outgoing_payment_id = s.id) a group by 1 order by 2 desc`,
   )
 }
 

@@ -64,7 +64,7 @@ export class NodeProxy implements GoBetween {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
       const body = Buffer.concat(chunks).toString()
-      await this.#answer(body, this.#mood(body), response)
+      await this.#nodeResponse(body, this.#mood(body), response)
     } catch {
       response.destroy() // the chain is down, or the worker was killed
     }
@@ -78,18 +78,18 @@ export class NodeProxy implements GoBetween {
     return mood
   }
 
-  async #answer(body: string, mood: Mood, response: ServerResponse): Promise<void> {
+  async #nodeResponse(body: string, mood: Mood, response: ServerResponse): Promise<void> {
     if (mood.startsWith('not taken') || mood === 'refused') {
       if (mood === 'not taken, answer lost') return void response.destroy()
       return void response.writeHead(503).end()
     }
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
-    const answer = await fetch(this.#service.controlUrl(this.#node.chain), {
+    const nodeResponse = await fetch(this.#service.controlUrl(this.#node.chain), {
       method: 'POST',
       headers: {'content-type': 'application/json'},
       body,
     })
-    const text = await answer.text()
+    const text = await nodeResponse.text()
     if (mood === 'taken, told late') await sleep(this.#random.between(500, 8000))
     if (mood.endsWith('answer lost')) return void response.destroy()
     response.setHeader('content-type', 'application/json')

@@ -275,7 +275,7 @@ async function nothingIsLeft({db}: Run): Promise<string[]> {
   const leftovers: Record<string, string> = {
     'balance_audit has a row': 'select * from app.balance_audit',
     'ledger_audit has a row': 'select * from app.ledger_audit',
-    'a spend that is not final': `select * from app.spend where status <> 'final'`,
+    'a spend that is not final': `select * from app.outgoing_payment where status <> 'final'`,
     'a claim that is not stamped': 'select * from app.claim where finished_at is null',
     'a deposit of a failed payout': `select d.id from app.deposit d join app.payout p on p.id = d.settlement_id where p.status = 'failed'`,
     'something reserved for nothing': 'select * from app.treasury where reserved <> 0',

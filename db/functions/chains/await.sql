@@ -17,7 +17,7 @@ begin
     cross join lateral (
       select * from app.deposit d where d.txid = split_part(k.id, ':', 2) and d.output_index = split_part(k.id, ':', 3)::int and d.chain = of_chain offset 0
     ) d
-    where d.status = 'pending' and not exists (select from chain.unmined u where u.id = k.id)
+    where d.status = 'pending' and not exists (select from chain.unconfirmed u where u.id = k.id)
   ), untouched as (
     delete from chain.touched t using pending p where t.txn = pg_current_xact_id() and t.chain = of_chain and t.id = p.id
   )
@@ -51,7 +51,7 @@ begin
     ) d
     where d.status = 'pending' and d.credited
       and not exists (select from chain.transfer t where t.id = g.id and t.recipient = d.address and t.token = d.token)
-      and not exists (select from chain.unmined u where u.id = g.id)
+      and not exists (select from chain.unconfirmed u where u.id = g.id)
     group by g.since
   ), counted as (
     update chain.reorganisation r set deposits_reorged = r.deposits_reorged + l.deposits
@@ -62,7 +62,7 @@ begin
   perform chain.touch(new.chain, due);
   return null;
 end $$;
-comment on function chain.release is 'Trigger, at COMMIT, before chain.settle: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.';
+comment on function chain.release is 'Trigger, at COMMIT, before chain.derive: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.';
 -- Deferred triggers of a row run in the order of their names: this one before settle.
 create constraint trigger release after insert on chain.touched_chain deferrable initially deferred
   for each row execute function chain.release();

@@ -43,7 +43,7 @@ create or replace function app.refuse_answer(of_chain text, answer text) returns
 language plpgsql stable set search_path = pg_catalog as $$
 declare other app.open_incident;
 begin
-  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.answers) order by i.ids limit 1;
+  select * into other from app.open_incident i where i.chain = of_chain and i.halts and answer <> all (i.decisions) order by i.ids limit 1;
   if other.kind is not null then
     raise exception '% is halted by incident % (%), which a % does not resolve: %', of_chain, other.ids[1], other.kind, answer, other.way_out
       using errcode = 'P0003';

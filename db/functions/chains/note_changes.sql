@@ -1,4 +1,4 @@
--- Notes what a transaction touches, for what is done at COMMIT (chain.release, chain.settle). Nothing is decided here: a block may be deleted and
+-- Notes what a transaction touches, for what is done at COMMIT (chain.release, chain.derive). Nothing is decided here: a block may be deleted and
 -- inserted again in the same transaction, and what counts is the difference at the end.
 --
 -- Rows that are deleted or changed by hand, by a rewind or by a reindex are noted as those of the indexer are. Who adds a note of a chain

@@ -52,7 +52,7 @@ comment on function chain.correct_transfers is 'Makes the transfers of these blo
 
 -- A final one of ours that is not there, or had no effect, opens the incident final_payment_vanished, as a rewind does; what is not there is
 -- broadcast again.
-create or replace function chain.correct_inclusions(of_chain text, from_height int, to_height int, wanted jsonb,
+create or replace function chain.correct_confirmed_txs(of_chain text, from_height int, to_height int, wanted jsonb,
   out added text[], out removed int, out changed int, out heights int[])
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
@@ -60,23 +60,23 @@ declare
   lost jsonb;
 begin
   with want as materialized (
-    select * from jsonb_populate_recordset(null::chain.inclusion, wanted)
+    select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   )
-  select jsonb_agg(jsonb_build_object('spend', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
+  select jsonb_agg(jsonb_build_object('outgoing_payment', s.id, 'txid', s.txid, 'kind', s.kind, 'block_height', i.block_height, 'is_gone', w.id is null))
   into lost
-  from chain.inclusion i left join want w on w.id = i.id
-  join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
+  from chain.confirmed_tx i left join want w on w.id = i.id
+  join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid and s.status = 'final'
   where i.chain = of_chain and i.block_height between from_height and to_height and (w.id is null or (i.success and not w.success));
 
   with want as materialized (
-    select * from jsonb_populate_recordset(null::chain.inclusion, wanted)
+    select * from jsonb_populate_recordset(null::chain.confirmed_tx, wanted)
   ), differs as materialized (
     select w.id, w.block_height, i.id is null as is_new
-    from want w left join lateral (select * from chain.inclusion i where i.id = w.id offset 0) i on true
+    from want w left join lateral (select * from chain.confirmed_tx i where i.id = w.id offset 0) i on true
     where i.id is null or (i.block_height, i.block_hash, i.block_time, i.sender, i.nonce, i.success, i.fee)
       is distinct from (w.block_height, w.block_hash, w.block_time, w.sender, w.nonce, w.success, w.fee)
   ), gone as (
-    delete from chain.inclusion i
+    delete from chain.confirmed_tx i
     where i.chain = of_chain and i.block_height between from_height and to_height and not exists (select from want w where w.id = i.id)
     returning i.block_height
   )
@@ -85,22 +85,22 @@ begin
   into added, rewritten, removed, heights;
   changed := cardinality(rewritten);
 
-  delete from chain.inclusion i where i.id = any(rewritten); -- and inserted: that is what heals an incident
-  insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+  delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted: that is what heals an incident
+  insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
   select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
-  from jsonb_populate_recordset(null::chain.inclusion, wanted) w where w.id = any(added || rewritten);
-  perform chain.log_for_undo(of_chain, 'inclusion', added || rewritten);
+  from jsonb_populate_recordset(null::chain.confirmed_tx, wanted) w where w.id = any(added || rewritten);
+  perform chain.log_for_undo(of_chain, 'confirmed_tx', added || rewritten);
 
   insert into app.incident (chain, kind, subject, details)
-  select of_chain, 'final_payment_vanished', l->>'spend', l - 'spend' - 'is_gone' from jsonb_array_elements(lost) l
+  select of_chain, 'final_payment_vanished', l->>'outgoing_payment', l - 'outgoing_payment' - 'is_gone' from jsonb_array_elements(lost) l
   on conflict do nothing;
-  update app.spend s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
-  where s.id = (l->>'spend')::uuid and (l->>'is_gone')::boolean;
+  update app.outgoing_payment s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
+  where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_gone')::boolean;
   if cardinality(added || rewritten) + removed > 0 then
     insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- what it does to payouts is settled
   end if;
 end $$;
-comment on function chain.correct_inclusions is 'Makes the transactions of ours in these blocks those that are wanted (rows of chain.inclusion as JSON), and no others; returns as chain.correct_transfers.';
+comment on function chain.correct_confirmed_txs is 'Makes the transactions of ours in these blocks those that are wanted (rows of chain.confirmed_tx as JSON), and no others; returns as chain.correct_transfers.';
 
 -- Else the block could not be written again there: its rows would be in the way.
 create or replace function chain.log_for_undo(of_chain text, of_table text, ids text[]) returns void
@@ -114,4 +114,4 @@ begin
     'from chain.%2$I r join %1$I.hot_block h on h.height = r.block_height where r.id = any($2)',
     'squid_' || lower(of_chain), of_table) using of_table, ids;
 end $$;
-comment on function chain.log_for_undo is 'Enters these rows of chain.transfer or chain.inclusion in the log of the store, where they are at heights that it can still undo.';
+comment on function chain.log_for_undo is 'Enters these rows of chain.transfer or chain.confirmed_tx in the log of the store, where they are at heights that it can still undo.';

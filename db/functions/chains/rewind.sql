@@ -5,7 +5,8 @@
 -- Pending deposits above are awaited (await.sql): nobody is told of what is only gone until it is read again. Final ones stay, and an incident
 -- opens for each, which closes when it is read again in the same block. Outgoing payments that were final stay so, each with an incident
 -- (final_payment_vanished), and are broadcast again. A chain that was halted goes on, and what an operator asked for resolves fork_below_final.
--- Errors: P0003 a rewind that cannot be asked for, or that is not the way out of what halts the chain; P0001 the height is below the final one and nobody asked for it.
+-- Errors: P0003 a rewind that cannot be asked for, or that is not the way out of what halts the chain; P0001 the height is below the final one and
+-- nobody asked for it.
 -- Locks: chain.cursor. The indexer of the chain must not be reading blocks.
 
 create or replace function chain.rewind(of_chain text, to_height int, to_hash text) returns void
@@ -20,14 +21,14 @@ begin
   perform chain.await_transfers(of_chain, at.head_height);
   insert into app.incident (chain, kind, subject, details)
   select of_chain, 'final_payment_vanished', s.id::text, jsonb_build_object('txid', s.txid, 'kind', s.kind, 'block_height', i.block_height)
-  from chain.inclusion i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  from chain.confirmed_tx i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where i.chain = of_chain and i.block_height > to_height and s.status = 'final'
   on conflict do nothing;
-  update app.spend s set next_step_at = clock_timestamp() -- it is broadcast again
-  from chain.inclusion i
+  update app.outgoing_payment s set next_step_at = clock_timestamp() -- it is broadcast again
+  from chain.confirmed_tx i
   where i.chain = of_chain and i.block_height > to_height and i.sender = s.sender and i.nonce = s.nonce and i.txid = s.txid
     and s.chain = of_chain and s.status = 'final';
-  delete from chain.inclusion i where i.chain = of_chain and i.block_height > to_height;
+  delete from chain.confirmed_tx i where i.chain = of_chain and i.block_height > to_height;
   delete from chain.block b where b.chain = of_chain and b.height > to_height;
   insert into chain.block (id, chain, height, hash, parent_hash, time)
   values (of_chain || ':' || to_height, of_chain, to_height, to_hash, '', clock_timestamp())

@@ -14,9 +14,9 @@ create or replace trigger announce_entry after insert on custody.whitelist for e
 create or replace function custody.announce_raise() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  update app.spend s set next_step_at = clock_timestamp()
+  update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.chain = new.chain and s.status <> 'final' and s.waiting_reason = 'fee_budget_reached';
-  perform app.wake_spends(new.chain);
+  perform app.wake_outgoing_payments(new.chain);
   perform app.wake_payout(p.id) from app.payout p
   where p.chain = new.chain and p.status not in ('completed', 'failed') and p.waiting_reason = 'fee_budget_reached' order by p.id;
   return null;

@@ -9,7 +9,7 @@ begin
   insert into app.sender as s (chain, address, next_nonce)
   select e.stream, e.sender, max(e.nonce) + 1 from unnest(entries) e where not app.uses_outputs(e.stream) group by e.stream, e.sender
   on conflict (chain, address) do update set next_nonce = greatest(s.next_nonce, excluded.next_nonce);
-  update app.spend s set nonce = app.take_nonce(s.chain, s.sender)
+  update app.outgoing_payment s set nonce = app.take_nonce(s.chain, s.sender)
   where s.status = 'allocated' and not app.uses_outputs(s.chain) and exists (
     select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
 end $$;
@@ -19,20 +19,20 @@ comment on function custody.free_nonces is 'Gives outgoing payments that are not
 create or replace function custody.free_outputs(entries custody.journal[]) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
-  s app.spend;
+  s app.outgoing_payment;
   e custody.journal;
 begin
   foreach e in array coalesce(entries, '{}') loop
     continue when not app.uses_outputs(e.stream);
     for s in
-      select * from app.spend x
+      select * from app.outgoing_payment x
       where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
-        or exists (select from app.output u where u.spend_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
+        or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
       order by custody.is_purpose(x, e) -- it may get the lead of one that is given up
     loop
-      update app.output u set spend_id = null, from_attempt = null where u.spend_id = s.id;
+      update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then
-        update app.spend x set sender = e.sender where x.id = s.id;
+        update app.outgoing_payment x set sender = e.sender where x.id = s.id;
         continue;
       end if;
       if s.kind = 'payout' then
@@ -41,8 +41,8 @@ begin
         perform app.reserve(s.chain, s.token, -s.amount);
       end if;
       perform app.reserve(s.chain, app.native_token(s.chain), -s.max_fee);
-      delete from app.payout_sweep l where l.spend_id = s.id;
-      delete from app.spend x where x.id = s.id;
+      delete from app.payout_sweep l where l.outgoing_payment_id = s.id;
+      delete from app.outgoing_payment x where x.id = s.id;
     end loop;
   end loop;
 end $$;

@@ -5,29 +5,30 @@
 -- first, halts the chain (custody.halt_chain), and an operator's `sluice custody reconcile` enters what is missing, here, as the owner of the
 -- database, and lets it go on. From then on it is broadcast, watched and settled like everything else.
 --
--- Invariants: afterwards every signature of the journal is an attempt of an outgoing payment (app.spend) with its nonce, so whichever is mined is
--- known; a payout that is gone is there again, and its merchant owes its gross (the deposits that it had claimed are unsettled in the copy, or
--- will be read again; payouts/recovered.sql finds them where it can); app.balance_audit and app.ledger_audit stay empty.
+-- Invariants: afterwards every signature of the journal is an attempt of an outgoing payment (app.outgoing_payment) with its nonce, so whichever is
+-- mined is known; a payout that is gone is there again, and its merchant owes its gross (the deposits that it had claimed are unsettled in the copy,
+-- or will be read again; payouts/recovered.sql finds them where it can); app.balance_audit and app.ledger_audit stay empty.
 -- Locks: chain.cursor of the chains, before all else, as settling does; then payouts, treasuries, senders and outgoing payments as whole tables, so
--- that nothing is planned or settled meanwhile. All or nothing; only entries that are missing may be handed over. Error: P0003 where file and database signed one nonce for two purposes.
+-- that nothing is planned or settled meanwhile. All or nothing; only entries that are missing may be handed over. Error: P0003 where file and
+-- database signed one nonce for two purposes.
 
 create or replace function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$
 declare
   signed custody.journal[];
   e custody.journal;
-  s app.spend;
+  s app.outgoing_payment;
   without_purpose int := 0;
 begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
-  lock table app.payout, app.treasury, app.sender, app.spend in exclusive mode; -- nothing plans or settles meanwhile
+  lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing plans or settles meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
   select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   perform custody.free_nonces(signed);
   foreach e in array coalesce(signed, '{}') loop
-    s := custody.recover_spend(e);
+    s := custody.recover_outgoing_payment(e);
     if s.id is null then without_purpose := without_purpose + 1;
     else perform custody.recover_attempt(s, e);
     end if;
@@ -37,10 +38,10 @@ begin
   from (select distinct r.stream from unnest(signed) r) r
   where i.resolved_at is null and i.chain = r.stream and (i.kind = 'journal_ahead' or (i.kind = 'unknown_transaction' and not exists (
     select from app.unknown_transaction u where u.incident_id = i.id
-      and not exists (select from app.outbound_tx o where o.chain = u.chain and o.txid = u.txid)
+      and not exists (select from app.outgoing_attempt o where o.chain = u.chain and o.txid = u.txid)
       and not exists (select from unnest(signed) known where known.stream = u.chain and known.txid = u.txid))));
   perform chain.go_on(c.stream) from (select distinct r.stream from unnest(signed) r) c;
-  perform app.wake_spends(c.stream) from (select distinct r.stream from unnest(signed) r) c;
+  perform app.wake_outgoing_payments(c.stream) from (select distinct r.stream from unnest(signed) r) c;
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
 end $$;
@@ -50,11 +51,11 @@ comment on function custody.reconcile is 'Enters entries of custody''s journal t
 -- Nonces that were taken after the copy was made, and for which nothing was signed: nothing after them could be mined.
 create or replace function custody.fill_holes(of_chains text[]) returns void
 language sql set search_path = pg_catalog as $$
-  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, cancelling, recovered, max_fee)
   select 'sweep', n.chain, app.native_token(n.chain), 1, n.address, app.treasury_address(n.chain), n.address, nonce, a.merchant_id, true, true, 0
   from app.sender n join custody.address a on a.address = n.address cross join generate_series(0, n.next_nonce - 1) nonce
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
-    and not exists (select from app.spend s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
+    and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
 $$;
 comment on function custody.fill_holes is 'Gives each nonce that was taken on these chains and belongs to nothing to an outgoing payment that is only to be cancelled.';
 

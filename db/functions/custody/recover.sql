@@ -1,22 +1,22 @@
--- Enters again what custody signed and an older copy of the database does not know: the outgoing payment (app.spend) of an entry of the journal, its
--- payout, its merchant, and the transaction as an attempt. Called by custody.reconcile for each entry, in the order of the journal.
+-- Enters again what custody signed and an older copy of the database does not know: the outgoing payment (app.outgoing_payment) of an entry of the
+-- journal, its payout, its merchant, and the transaction as an attempt. Called by custody.reconcile for each entry, in the order of the journal.
 --
 -- Promises: what is there already is taken as it is; what is made again reserves what the signed transaction may still take, and is marked as
--- recovered. The trigger adopt_return on app.spend finds out whether it is of a return (unattributed/recover.sql).
+-- recovered. The trigger adopt_return on app.outgoing_payment finds out whether it is of a return (unattributed/recover.sql).
 
-create or replace function custody.recover_spend(e custody.journal) returns app.spend
+create or replace function custody.recover_outgoing_payment(e custody.journal) returns app.outgoing_payment
 language plpgsql set search_path = pg_catalog as $$
 declare
-  s app.spend;
+  s app.outgoing_payment;
   p app.payout;
   merchant uuid := coalesce(e.merchant_id, (select a.merchant_id from custody.address a where a.address = e.sender));
   treasury text := app.treasury_address(e.stream);
 begin
   if e.kind = 'pay' then
     p := custody.recover_payout(e);
-    update app.spend x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
+    update app.outgoing_payment x set nonce = e.nonce where x.payout_id = p.id and x.kind = 'payout' and x.status = 'allocated';
   end if;
-  select * into s from app.spend x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
+  select * into s from app.outgoing_payment x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
   if s.id is not null then
     if not custody.is_purpose(s, e) then
       raise exception 'nonce % of % on % was signed for another purpose by the file than by the database; they are not of the same service',
@@ -27,7 +27,7 @@ begin
   if merchant is not null then perform custody.recover_merchant(merchant, 0);
   elsif e.kind <> 'withdraw' and e.sender <> treasury and not app.uses_outputs(e.stream) then return null;
   end if;
-  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, status, cancelling, recovered, max_fee)
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
     case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
@@ -38,15 +38,15 @@ begin
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
 end $$;
-comment on function custody.recover_spend is 'The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.';
+comment on function custody.recover_outgoing_payment is 'The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.';
 
 
-create or replace function custody.recover_attempt(s app.spend, e custody.journal) returns void
+create or replace function custody.recover_attempt(s app.outgoing_payment, e custody.journal) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
-  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
     max_priority_fee_per_gas, gas_limit, fee, vsize)
-  select e.stream, e.txid, s.id, 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id),
+  select e.stream, e.txid, s.id, 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id),
     case e.kind when 'cancel' then 'cancel' else 'effect' end, e.raw, e.token, e.source, e.destination, e.amount,
     (e.details ->> 'max_fee_per_gas')::numeric, (e.details ->> 'max_priority_fee_per_gas')::numeric, (e.details ->> 'gas_limit')::bigint,
     (e.details ->> 'network_fee')::numeric, (e.details ->> 'vsize')::int
@@ -54,10 +54,10 @@ begin
   if e.max_fee > s.max_fee and s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain)) then
     perform app.reserve(s.chain, app.native_token(s.chain), e.max_fee - s.max_fee);
   end if;
-  update app.spend x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
+  update app.outgoing_payment x set status = 'live', max_fee = greatest(x.max_fee, e.max_fee), next_step_at = clock_timestamp()
   where x.id = s.id and x.status <> 'final';
-  update app.output u set spend_id = s.id, from_attempt = (select o.attempt from app.outbound_tx o where o.chain = e.stream and o.txid = e.txid)
-  where u.chain = e.stream and u.spend_id is null and u.txid || ':' || u.vout in (select jsonb_array_elements_text(e.details -> 'inputs'));
+  update app.output u set outgoing_payment_id = s.id, from_attempt = (select o.attempt from app.outgoing_attempt o where o.chain = e.stream and o.txid = e.txid)
+  where u.chain = e.stream and u.outgoing_payment_id is null and u.txid || ':' || u.vout in (select jsonb_array_elements_text(e.details -> 'inputs'));
   if e.kind = 'pay' then update app.payout p set status = 'paying' where p.id = s.payout_id and p.status = 'swept'; end if;
 end $$;
 comment on function custody.recover_attempt is 'Stores the transaction of an entry as an attempt of its outgoing payment, with its fee and its outputs reserved, and has it sent.';
@@ -105,7 +105,7 @@ comment on function custody.recover_merchant is 'Makes a merchant that the copy 
 
 
 -- A cancel belongs to whatever its nonce was signed for before.
-create or replace function custody.is_purpose(s app.spend, e custody.journal) returns boolean
+create or replace function custody.is_purpose(s app.outgoing_payment, e custody.journal) returns boolean
 language sql immutable set search_path = pg_catalog as $$
   select case e.kind when 'pay' then s.kind = 'payout' and s.payout_id = e.subject_id when 'cancel' then s.status <> 'allocated'
     else s.id = e.subject_id end
@@ -116,12 +116,12 @@ comment on function custody.is_purpose is 'Whether an outgoing payment is what a
 -- Called by app.add_outputs, because an older copy may read these outputs only later.
 create or replace function custody.reserve_recovered(of_chain text) returns void
 language sql set search_path = pg_catalog as $$
-  update app.output u set spend_id = r.spend_id, from_attempt = r.attempt
-  from (select distinct on (i.input) i.input, o.spend_id, o.attempt
-    from app.spend s join app.outbound_tx o on o.spend_id = s.id join custody.journal j on j.stream = o.chain and j.txid = o.txid
+  update app.output u set outgoing_payment_id = r.outgoing_payment_id, from_attempt = r.attempt
+  from (select distinct on (i.input) i.input, o.outgoing_payment_id, o.attempt
+    from app.outgoing_payment s join app.outgoing_attempt o on o.outgoing_payment_id = s.id join custody.journal j on j.stream = o.chain and j.txid = o.txid
     cross join lateral jsonb_array_elements_text(j.details -> 'inputs') as i (input)
     where s.chain = of_chain and s.recovered and s.status <> 'final' order by i.input, o.attempt) r
-  where u.chain = of_chain and u.spend_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
+  where u.chain = of_chain and u.outgoing_payment_id is null and u.spent_by is null and u.txid || ':' || u.vout = r.input
 $$;
 comment on function custody.reserve_recovered is 'Reserves the outputs that recovered outgoing payments of a chain spend, by custody''s journal, as soon as they are there.';
 

@@ -1,5 +1,5 @@
--- Tells merchants what became of deposits. Called, in the transaction that changes them, by settling (chain.settle_transfers, chain.promote) and
--- where an operator decides (app.take_back, app.credit_unattributed).
+-- Tells merchants what became of deposits. Called, in the transaction that changes them, by settling (chain.derive_deposits, chain.finalise_deposits)
+-- and where an operator decides (app.take_back, app.credit_unattributed).
 --
 -- Receipts of payment requests have no user, and so no event. An endpoint that is disabled gets its deliveries as failed: a merchant can have them
 -- sent again. The job only wakes the pump; that it is lost loses nothing.

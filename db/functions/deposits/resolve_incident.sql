@@ -20,12 +20,12 @@ begin
   perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
   if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
-    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
     perform app.lock_treasury(deposit.chain);
     perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
-    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
     if found then
       raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
@@ -37,7 +37,7 @@ begin
     raise exception 'incident % is resolved already (%)', incident_id, incident.resolution using errcode = 'P0003';
   end if;
   select app.fill_way_out(k.way_out, incident.chain, array[incident_id]) into way_out
-  from app.incident_kind k where k.kind = incident.kind and decision <> all (k.answers);
+  from app.incident_kind k where k.kind = incident.kind and decision <> all (k.decisions);
   if found then
     raise exception 'incident % (%) is not resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
   end if;

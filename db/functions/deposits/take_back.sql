@@ -15,10 +15,10 @@ declare
 begin
   select * into deposit from app.deposit d where d.id = of_deposit;
   if app.fail_payout(deposit.settlement_id, 'deposit_reorged', 'a deposit that it claimed was lost in a reorganisation') then
-    perform app.stamp_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
+    perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, promotion = null
+  update app.deposit d set status = 'reorged', version = d.version + 1, finalised_at = null, finalisation = null
   where d.id = of_deposit and d.status = 'final' returning * into strict deposit;
   perform set_config('app.decided_by_operator', '', true);
   if not exists (select from app.asset a where a.chain = deposit.chain and a.token = deposit.token) then return; end if;
@@ -30,7 +30,7 @@ begin
     jsonb_build_object('account', account, 'token', deposit.token, 'merchant_id', case when deposit.credited then deposit.merchant_id end,
       'amount', deposit.amount)));
   if account = 'operator' then perform app.add_treasury(deposit.chain, deposit.token, -deposit.amount, 0); end if;
-  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.spend_id is null;
+  delete from app.output u where u.chain = deposit.chain and u.txid = deposit.txid and u.vout = deposit.output_index and u.outgoing_payment_id is null;
   if not deposit.credited then return; end if;
   update app.holding h set amount = h.amount - deposit.amount
   where h.chain = deposit.chain and h.address = deposit.address and h.token = deposit.token;

@@ -1,10 +1,10 @@
--- Deposits that became final enter the ledger, all of one promotion as one posting. chain.promote calls this, with chain.cursor locked.
+-- Deposits that became final enter the ledger, all of one finalisation as one posting. chain.finalise_deposits calls this, with chain.cursor locked.
 --
 -- What arrived for a merchant is owed to it, or unattributed where it is not credited. What has no merchant arrived at the treasury: a top-up, the
 -- operator's own. Tokens that are not supported are not in the ledger: anybody can make one, and say of it that any amount of it was moved.
 -- Locks: chain.cursor, then rows of app.holding by address and token, and of app.treasury by token.
 
-create or replace function app.post_final_deposits(of_chain text, ids uuid[], of_promotion bigint) returns void
+create or replace function app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare posting bigint := nextval('app.ledger_posting');
 begin
@@ -26,9 +26,9 @@ begin
     on conflict (chain, token) do update set balance = t.balance + excluded.balance
   )
   insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, debited, of_chain, token, merchant_id, address, amount from part
+  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, debited, of_chain, token, merchant_id, address, amount from part
   union all
-  select posting, kind, 'promotion:' || of_chain || ':' || of_promotion, owed_to, of_chain, token, merchant_id, null, -sum(amount)
+  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, owed_to, of_chain, token, merchant_id, null, -sum(amount)
   from part group by kind, owed_to, token, merchant_id;
 end $$;
-comment on function app.post_final_deposits is 'Posts deposits that became final with this promotion number, and adds them to what addresses and the treasury hold.';
+comment on function app.post_final_deposits is 'Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.';

@@ -1,5 +1,5 @@
--- The record of backups and of drills, which alarms count from: app.note_backup is called by whatever has just finished a backup (`sluice backup`,
--- or the job of cron that runs another tool), app.note_drill by `sluice drill`. It says that somebody did it and when, not that the copy still exists.
+-- The record of backups and of drills, which alarms count from: app.note_backup is called by whatever has just finished a backup (`sluice backup`, or
+-- the job of cron that runs another tool), app.note_drill by `sluice drill`. It says that somebody did it and when, not that the copy still exists.
 
 create or replace function app.note_backup(made_with text) returns void
 language sql set search_path = pg_catalog as $$

@@ -17,8 +17,8 @@ grant execute on function app.ledger_holdings to sluice_jobs;
 
 create or replace function app.ledger_outputs(of_chain text, addresses text[]) returns table (address text, outpoint text, amount numeric, is_leaving boolean)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
-  select u.address, u.txid || ':' || u.vout, u.amount, u.spend_id is not null or exists (
-    select from chain.inclusion i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
+  select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (
+    select from chain.confirmed_tx i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
   from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
   union all -- not ours to spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false
@@ -39,7 +39,7 @@ language sql stable security definer set search_path = pg_catalog as $$
     (select 'blocks that were final are read again' from app.incident i join chain.cursor c on c.chain = i.chain
       where i.chain = of_chain and i.kind like 'final\_%' and (i.resolved_at is null or i.resolution = 'healed') and greatest(
         (select d.block_height from app.deposit d where d.status = 'final' and d.id = case when i.kind like 'final\_deposit\_%' then i.subject::uuid end),
-        (select max(n.block_height) from app.spend_inclusion n where n.spend_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
+        (select max(n.block_height) from app.outgoing_confirmed_tx n where n.outgoing_payment_id = case when i.kind like 'final\_payment\_%' then i.subject::uuid end)
       ) > c.final_height limit 1))
 $$;
 comment on function app.why_not_comparable is 'Why the chain cannot be compared with the ledger now; null if it can.';

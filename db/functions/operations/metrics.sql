@@ -1,5 +1,6 @@
 -- What /metrics tells of the database, for alarms. The API calls app.metrics each time that it is scraped; operations/metrics_of_chains.sql,
--- operations/metrics_of_payouts.sql and operations/metrics_of_copies.sql have the other parts. The names, their help and their labels are in the API, which knows all of them.
+-- operations/metrics_of_payouts.sql and operations/metrics_of_copies.sql have the other parts. The names, their help and their labels are in the API,
+-- which knows all of them.
 --
 -- Promises: what is counted is read from an index that holds little else; nothing reads a whole table that grows with deposits. No label names
 -- a merchant, a user or an address. An age is in seconds.

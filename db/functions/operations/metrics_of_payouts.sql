@@ -6,8 +6,8 @@ begin
   return query
     with open_payout as materialized (
       select p.chain, p.status, p.waiting_reason, p.waiting_since from app.payout p where p.status not in ('completed', 'failed')
-    ), open_spend as materialized (
-      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.spend s where s.status <> 'final'
+    ), open_outgoing_payment as materialized (
+      select s.chain, s.kind, s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.status <> 'final'
     )
     select 'sluice_payouts_open', json_build_object('chain', c.chain, 'status', s.status), count(o.chain)::double precision
     from app.chain c cross join unnest(array['pending', 'sweeping', 'swept', 'paying']) s (status)
@@ -21,15 +21,15 @@ begin
     union all
     select 'sluice_transactions_open', json_build_object('chain', c.chain, 'kind', k.kind), count(o.chain)
     from app.chain c cross join unnest(array['payout', 'sweep', 'withdrawal']) k (kind)
-    left join open_spend o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
+    left join open_outgoing_payment o on o.chain = c.chain and o.kind = k.kind group by c.chain, k.kind
     union all
-    select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_spend o
+    select 'sluice_transactions_waiting', json_build_object('chain', o.chain, 'reason', o.waiting_reason), count(*) from open_outgoing_payment o
     where o.waiting_reason is not null group by o.chain, o.waiting_reason
     union all
     select 'sluice_payout_oldest_wait_seconds', json_build_object('chain', w.chain, 'reason', w.waiting_reason),
       extract(epoch from clock_timestamp() - min(w.waiting_since))::double precision
     from (select o.chain, o.waiting_reason, o.waiting_since from open_payout o
-      union all select o.chain, o.waiting_reason, o.waiting_since from open_spend o) w
+      union all select o.chain, o.waiting_reason, o.waiting_since from open_outgoing_payment o) w
     where w.waiting_reason is not null group by w.chain, w.waiting_reason
     union all
     select m.metric, json_build_object('chain', a.chain, 'token', a.token), analytics.coins(m.value, a.decimals)::double precision

@@ -1,22 +1,24 @@
--- What follows when an outgoing payment (app.spend) is final: the ledger, what was reserved, and the payout. Called by app.settle_spends, once for
--- each, with chain.cursor, the payout and the treasury locked; outputs/settle.sql takes the place of app.finish_sweep on chains with outputs.
+-- What follows when an outgoing payment (app.outgoing_payment) is final: the ledger, what was reserved, and the payout. Called by
+-- app.finish_outgoing_payments, once for each, with chain.cursor, the payout and the treasury locked; outputs/finish.sql takes the place of
+-- app.finish_sweep on chains with outputs.
 --
 -- Invariants: a payout is completed by a final transaction alone, and fails here only where its payment can provably never pay any more; whatever
 -- the outcome, what was reserved is given back, but for what is held for a return; each posting adds up to zero.
 
 -- A payout that failed before its payment was broadcast has given its reservation back already.
-create or replace function app.finish_payment(s app.spend, outcome text, txid text) returns void
+create or replace function app.finish_payment(s app.outgoing_payment, outcome text, txid text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
   if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
-    if outcome in ('done', 'displaced') then
+    if outcome in ('done', 'conflicted') then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
     if outcome <> 'done' then return; end if;
-    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the net.
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the
+    -- net.
     perform app.lock_pair(p.merchant_id, p.chain, p.token);
     insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
@@ -52,7 +54,7 @@ comment on function app.finish_payment is 'Ends the payout whose payment is fina
 
 
 -- What was swept for a return belongs to no merchant, and is held for it in the treasury.
-create or replace function app.finish_sweep(s app.spend, outcome text, moved numeric) returns void
+create or replace function app.finish_sweep(s app.outgoing_payment, outcome text, moved numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare r app.unattributed_decision;
 begin
@@ -76,7 +78,7 @@ comment on function app.finish_sweep is 'Posts what a final sweep moved (in base
 
 
 -- What leaves for a return is not the operator's; what did not leave stays held for it.
-create or replace function app.finish_withdrawal(s app.spend, outcome text) returns void
+create or replace function app.finish_withdrawal(s app.outgoing_payment, outcome text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare is_return boolean := exists (select from app.unattributed_decision u where u.withdrawal_id = s.id);
 begin
@@ -95,7 +97,7 @@ comment on function app.finish_withdrawal is 'Posts a final withdrawal; where it
 -- The operator bears the fee either way: what a swept address paid is added to its merchant's share of the treasury. But what an address pays for
 -- the sweep of a return is taken out of what is returned. (More than there is of that, which only a cancel spends while fees rise, the operator
 -- bears.)
-create or replace function app.post_network_fee(s app.spend, fee numeric) returns void
+create or replace function app.post_network_fee(s app.outgoing_payment, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
   native text := app.native_token(s.chain);
@@ -108,7 +110,7 @@ begin
   else
     if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
-      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_spend_ids(d, 'sweep') i);
+      where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_outgoing_payment_ids(d, 'sweep') i);
     end if;
     if r.deposit_id is not null then
       own := least(fee, r.amount);

@@ -1,5 +1,5 @@
--- What an outgoing payment (app.spend: the payment of a payout, a sweep or a withdrawal) takes before anything is signed: the treasury's locks, a
--- part of its money, and a nonce. Called by the functions that begin an outgoing payment, raise its fee or end it, in their transaction.
+-- What an outgoing payment (app.outgoing_payment: the payment of a payout, a sweep or a withdrawal) takes before anything is signed: the treasury's
+-- locks, a part of its money, and a nonce. Called by the functions that begin an outgoing payment, raise its fee or end it, in their transaction.
 --
 -- Its life: allocated (this is taken, in a committed row; nothing is signed), live (an attempt is signed and stored; only now may its bytes be
 -- broadcast, again and again), final (a transaction with its nonce is final, whichever it was). Its attempts share the nonce, so at most one of them

@@ -1,48 +1,48 @@
--- What the worker notes while it sends an outgoing payment (app.spend): that a node was given the bytes, what it waits for, that it is given up;
--- and the job that sends what is due on a chain (task send_transactions).
+-- What the worker notes while it sends an outgoing payment (app.outgoing_payment): that a node was given the bytes, what it waits for, that it is
+-- given up; and the job that sends what is due on a chain (task send_transactions).
 --
--- Promises: each is one statement, so two workers at once do no harm. What is final is left alone, unless a rewind has it sent again. What a node answers proves nothing:
--- only a final block ends an outgoing payment (outgoing/settle.sql). The job is a wake-up call: where it is lost, the row is due all the same
--- (app.due_job).
+-- Promises: each is one statement, so two workers at once do no harm. What is final is left alone, unless a rewind has it sent again. What a node
+-- answers proves nothing: only a final block ends an outgoing payment (outgoing/finish_payments.sql). The job is a wake-up call: where it is lost,
+-- the row is due all the same (app.due_job).
 
 create or replace function app.record_broadcast(of_chain text, of_txid text, error text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
   with sent as (
-    update app.outbound_tx o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
-    returning o.spend_id
+    update app.outgoing_attempt o set broadcast_at = clock_timestamp(), broadcast_error = error where o.chain = of_chain and o.txid = of_txid
+    returning o.outgoing_payment_id
   )
-  update app.spend s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
+  update app.outgoing_payment s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
     waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
     waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
-  from sent where s.id = sent.spend_id and s.next_step_at is not null
+  from sent where s.id = sent.outgoing_payment_id and s.next_step_at is not null
 $$;
 comment on function app.record_broadcast is 'Notes that a stored transaction was given to a node, what the node said (null: it took it), and when it is looked at again.';
 grant execute on function app.record_broadcast to sluice_jobs;
 
-create or replace function app.wait_spend(of_spend uuid, reason text, detail text, retry_ms int) returns void
+create or replace function app.wait_outgoing_payment(of_outgoing_payment uuid, reason text, detail text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
-  update app.spend s set waiting_detail = detail, waiting_since = case
+  update app.outgoing_payment s set waiting_detail = detail, waiting_since = case
       when reason is null then null when s.waiting_reason = reason then s.waiting_since else clock_timestamp() end,
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
-  where s.id = of_spend and s.next_step_at is not null
+  where s.id = of_outgoing_payment and s.next_step_at is not null
 $$;
-comment on function app.wait_spend is 'Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.';
-grant execute on function app.wait_spend to sluice_jobs;
+comment on function app.wait_outgoing_payment is 'Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.';
+grant execute on function app.wait_outgoing_payment to sluice_jobs;
 
 -- A nonce that no transaction uses holds up every later one of its address, so it cannot just be dropped. Called by the worker for a sweep that is
 -- not worth its fee any more, or that custody refuses; by `sluice treasury cancel` for a withdrawal. Whichever attempt is mined counts.
-create or replace function app.cancel_spend(of_spend uuid) returns void
+create or replace function app.cancel_outgoing_payment(of_outgoing_payment uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
-  update app.spend s set cancelling = true, next_step_at = clock_timestamp()
-  where s.id = of_spend and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
+  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
+  where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $$;
-comment on function app.cancel_spend is 'Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.';
-grant execute on function app.cancel_spend to sluice_jobs;
+comment on function app.cancel_outgoing_payment is 'Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.';
+grant execute on function app.cancel_outgoing_payment to sluice_jobs;
 
-create or replace function app.wake_spends(of_chain text) returns void
+create or replace function app.wake_outgoing_payments(of_chain text) returns void
 language sql set search_path = pg_catalog as $$
   select app.enqueue('send_transactions', json_build_object('chain', of_chain), 'send:' || of_chain)
 $$;
-comment on function app.wake_spends is 'Adds the job that sends what is due on a chain; it runs once this transaction is committed.';
+comment on function app.wake_outgoing_payments is 'Adds the job that sends what is due on a chain; it runs once this transaction is committed.';
 

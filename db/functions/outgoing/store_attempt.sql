@@ -1,34 +1,34 @@
--- Stores what custody signed for an outgoing payment (app.spend) as its next attempt. The worker calls this between custody's answer and the first
--- broadcast: from its COMMIT on the bytes may be given to a node, and a payout whose payment this is counts as paying.
+-- Stores what custody signed for an outgoing payment (app.outgoing_payment) as its next attempt. The worker calls this between custody's answer and
+-- the first broadcast: from its COMMIT on the bytes may be given to a node, and a payout whose payment this is counts as paying.
 --
--- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction; so it may run twice, and
--- in two workers at once. False, and nothing changed, where it is too late: the outgoing payment is final; it was told to cancel meanwhile, and this
--- is no cancel; the next attempt has another number; or the operator's own money in the treasury, where it bears the fee, cannot pay a higher one now.
--- price holds what it offers for its place in a block, as columns of app.outbound_tx: max_fee_per_gas, max_priority_fee_per_gas and gas_limit of an
--- account, fee and vsize where outputs are spent. A cancel moves nothing: an account pays itself, and outputs go to the treasury.
+-- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction; so it may run twice, and in
+-- two workers at once. False, and nothing changed, where it is too late: the outgoing payment is final; it was told to cancel meanwhile, and this is
+-- no cancel; the next attempt has another number; or the operator's own money in the treasury, where it bears the fee, cannot pay a higher one now.
+-- price holds what it offers for its place in a block, as columns of app.outgoing_attempt: max_fee_per_gas, max_priority_fee_per_gas and gas_limit of
+-- an account, fee and vsize where outputs are spent. A cancel moves nothing: an account pays itself, and outputs go to the treasury.
 -- Locks: payout, treasury, outgoing payment. Error: P0003 where custody signed this transaction for another nonce, or another lead, than that of the
 -- outgoing payment.
 
-create or replace function app.store_signed(of_spend uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
+create or replace function app.store_signed(of_outgoing_payment uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
 returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
-  s app.spend;
-  offered app.outbound_tx := jsonb_populate_record(null::app.outbound_tx, price);
+  s app.outgoing_payment;
+  offered app.outgoing_attempt := jsonb_populate_record(null::app.outgoing_attempt, price);
   native text;
   treasury text;
   account text; -- that it is of; null where it spends outputs
   more numeric;
 begin
-  select * into s from app.spend x where x.id = of_spend;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
   perform from app.payout p where p.id = s.payout_id for update;
   perform app.lock_treasury(s.chain);
-  select * into s from app.spend x where x.id = of_spend for update;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
   if s.status = 'final' or (s.cancelling and of_kind = 'effect')
-    or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+    or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
   if found then
-    raise exception 'transaction % was signed for another nonce, or another lead, than that of spend %', of_txid, s.id using errcode = 'P0003';
+    raise exception 'transaction % was signed for another nonce, or another first_input, than that of spend %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
   treasury := app.treasury_address(s.chain);
@@ -42,13 +42,13 @@ begin
   else
     more := 0;
   end if;
-  insert into app.outbound_tx (chain, txid, spend_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
+  insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
     max_priority_fee_per_gas, gas_limit, fee, vsize)
   values (s.chain, of_txid, s.id, number, of_kind, of_raw, case of_kind when 'cancel' then native else s.token end,
     case of_kind when 'cancel' then coalesce(account, s.source) else s.source end,
     case of_kind when 'cancel' then coalesce(account, treasury) else s.recipient end,
     of_amount, offered.max_fee_per_gas, offered.max_priority_fee_per_gas, offered.gas_limit, offered.fee, offered.vsize);
-  update app.spend x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
+  update app.outgoing_payment x set status = 'live', max_fee = x.max_fee + more, waiting_reason = null, waiting_detail = null, waiting_since = null,
     next_step_at = clock_timestamp()
   where x.id = s.id;
   if s.kind = 'payout' and of_kind = 'effect' then
@@ -56,5 +56,5 @@ begin
   end if;
   return true;
 end $$;
-comment on function app.store_signed is 'Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outbound_tx, in base units. False if it came too late, or costs more than the operator has. Safe to run again.';
+comment on function app.store_signed is 'Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; price is in the columns of app.outgoing_attempt, in base units. False if it came too late, or costs more than the operator has. Safe to run again.';
 grant execute on function app.store_signed to sluice_jobs;

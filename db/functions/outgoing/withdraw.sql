@@ -10,19 +10,19 @@ language plpgsql security definer set search_path = pg_catalog as $$
 declare
   treasury text := app.treasury_address(of_chain);
   short text;
-  spend uuid;
+  outgoing_payment uuid;
 begin
   perform app.lock_treasury(of_chain);
   short := app.shortage(of_chain, of_token, null, amount, 0, network_fee);
   if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
   perform app.reserve(of_chain, of_token, amount);
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
   values ('withdrawal', of_chain, of_token, begin_withdrawal.amount, treasury, begin_withdrawal.recipient, treasury,
     app.take_nonce(of_chain, treasury), network_fee)
-  returning s.id into spend;
-  perform app.wake_spends(of_chain);
-  return spend;
+  returning s.id into outgoing_payment;
+  perform app.wake_outgoing_payments(of_chain);
+  return outgoing_payment;
 end $$;
 comment on function app.begin_withdrawal is 'Takes a nonce for a withdrawal of the operator''s own money (amounts in base units); returns the id of the outgoing payment.';
 

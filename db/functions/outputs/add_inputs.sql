@@ -1,22 +1,22 @@
--- Adds inputs to the next attempt of an outgoing payment (app.spend) on a chain with outputs, whose change cannot pay the higher fee that a
--- replacement (RBF) needs. The worker calls this before it asks custody for that attempt.
+-- Adds inputs to the next attempt of an outgoing payment (app.outgoing_payment) on a chain with outputs, whose change cannot pay the higher fee that
+-- a replacement (RBF) needs. The worker calls this before it asks custody for that attempt.
 --
 -- Promises: inputs are only ever added, so at most one attempt can be mined. False, and nothing changed, where it is too late (the outgoing payment
 -- is final, or its next attempt has another number) or one of the outputs is not free. A sweep takes no output of the treasury.
 -- Locks: payout, treasury, outgoing payment.
 
-create or replace function app.add_inputs(of_spend uuid, number int, inputs text[]) returns boolean
+create or replace function app.add_inputs(of_outgoing_payment uuid, number int, inputs text[]) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
-  s app.spend;
+  s app.outgoing_payment;
   p app.payout;
   found_outputs record;
 begin
-  select * into s from app.spend x where x.id = of_spend;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
   select * into p from app.payout o where o.id = s.payout_id for update;
   perform app.lock_treasury(s.chain);
-  select * into s from app.spend x where x.id = of_spend for update;
-  if s.status = 'final' or number <> 1 + (select count(*) from app.outbound_tx o where o.spend_id = s.id) then return false; end if;
+  select * into s from app.outgoing_payment x where x.id = of_outgoing_payment for update;
+  if s.status = 'final' or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
   select * into found_outputs from app.weigh_outputs(s.chain, inputs, s.merchant_id, s.kind <> 'sweep');
   if found_outputs.count is distinct from cardinality(inputs) then return false; end if;
   perform app.reserve_outputs(s.chain, inputs, s.id, number);

@@ -1,12 +1,12 @@
 -- Outputs: on a chain that has them instead of accounts (Bitcoin), the money that can be spent (app.output). This file: which chains have outputs,
--- and how and when one becomes ours to spend. Called by chain.promote at COMMIT, for the deposits that are about to be final. What is
+-- and how and when one becomes ours to spend. Called by chain.finalise_deposits at COMMIT, for the deposits that are about to be final. What is
 -- unattributed is no output to spend before an operator credits it.
 --
--- An outgoing payment (app.spend) uses outputs there, not a nonce: its lead, which every attempt has among its inputs (app.spend.sender; the
--- nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One transaction sweeps and pays:
--- what deposit addresses hold goes in, the net to the merchant and the rest to the treasury come out.
+-- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its lead, which every attempt has among its inputs
+-- (app.outgoing_payment.sender; the nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One
+-- transaction sweeps and pays: what deposit addresses hold goes in, the net to the merchant and the rest to the treasury come out.
 --
--- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve them), outputs/settle.sql
+-- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve them), outputs/finish.sql
 -- (spent, and the change), app.take_back (gone), `sluice custody reconcile`. Readers: the worker, which chooses among those that are free
 -- (app.free_output).
 -- Invariants: an output is here once, from the moment that it is final and in the ledger; one outgoing payment at a time has it reserved, and keeps
@@ -22,8 +22,8 @@ begin
   from app.deposit d
   where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height and (d.credited or d.merchant_id is null)
   on conflict do nothing;
-  perform app.reserve_bumped(of_chain);
-  if exists (select from app.spend s where s.chain = of_chain and s.recovered and s.status <> 'final') then
+  perform app.reserve_cpfp_outputs(of_chain);
+  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.recovered and s.status <> 'final') then
     perform custody.reserve_recovered(of_chain);
   end if;
 end $$;

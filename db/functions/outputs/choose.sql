@@ -1,5 +1,5 @@
 -- Choosing and reserving outputs. The worker chooses without a lock, among app.free_output and app.claimed_outputs; the functions that begin an
--- outgoing payment (app.spend) or add inputs to one ask again under the treasury's lock, and reserve what was chosen.
+-- outgoing payment (app.outgoing_payment) or add inputs to one ask again under the treasury's lock, and reserve what was chosen.
 --
 -- Promises: an output is reserved for one outgoing payment at a time; whoever chose one that is not free any more is refused.
 -- Outputs are named as <txid>:<vout>.
@@ -15,22 +15,22 @@ $$;
 comment on function app.weigh_outputs is 'What these outputs hold, of those that are free and belong to the merchant or, with_treasury, to the treasury: how many they are, their sum and the merchant''s part of it, in base units. A count below the number asked for: some are not free, or named twice.';
 
 
-create or replace function app.reserve_outputs(of_chain text, inputs text[], of_spend uuid, attempt int) returns void
+create or replace function app.reserve_outputs(of_chain text, inputs text[], of_outgoing_payment uuid, attempt int) returns void
 language sql set search_path = pg_catalog as $$
-  update app.output u set spend_id = of_spend, from_attempt = attempt
+  update app.output u set outgoing_payment_id = of_outgoing_payment, from_attempt = attempt
   from (select split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
   where u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
 $$;
 comment on function app.reserve_outputs is 'Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.';
 
 
--- app.spend has each lead once, for ever.
-create or replace function app.lead_of(of_chain text, inputs text[]) returns text
+-- app.outgoing_payment has each lead once, for ever.
+create or replace function app.first_input_of(of_chain text, inputs text[]) returns text
 language sql stable set search_path = pg_catalog as $$
   select i from unnest(inputs) with ordinality as u (i, n)
-  where not exists (select from app.spend s where s.chain = of_chain and s.sender = i) order by n limit 1
+  where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = i) order by n limit 1
 $$;
-comment on function app.lead_of is 'The first of these outputs that was never the lead of an outgoing payment; null if there is none.';
+comment on function app.first_input_of is 'The first of these outputs that was never the lead of an outgoing payment; null if there is none.';
 
 
 create or replace function app.claimed_outputs(of_payout uuid, most int) returns table (outpoint text, amount numeric)

@@ -9,7 +9,7 @@ declare
   found_outputs record;
   funds numeric;
   sweep uuid;
-  lead text;
+  first_input text;
 begin
   if of_payout is not null then
     perform from app.payout p where p.id = of_payout and p.status = 'sweeping' for update;
@@ -17,23 +17,23 @@ begin
   end if;
   perform app.lock_treasury(of_chain);
   select * into found_outputs from app.weigh_outputs(of_chain, inputs, of_merchant, false);
-  lead := app.lead_of(of_chain, inputs);
-  if found_outputs.count is distinct from cardinality(inputs) or lead is null then return 'outputs that were chosen are not free any more'; end if;
+  first_input := app.first_input_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or first_input is null then return 'outputs that were chosen are not free any more'; end if;
   if found_outputs.total <= network_fee then return 'these outputs hold no more than the network fee'; end if;
   funds := app.operator_funds(of_chain, app.native_token(of_chain));
   if funds < network_fee then
     return app.native_token(of_chain) || ' for sweeping short by ' || network_fee - funds || ' base units';
   end if;
   perform app.reserve(of_chain, app.native_token(of_chain), network_fee);
-  insert into app.spend as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
-  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, lead, app.treasury_address(of_chain), lead, 0,
+  insert into app.outgoing_payment as x (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  values ('sweep', of_chain, app.native_token(of_chain), found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0,
     of_payout, of_merchant, network_fee)
   returning x.id into sweep;
   perform app.reserve_outputs(of_chain, inputs, sweep, 1);
   if of_payout is not null then
-    insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep);
+    insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, sweep);
   end if;
-  perform app.wake_spends(of_chain);
+  perform app.wake_outgoing_payments(of_chain);
   return null;
 end $$;
 comment on function app.begin_output_sweep is 'Reserves outputs of a merchant''s addresses for one transaction that takes them to the treasury, with this network fee (in base units). Returns what is in the way; null if it is begun, or the payout is not sweeping.';

@@ -11,26 +11,26 @@ declare
   token text := app.native_token(of_chain);
   found_outputs record;
   short text;
-  spend uuid;
-  lead text;
+  outgoing_payment uuid;
+  first_input text;
 begin
   perform app.lock_treasury(of_chain);
   short := app.shortage(of_chain, token, null, amount, 0, network_fee);
   if short is not null then raise exception 'the operator''s own money is not enough: %', short using errcode = 'SL422'; end if;
   select * into found_outputs from app.weigh_outputs(of_chain, inputs, null, true);
-  lead := app.lead_of(of_chain, inputs);
-  if found_outputs.count is distinct from cardinality(inputs) or lead is null or found_outputs.total < amount + network_fee then
+  first_input := app.first_input_of(of_chain, inputs);
+  if found_outputs.count is distinct from cardinality(inputs) or first_input is null or found_outputs.total < amount + network_fee then
     raise exception 'the treasury''s free outputs are not enough now; try again when its transactions are final' using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, token, amount);
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
-  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, lead, 0,
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  values ('withdrawal', of_chain, token, begin_output_withdrawal.amount, app.treasury_address(of_chain), begin_output_withdrawal.recipient, first_input, 0,
     network_fee)
-  returning s.id into spend;
+  returning s.id into outgoing_payment;
   perform app.reserve_outputs(of_chain, inputs, spend, 1);
-  perform app.wake_spends(of_chain);
-  return spend;
+  perform app.wake_outgoing_payments(of_chain);
+  return outgoing_payment;
 end $$;
 comment on function app.begin_output_withdrawal is 'Reserves outputs of the treasury for a withdrawal of the operator''s own money (amounts in base units); returns the id of the outgoing payment.';
 

@@ -8,7 +8,7 @@
 -- is free.
 
 create or replace function app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
-  of_request bytea) returns app.payment_answer
+  of_request bytea) returns app.payment_response
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   twin app.payment_request;
@@ -53,7 +53,7 @@ end $$;
 comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.';
 grant execute on function app.create_payment_request to sluice_api;
 
-create or replace function app.created_payment_request(of_request uuid) returns app.payment_answer
+create or replace function app.created_payment_request(of_request uuid) returns app.payment_response
 language sql stable set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
   from app.payment_request r

@@ -1,7 +1,7 @@
 -- A payment request as it stands, as finished JSON: for its merchant (GET /v1/payment-requests/<external_id>), and for whoever knows the token of
 -- its page. The API adds the payment URI, for which it is told the parts. Reads only; no row where there is no such request.
 
-create or replace function app.find_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_answer
+create or replace function app.find_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
   from app.payment_request r
@@ -23,7 +23,7 @@ comment on function app.find_payment_request is 'A merchant''s payment request a
 grant execute on function app.find_payment_request to sluice_api;
 
 -- Whoever knows the token sees this one request, and nothing else of the merchant but its name.
-create or replace function app.payment_page(of_page_token text) returns setof app.payment_answer
+create or replace function app.payment_page(of_page_token text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
   from app.payment_request r

@@ -40,12 +40,12 @@ declare
 begin
   select coalesce(sum(c.amount) filter (where c.status = 'final'), 0), coalesce(sum(c.amount) filter (where c.status = 'pending'), 0),
     coalesce(bool_or(c.late) filter (where c.status = 'final'), false), coalesce(bool_or(not c.late) filter (where c.status = 'pending'), false),
-    (array_agg(c.txid order by c.promotion, c.seq) filter (where c.so_far >= r.amount))[1],
-    (array_agg(c.finalised_at order by c.promotion, c.seq) filter (where c.so_far >= r.amount))[1],
-    (array_agg(c.txid order by c.promotion desc, c.seq desc) filter (where c.status = 'final'))[1]
+    (array_agg(c.txid order by c.finalisation, c.seq) filter (where c.so_far >= r.amount))[1],
+    (array_agg(c.finalised_at order by c.finalisation, c.seq) filter (where c.so_far >= r.amount))[1],
+    (array_agg(c.txid order by c.finalisation desc, c.seq desc) filter (where c.status = 'final'))[1]
   into received, pending, late, pending_in_time, txid, paid_at, last_txid
   from (
-    select f.*, case f.status when 'final' then sum(f.amount) over (partition by f.status order by f.promotion, f.seq) end as so_far
+    select f.*, case f.status when 'final' then sum(f.amount) over (partition by f.status order by f.finalisation, f.seq) end as so_far
     from app.receipt f where f.payment_request_id = r.id
   ) c;
   txid := coalesce(txid, last_txid);

@@ -9,7 +9,7 @@
 -- Locks: pair, stamping, deposits.
 
 -- Safe to run at any time: what it finds follows from what is final and unclaimed alone.
-create or replace function app.settle_recovered(of_merchant uuid, of_chain text, of_token text) returns void
+create or replace function app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare at record;
 begin
@@ -17,23 +17,23 @@ begin
     and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0;
   if not found then return; end if;
   perform app.lock_pair(of_merchant, of_chain, of_token);
-  perform pg_advisory_xact_lock(hashtextextended('stamp:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
+  perform pg_advisory_xact_lock(hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
   if found then return; end if; -- what looks unclaimed is not; the end of that calls this again
   loop
-    select r.payout_id, r.debt_id, t.promotion, t.block_height into at
+    select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
     join (
-      select d.promotion, d.block_height, sum(sum(d.amount)) over (order by d.promotion, d.block_height) as total from app.deposit d
+      select d.finalisation, d.block_height, sum(sum(d.amount)) over (order by d.finalisation, d.block_height) as total from app.deposit d
       where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-        and d.settlement_id is null group by d.promotion, d.block_height
+        and d.settlement_id is null group by d.finalisation, d.block_height
     ) t on t.total + r.adjusted = r.gross order by r.n limit 1;
     exit when at.payout_id is null;
-    perform app.stamp_recovered(at.payout_id, at.debt_id, at.promotion, at.block_height);
+    perform app.allocate_recovered(at.payout_id, at.debt_id, at.finalisation, at.block_height);
   end loop;
   update app.deposit d set settled_before_restore = true
   from (
-    select o.id, o.promotion, o.block_height, sum(o.amount) over (order by o.promotion, o.block_height) as total from app.deposit o
+    select o.id, o.finalisation, o.block_height, sum(o.amount) over (order by o.finalisation, o.block_height) as total from app.deposit o
     where o.merchant_id = of_merchant and o.chain = of_chain and o.token = of_token and o.status = 'final' and o.credited and o.settlement_id is null
   ) o, (
     select sum(r.gross) - max(r.adjusted) as covered, max(uuid_extract_timestamp(r.payout_id)) as last_claim_at
@@ -42,34 +42,34 @@ begin
   where d.id = o.id and not d.settled_before_restore and o.total <= r.covered and not exists (select from chain.transfer t
     where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
 end $$;
-comment on function app.settle_recovered is 'Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.';
+comment on function app.find_recovered_deposits is 'Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.';
 
-create or replace function app.stamp_recovered(of_payout uuid, debt uuid, to_promotion bigint, to_height int) returns void
+create or replace function app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height int) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
   p app.payout;
   recovered_at timestamptz;
-  stamped record;
+  allocated record;
 begin
   select * into strict p from app.payout o where o.id = of_payout;
   select a.created_at into strict recovered_at from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered';
   with done as (
     update app.deposit d set settlement_id = p.id, settled_before_restore = false
     where d.merchant_id = p.merchant_id and d.chain = p.chain and d.token = p.token and d.status = 'final' and d.credited
-      and d.settlement_id is null and (d.promotion, d.block_height) <= (to_promotion, to_height) returning d.amount
+      and d.settlement_id is null and (d.finalisation, d.block_height) <= (to_finalisation, to_height) returning d.amount
   )
-  select count(*) as n, sum(amount) as amount into stamped from done;
+  select count(*) as n, sum(amount) as amount into allocated from done;
   update app.adjustment a set settlement_id = p.id
   where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
     and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
-  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + stamped.amount <> p.gross then
+  if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
     raise exception 'the deposits of payout % do not add up to it', p.id using errcode = 'P0003';
   end if;
-  update app.claim c set cutoff = to_promotion, deposit_count = stamped.n, amount = stamped.amount, done_count = stamped.n, done_amount = stamped.amount
+  update app.claim c set cutoff = to_finalisation, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
   where c.payout_id = p.id and c.kind = 'claim';
-  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -stamped.n);
+  insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
 end $$;
-comment on function app.stamp_recovered is 'Stamps a recovered payout''s deposits, up to a point, and its adjustments, its debt among them.';
+comment on function app.allocate_recovered is 'Stamps a recovered payout''s deposits, up to a point, and its adjustments, its debt among them.';
 
 -- Debts of equal amount are interchangeable: any one is taken.
 create or replace function app.open_recovered(of_merchant uuid, of_chain text, of_token text)
@@ -87,30 +87,30 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function app.open_recovered is 'Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the adjustments that it collected besides.';
 
--- At COMMIT: what reads settlement_id in the same transaction (chain.promote, of what was lost and is back) has read it by then. Where a stamping
--- ended, its lock is held already, and the pair's comes first: so the pair's is not waited for.
+-- At COMMIT: what reads settlement_id in the same transaction (chain.finalise_deposits, of what was lost and is back) has read it by then. Where a
+-- stamping ended, its lock is held already, and the pair's comes first: so the pair's is not waited for.
 create or replace function app.note_recovered() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   if tg_table_name = 'adjustment' or pg_try_advisory_xact_lock(hashtextextended('pair:' || new.merchant_id || ':' || new.chain || ':' || new.token, 0)) then
-    perform app.settle_recovered(new.merchant_id, new.chain, new.token);
+    perform app.find_recovered_deposits(new.merchant_id, new.chain, new.token);
   end if;
   return null;
 end $$;
 comment on function app.note_recovered is 'Trigger: looks for deposits of recovered payouts, because one was recovered, or a stamping ended that held this up.';
-create constraint trigger settle_recovered after insert on app.adjustment deferrable initially deferred for each row
+create constraint trigger find_recovered_deposits after insert on app.adjustment deferrable initially deferred for each row
   when (new.reason = 'payout_recovered' and new.amount < 0) execute function app.note_recovered();
-create constraint trigger settle_recovered after update of finished_at on app.claim deferrable initially deferred for each row
+create constraint trigger find_recovered_deposits after update of finished_at on app.claim deferrable initially deferred for each row
   when (old.finished_at is null and new.finished_at is not null) execute function app.note_recovered();
 
-create or replace function app.note_promotion() returns trigger
+create or replace function app.note_finalisation() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  perform app.settle_recovered(pair.merchant_id, new.chain, pair.token) from (
+  perform app.find_recovered_deposits(pair.merchant_id, new.chain, pair.token) from (
     select distinct a.merchant_id, a.token from app.adjustment a
     where a.chain = new.chain and a.settlement_id is null and a.reason = 'payout_recovered' and a.amount < 0 order by 1, 2) pair;
   return null;
 end $$;
-comment on function app.note_promotion is 'Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.';
-create constraint trigger settle_recovered after update of promotion on chain.cursor deferrable initially deferred for each row
-  when (new.promotion > old.promotion) execute function app.note_promotion();
+comment on function app.note_finalisation is 'Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.';
+create constraint trigger find_recovered_deposits after update of finalisation on chain.cursor deferrable initially deferred for each row
+  when (new.finalisation > old.finalisation) execute function app.note_finalisation();

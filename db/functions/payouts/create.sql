@@ -1,8 +1,8 @@
 -- A merchant requests a payout (POST /v1/payouts): it claims the whole balance of a (merchant, chain, token).
 --
--- Gross, and the promotion number up to which deposits belong to it, are read in one statement, so both are of one moment. In the same
+-- Gross, and the finalisation number up to which deposits belong to it, are read in one statement, so both are of one moment. In the same
 -- transaction are written: the payout, the adjustments that it claims, the claim, the change of the balance, the posting, and the jobs. Which
--- deposits they are is stamped afterwards (stamp.sql), up to a hundred at once: a million deposits are claimed as fast as one.
+-- deposits they are is stamped afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
 -- A chain that was disabled pays out what is left on it. An idempotency key is kept for ever, with the answer, if the payout was made.
 -- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first stamping its own, if that is free, and deposits.
 -- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why;
@@ -40,7 +40,7 @@ begin
   if asset.chain is null or is_enabled is null then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform app.lock_pair(of_merchant, of_chain, of_token);
 
-  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.promotion as cutoff into at
+  select coalesce(b.amount, 0) as gross, coalesce(b.deposit_count, 0) as deposit_count, c.finalisation as cutoff into at
   from (select) one left join app.balance_now b on b.merchant_id = of_merchant and b.chain = of_chain and b.token = of_token
   left join chain.cursor c on c.chain = of_chain;
   if at.gross = 0 and not is_enabled then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
@@ -73,7 +73,7 @@ begin
   perform app.post('claim', p.id::text, of_chain, jsonb_build_array(
     jsonb_build_object('account', 'merchant', 'token', of_token, 'merchant_id', of_merchant, 'amount', p.gross),
     jsonb_build_object('account', 'payout', 'token', of_token, 'merchant_id', of_merchant, 'amount', -p.gross)));
-  if app.stamp_deposits(of_merchant, of_chain, of_token, 100) then perform app.wake_stamping(p); end if;
+  if app.allocate_deposits(of_merchant, of_chain, of_token, 100) then perform app.wake_allocation(p); end if;
   perform app.wake_payout(p.id);
 
   select row_to_json(r) into reply from (select app.public_id('pay', p.id) as id, p.status,

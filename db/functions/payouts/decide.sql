@@ -28,8 +28,8 @@ begin
   if p.status in ('completed', 'failed') then raise exception 'the payout is % already', p.status using errcode = 'SL422'; end if;
   perform app.decide_payment(p.id, 'cancel');
   if app.fail_payout(p.id, 'cancelled', 'cancelled by the operator') then return 'failed'; end if;
-  update app.spend s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
-  perform app.wake_spends(p.chain);
+  update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp() where s.payout_id = p.id and s.kind = 'payout' and s.status <> 'final';
+  perform app.wake_outgoing_payments(p.chain);
   return 'cancelling';
 end $$;
 comment on function app.cancel_payout_by_operator is 'An operator''s decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling where a payment is under way and a cancel of it has to become final first.';
@@ -45,8 +45,8 @@ begin
     if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
     raise exception 'the payout is over; request a new one' using errcode = 'SL422';
   end if;
-  update app.spend s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
-  perform app.wake_payout(p.id), app.wake_spends(p.chain);
+  update app.outgoing_payment s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
+  perform app.wake_payout(p.id), app.wake_outgoing_payments(p.chain);
 end $$;
 comment on function app.retry_payout is 'Wakes a waiting payout and its transactions at once.';
 
@@ -56,20 +56,20 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-  update app.spend s set next_step_at = clock_timestamp()
+  update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
   if not found then
     raise exception 'the payout is %, and no payment of it is under way that could be replaced', p.status using errcode = 'SL422';
   end if;
   perform app.decide_payment(p.id, 'replace');
-  perform app.wake_spends(p.chain);
+  perform app.wake_outgoing_payments(p.chain);
 end $$;
 comment on function app.replace_payout_by_operator is 'An operator''s decision to offer a higher fee for a payment under way, now, even if its chain is halted.';
 
 create or replace function app.decide_payment(of_payout uuid, what text) returns void
 language sql set search_path = pg_catalog as $$
-  insert into custody.decision as d (spend_id, decision)
-  select s.id, what from app.spend s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
-  on conflict (spend_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
+  insert into custody.decision as d (outgoing_payment_id, decision)
+  select s.id, what from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout' and s.status <> 'final'
+  on conflict (outgoing_payment_id) do update set decision = excluded.decision, decided_at = excluded.decided_at
 $$;
 comment on function app.decide_payment is 'Notes for custody what an operator decided about a payout''s payment that is not final: replace or cancel.';

@@ -12,19 +12,19 @@ create or replace function app.fail_payout(of_payout uuid, code text, message te
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   p app.payout;
-  s app.spend;
+  s app.outgoing_payment;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status in ('pending', 'sweeping', 'swept') for update;
   if p.id is null then return false; end if;
   perform app.lock_treasury(p.chain);
-  update app.spend x set cancelling = true, next_step_at = clock_timestamp()
+  update app.outgoing_payment x set cancelling = true, next_step_at = clock_timestamp()
   where x.payout_id = p.id and x.kind = 'payout' and x.status <> 'final' returning x.* into s;
   if found then
     perform app.give_up_swept_in(s);
     update app.treasury_share h set reserved = h.reserved - p.gross
     where h.chain = p.chain and h.token = p.token and h.merchant_id = p.merchant_id;
     perform app.reserve(p.chain, p.token, -p.net);
-    perform app.wake_spends(p.chain);
+    perform app.wake_outgoing_payments(p.chain);
   end if;
   perform app.release_payout(p.id, code, message);
   return true;
@@ -52,7 +52,7 @@ begin
   perform app.post('release', p.id::text, p.chain, jsonb_build_array(
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', p.gross),
     jsonb_build_object('account', 'merchant', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
-  perform app.wake_stamping(p);
+  perform app.wake_allocation(p);
   perform app.emit_payout_event(p, 'payout.failed');
 end $$;
 comment on function app.release_payout is 'Fails a payout, whose row the caller has locked, for this reason: its gross goes back to the balance, the release of its deposits begins, and payout.failed is emitted.';

@@ -1,6 +1,6 @@
 -- The payment of a payout begins, on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker takes these steps
 -- (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment is both at once. From there the outgoing
--- payment (app.spend) goes on by itself, and the payout is paying once its first attempt is stored (app.store_signed).
+-- payment (app.outgoing_payment) goes on by itself, and the payout is paying once its first attempt is stored (app.store_signed).
 --
 -- Each step takes the row lock of the payout first, and does nothing unless the payout is in the status that it is about, so it may run twice, or
 -- beside itself. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them (ledger/funds.sql).
@@ -10,7 +10,7 @@ create or replace function app.begin_paying_from_treasury(of_payout uuid) return
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform from app.payout p where p.id = of_payout for update;
-  if exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id where l.payout_id = of_payout and s.status <> 'final')
+  if exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id where l.payout_id = of_payout and s.status <> 'final')
     or exists (select from app.payout p join app.claim c on c.payout_id = p.id and c.kind = 'claim'
       where p.id = of_payout and p.sweep_first and c.finished_at is null) then
     return;
@@ -28,7 +28,7 @@ declare
   treasury text;
 begin
   select * into p from app.payout o where o.id = of_payout and o.status = 'swept' for update;
-  if p.id is null or exists (select from app.spend s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
+  if p.id is null or exists (select from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout') then return null; end if;
   perform app.lock_treasury(p.chain);
   short := app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, network_fee);
   if short is not null then return short; end if;
@@ -37,9 +37,9 @@ begin
   on conflict (chain, token, merchant_id) do update set reserved = s.reserved + excluded.reserved;
   perform app.reserve(p.chain, p.token, p.net);
   perform app.reserve(p.chain, app.native_token(p.chain), network_fee);
-  insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+  insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
   values ('payout', p.chain, p.token, p.net, treasury, p.address, treasury, app.take_nonce(p.chain, treasury), p.id, p.merchant_id, network_fee);
-  perform app.wake_spends(p.chain);
+  perform app.wake_outgoing_payments(p.chain);
   return null;
 end $$;
 comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short; null when the payment is there (begun now or before), or the payout is not swept. Safe to run again.';
@@ -55,7 +55,7 @@ grant execute on function app.payout_shortage to sluice_jobs;
 create or replace function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
 language sql stable security definer set search_path = pg_catalog as $$
   select greatest(-app.funds_after(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortfall.network_fee) - coalesce((
-    select sum(s.amount) from app.spend s
+    select sum(s.amount) from app.outgoing_payment s
     where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
   from app.payout p where p.id = of_payout
 $$;

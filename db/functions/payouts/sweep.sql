@@ -14,18 +14,18 @@ end $$;
 comment on function app.begin_sweeping is 'Takes a payout from pending to sweeping. Does nothing in any other status.';
 grant execute on function app.begin_sweeping to sluice_jobs;
 
--- A sweep that is under way may have moved, on the chain, what the ledger still has at the address. With sweep_first only what concerns the claimed deposits is waited for; where there are outputs,
--- whatever has taken one of theirs.
+-- A sweep that is under way may have moved, on the chain, what the ledger still has at the address. With sweep_first only what concerns the claimed
+-- deposits is waited for; where there are outputs, whatever has taken one of theirs.
 create or replace function app.await_sweeps(of_payout uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
-  insert into app.payout_sweep (payout_id, spend_id)
+  insert into app.payout_sweep (payout_id, outgoing_payment_id)
   select p.id, s.id from app.payout p
-  join app.spend s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
+  join app.outgoing_payment s on s.status <> 'final' and s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id
   where p.id = of_payout and p.status = 'sweeping' and case
     when not p.sweep_first then s.kind = 'sweep'
     when app.uses_outputs(p.chain) then exists (
       select from app.output u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.vout
-      where u.spend_id = s.id and d.settlement_id = p.id)
+      where u.outgoing_payment_id = s.id and d.settlement_id = p.id)
     else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $$;
@@ -34,7 +34,7 @@ grant execute on function app.await_sweeps to sluice_jobs;
 
 create or replace function app.sweep_under_way(of_chain text, of_token text, of_address text) returns uuid
 language sql stable set search_path = pg_catalog as $$
-  select s.id from app.spend s
+  select s.id from app.outgoing_payment s
   where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
   order by s.nonce desc limit 1
 $$;
@@ -62,8 +62,9 @@ grant execute on function app.sweepable to sluice_jobs;
 
 -- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With
 -- payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the payout lacks nothing any more, whatever the caller
--- had seen: another run, or another payout, may have begun some since; without it, all are begun. None are once the payment itself was begun. Where the treasury has to pay network fees and runs
--- short, the sweeps before that were begun. The sweep of a return, which belongs to no merchant, is none that a payout waits for.
+-- had seen: another run, or another payout, may have begun some since; without it, all are begun. None are once the payment itself was begun. Where
+-- the treasury has to pay network fees and runs short, the sweeps before that were begun. The sweep of a return, which belongs to no merchant, is
+-- none that a payout waits for.
 create or replace function app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[],
   max_fees numeric[], payment_fee numeric default null) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -79,7 +80,7 @@ declare
 begin
   if of_payout is not null then
     perform from app.payout p where p.id = of_payout and p.status in ('sweeping', 'swept') for update;
-    if not found or exists (select from app.spend s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
+    if not found or exists (select from app.outgoing_payment s where s.payout_id = of_payout and s.kind = 'payout') then return null; end if;
   end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
@@ -100,7 +101,7 @@ begin
         funds := funds - item.max_fee;
         perform app.reserve(of_chain, native, item.max_fee);
       end if;
-      insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
+      insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, payout_id, merchant_id, max_fee)
       select 'sweep', of_chain, of_token, item.amount, item.address, treasury, by_whom, app.take_nonce(of_chain, by_whom), of_payout,
         held.merchant_id, item.max_fee
       from (select case when native = of_token then item.address else treasury end as by_whom) b
@@ -108,10 +109,10 @@ begin
       missing := missing - item.amount;
     end if;
     if of_payout is not null then
-      insert into app.payout_sweep (payout_id, spend_id) values (of_payout, sweep) on conflict do nothing;
+      insert into app.payout_sweep (payout_id, outgoing_payment_id) values (of_payout, sweep) on conflict do nothing;
     end if;
   end loop;
-  perform app.wake_spends(of_chain);
+  perform app.wake_outgoing_payments(of_chain);
   return short;
 end $$;
 comment on function app.begin_sweeps is 'Takes nonces for sweeps of merchants'' addresses to the treasury, for a payout (null: for none), or finds those under way; returns what is short of network fees, or null. Safe to run again.';

@@ -1,7 +1,7 @@
 -- How a payout may change: pending, sweeping, swept, paying, completed, in this order; and failed, from each status before completed.
 --
 -- Triggers, so that it holds whoever writes. Completed and failed are for ever; who is paid how much, and where, never changes; no payout is
--- deleted. Anything else is refused (P0003). That paying ends only with proof on the chain is kept by settling (app.settle_spends).
+-- deleted. Anything else is refused (P0003). That paying ends only with proof on the chain is kept by settling (app.finish_outgoing_payments).
 
 create or replace function app.check_payout_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$

@@ -27,7 +27,7 @@ language sql stable security definer set search_path = pg_catalog as $$
   from (
     select p.waiting_reason as reason, p.waiting_since as since where p.status in ('pending', 'sweeping', 'swept')
     union all
-    select s.waiting_reason, s.waiting_since from app.spend s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
+    select s.waiting_reason, s.waiting_since from app.outgoing_payment s where s.payout_id = p.id and s.kind = 'payout' and p.status = 'paying'
   ) w
   join app.waiting_code k on w.reason = any(k.reasons)
 $$;

@@ -1,6 +1,6 @@
 -- Begins the two transactions of a return that an operator decided (unattributed/decide.sql): a sweep of the address to the treasury and, once that
 -- is final, a withdrawal of what arrived there. The worker calls this for each row of app.due_return, on chains with accounts; it sends them, and
--- they are settled, as any outgoing payment (app.spend).
+-- they are settled, as any outgoing payment (app.outgoing_payment).
 --
 -- Promises: of two calls one begins; what is in the way is returned, and nothing is changed. A return moves no more than its deposit brought, and
 -- what a merchant has on the same address stays there, whose sweeps go on beside it; what was swept is reserved in the treasury until it has left.
@@ -16,7 +16,7 @@ declare
   native text := app.native_token(d.chain);
   funds numeric := app.operator_funds(d.chain, native);
   by_whom text := case when d.token = native then d.address else app.treasury_address(d.chain) end;
-  sweep uuid := app.next_return_spend(d, 'sweep');
+  sweep uuid := app.next_return_outgoing_payment(d, 'sweep');
 begin
   if d.id is null then return; end if;
   if d.status <> 'final' then
@@ -30,11 +30,11 @@ begin
   end if;
   if reason is not null then return; end if;
   if d.token <> native then perform app.reserve(d.chain, native, max_fee); end if;
-  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
   values (sweep, 'sweep', d.chain, d.token, moved, d.address, app.treasury_address(d.chain), by_whom, app.take_nonce(d.chain, by_whom), max_fee);
   update app.unattributed_decision u set sweep_id = sweep, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
-  perform app.wake_spends(d.chain);
+  perform app.wake_outgoing_payments(d.chain);
 end $$;
 comment on function app.begin_return_sweep is 'Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or nothing. Safe to run again.';
 grant execute on function app.begin_return_sweep to sluice_jobs;
@@ -48,7 +48,7 @@ declare
   native text := app.native_token(d.chain);
   funds numeric := app.operator_funds(d.chain, native); -- without its own amount, which is reserved
   treasury text := app.treasury_address(d.chain);
-  withdrawal uuid := app.next_return_spend(d, 'withdrawal');
+  withdrawal uuid := app.next_return_outgoing_payment(d, 'withdrawal');
 begin
   if d.id is null then return; end if;
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
@@ -64,11 +64,11 @@ begin
   end if;
   if reason is not null then return; end if;
   perform app.reserve(d.chain, native, network_fee);
-  insert into app.spend (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+  insert into app.outgoing_payment (id, kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
   values (withdrawal, 'withdrawal', d.chain, d.token, r.amount, treasury, r.destination, treasury, app.take_nonce(d.chain, treasury), network_fee);
   update app.unattributed_decision u set withdrawal_id = withdrawal, waiting_reason = null, waiting_detail = null, waiting_since = null
   where u.deposit_id = d.id;
-  perform app.wake_spends(d.chain);
+  perform app.wake_outgoing_payments(d.chain);
 end $$;
 comment on function app.begin_return_withdrawal is 'Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or nothing. Safe to run again.';
 grant execute on function app.begin_return_withdrawal to sluice_jobs;
@@ -100,24 +100,24 @@ comment on function app.lock_return is 'The deposit of a return whose next step 
 
 create or replace function app.is_held(r app.unattributed_decision) returns boolean
 language sql stable set search_path = pg_catalog as $$
-  select exists (select from app.spend s where s.id = r.sweep_id and s.outcome = 'done')
-    and not exists (select from app.spend s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
+  select exists (select from app.outgoing_payment s where s.id = r.sweep_id and s.outcome = 'done')
+    and not exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
 $$;
 comment on function app.is_held is 'Whether the treasury holds the amount of a return for it: it was swept, and no withdrawal of it is under way or done.';
 
 
-create or replace function app.next_return_spend(d app.deposit, of_kind text) returns uuid
+create or replace function app.next_return_outgoing_payment(d app.deposit, of_kind text) returns uuid
 language sql stable set search_path = pg_catalog as $$
-  select i.id from app.return_spend_ids(d, of_kind) i where not exists (select from app.spend s where s.id = i.id) order by i.n limit 1
+  select i.id from app.return_outgoing_payment_ids(d, of_kind) i where not exists (select from app.outgoing_payment s where s.id = i.id) order by i.n limit 1
 $$;
-comment on function app.next_return_spend is 'The first id that no outgoing payment has yet, of those that the sweep (or withdrawal) of a return may have; null if all are taken.';
+comment on function app.next_return_outgoing_payment is 'The first id that no outgoing payment has yet, of those that the sweep (or withdrawal) of a return may have; null if all are taken.';
 
 
 -- They follow from what was received alone, so an older copy of the database recognises them in custody's journal though it has forgotten the
 -- decision, or even the deposit.
-create or replace function app.return_spend_ids(d app.deposit, of_kind text) returns table (n int, id uuid)
+create or replace function app.return_outgoing_payment_ids(d app.deposit, of_kind text) returns table (n int, id uuid)
 language sql immutable set search_path = pg_catalog as $$
   select n, md5(concat_ws(':', 'return', of_kind, d.chain, d.txid, d.output_index, d.address, d.token, n))::uuid from generate_series(0, 19) n
 $$;
-comment on function app.return_spend_ids is 'The 20 ids that the sweep (or the withdrawal) of a deposit''s return may have, one after the other.';
+comment on function app.return_outgoing_payment_ids is 'The 20 ids that the sweep (or the withdrawal) of a deposit''s return may have, one after the other.';
 

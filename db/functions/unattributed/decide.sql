@@ -21,9 +21,9 @@ begin
     raise exception 'a return of % came to nothing, and cost its address % base units in network fees; it can only be returned',
       app.public_id('dep', d.id), d.amount - r.amount using errcode = 'SL422';
   end if;
-  update chain.cursor c set promotion = c.promotion + 1 where c.chain = d.chain returning c.promotion into number;
+  update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
   perform set_config('app.decided_by_operator', 'on', true);
-  update app.deposit o set credited = true, version = o.version + 1, promotion = number where o.id = d.id returning o.* into d; -- its first event
+  update app.deposit o set credited = true, version = o.version + 1, finalisation = number where o.id = d.id returning o.* into d; -- its first event
   perform set_config('app.decided_by_operator', '', true);
   insert into app.unattributed_decision as u (deposit_id, decision, amount) values (d.id, 'credit', d.amount)
   on conflict (deposit_id) do update set decision = 'credit', sweep_id = null, destination = null, waiting_reason = null,
@@ -55,15 +55,15 @@ begin
     raise exception 'what arrived on % cannot be returned by Sluice', d.chain using errcode = 'SL422';
   end if;
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
-  if exists (select from app.spend s where s.id = r.withdrawal_id and s.outcome = 'done') then
+  if exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.outcome = 'done') then
     raise exception '% was returned already', app.public_id('dep', d.id) using errcode = 'SL422';
-  elsif exists (select from app.spend s where s.id = r.withdrawal_id and s.status <> 'final') then
+  elsif exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.status <> 'final') then
     raise exception '% is on its way to % already; sluice treasury cancel % stops it', app.public_id('dep', d.id), r.destination, r.withdrawal_id
       using errcode = 'SL422';
   end if;
   insert into app.unattributed_decision as u (deposit_id, decision, amount, destination) values (d.id, 'return', d.amount, to_address)
   on conflict (deposit_id) do update set destination = to_address, withdrawal_id = null, waiting_reason = null, waiting_detail = null,
-    waiting_since = null, sweep_id = (select s.id from app.spend s where s.id = u.sweep_id and (s.status <> 'final' or s.outcome = 'done'));
+    waiting_since = null, sweep_id = (select s.id from app.outgoing_payment s where s.id = u.sweep_id and (s.status <> 'final' or s.outcome = 'done'));
 end $$;
 comment on function app.return_unattributed is 'Decides that what arrived for nobody is returned to this address; the worker carries it out.';
 
@@ -100,7 +100,7 @@ comment on function app.lock_unattributed is 'The deposit that is to be decided 
 
 create or replace function app.return_is_under_way(r app.unattributed_decision) returns boolean
 language sql stable set search_path = pg_catalog as $$
-  select exists (select from app.spend s where s.id in (r.sweep_id, r.withdrawal_id) and (s.status <> 'final' or s.outcome = 'done'))
+  select exists (select from app.outgoing_payment s where s.id in (r.sweep_id, r.withdrawal_id) and (s.status <> 'final' or s.outcome = 'done'))
 $$;
 comment on function app.return_is_under_way is 'Whether a transaction of a return is under way, or done.';
 

@@ -1,10 +1,11 @@
 -- Returns that an older copy of the database has forgotten, and that custody's journal brought back. Triggers: on a recovered outgoing payment
--- (app.spend; custody/recover.sql), and on a deposit that is read again, whichever comes last. Each is recognised by its id (app.return_spend_ids).
+-- (app.outgoing_payment; custody/recover.sql), and on a deposit that is read again, whichever comes last. Each is recognised by its id
+-- (app.return_outgoing_payment_ids).
 --
 -- Promises: the decision is there again, so what is on its way back is neither credited nor returned a second time. Where it goes to, if it was only
 -- swept, the operator has to say once more.
 
-create or replace function app.adopt_return(d app.deposit, s app.spend) returns void
+create or replace function app.adopt_return(d app.deposit, s app.outgoing_payment) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare r app.unattributed_decision;
 begin
@@ -15,29 +16,29 @@ begin
     case s.kind when 'withdrawal' then s.recipient end)
   on conflict (deposit_id) do update set decision = 'return', sweep_id = coalesce(excluded.sweep_id, u.sweep_id),
     withdrawal_id = coalesce(excluded.withdrawal_id, u.withdrawal_id), destination = coalesce(excluded.destination, u.destination);
-  update app.spend x set merchant_id = null where x.id = s.id;
-  delete from app.payout_sweep l where l.spend_id = s.id;
+  update app.outgoing_payment x set merchant_id = null where x.id = s.id;
+  delete from app.payout_sweep l where l.outgoing_payment_id = s.id;
 end $$;
 comment on function app.adopt_return is 'Makes the decision to return this deposit again, with a transaction of the return. That belongs to no merchant, and no payout waits for it.';
 
 
-create or replace function app.adopt_spend() returns trigger
+create or replace function app.adopt_outgoing_payment() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform app.adopt_return(d, new) from app.deposit d
   where d.chain = new.chain and not d.credited and d.merchant_id is not null and d.token = new.token
-    and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_spend_ids(d, new.kind) i);
+    and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_outgoing_payment_ids(d, new.kind) i);
   return null;
 end $$;
-comment on function app.adopt_spend is 'Looks for the deposit whose return a recovered outgoing payment is of.';
-create or replace trigger adopt_return after insert on app.spend for each row
-  when (new.recovered and new.kind in ('sweep', 'withdrawal')) execute function app.adopt_spend();
+comment on function app.adopt_outgoing_payment is 'Looks for the deposit whose return a recovered outgoing payment is of.';
+create or replace trigger adopt_return after insert on app.outgoing_payment for each row
+  when (new.recovered and new.kind in ('sweep', 'withdrawal')) execute function app.adopt_outgoing_payment();
 
 create or replace function app.adopt_deposit() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
   perform app.adopt_return(new, s) from (values ('sweep'), ('withdrawal')) k (kind)
-  cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.status <> 'final' order by k.kind, i.n;
+  cross join lateral app.return_outgoing_payment_ids(new, k.kind) i join app.outgoing_payment s on s.id = i.id where s.status <> 'final' order by k.kind, i.n;
   return null;
 end $$;
 comment on function app.adopt_deposit is 'Looks for outgoing payments that are of the return of a deposit that is read again.';
@@ -47,9 +48,9 @@ create or replace trigger adopt_return after insert on app.deposit for each row
 create or replace function app.withhold_returned() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  if not exists (select from app.spend s where s.chain = new.chain and s.recovered and s.status <> 'final') then return new; end if;
+  if not exists (select from app.outgoing_payment s where s.chain = new.chain and s.recovered and s.status <> 'final') then return new; end if;
   new.credited := not exists (select from (values ('sweep'), ('withdrawal')) k (kind)
-    cross join lateral app.return_spend_ids(new, k.kind) i join app.spend s on s.id = i.id where s.recovered);
+    cross join lateral app.return_outgoing_payment_ids(new, k.kind) i join app.outgoing_payment s on s.id = i.id where s.recovered);
   return new;
 end $$;
 comment on function app.withhold_returned is 'Does not credit a deposit that is being returned, though its chain was asked for before it is read again.';

@@ -15,7 +15,7 @@ join app.asset n on n.chain = p.chain and n.token = k.native_token
 cross join lateral (
   select coalesce(sum(s.fee_paid) filter (where s.kind = 'payout'), 0) as payment, coalesce(sum(s.fee_paid) filter (where s.kind = 'sweep'), 0) as sweeps,
     count(*) filter (where s.kind = 'sweep') as sweep_count
-  from app.spend s where s.payout_id = p.id
+  from app.outgoing_payment s where s.payout_id = p.id
 ) s;
 comment on view analytics.payout_costs is 'One row for each payout: the service fee that it earned, and the network fees that it cost.';
 comment on column analytics.payout_costs.payout_id is 'Id of the payout, as in the API.';

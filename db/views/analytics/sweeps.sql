@@ -7,12 +7,12 @@ select
   analytics.coins(coalesce(t.amount, s.amount), a.decimals) as amount, coalesce(t.amount, s.amount) as amount_base_units,
   coalesce(s.outcome, s.status) as state, s.txid, analytics.coins(s.fee_paid, n.decimals) as network_fee, n.token as network_fee_token,
   s.created_at, s.final_at
-from app.spend s
+from app.outgoing_payment s
 left join app.merchant m on m.id = s.merchant_id
 join app.asset a on a.chain = s.chain and a.token = s.token
 join app.chain k on k.chain = s.chain
 join app.asset n on n.chain = s.chain and n.token = k.native_token
-left join app.outbound_tx t on t.chain = s.chain and t.txid = s.txid
+left join app.outgoing_attempt t on t.chain = s.chain and t.txid = s.txid
 where s.kind = 'sweep';
 comment on view analytics.sweeps is 'One row for each sweep of a deposit address to the treasury.';
 comment on column analytics.sweeps.sweep_id is 'Id of the sweep.';

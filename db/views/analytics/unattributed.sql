@@ -30,7 +30,7 @@ left join lateral ( -- looked up one by one: there are many more addresses than 
 ) w on true
 left join app.asset a on a.chain = d.chain and a.token = d.token
 left join app.unattributed_decision o on o.deposit_id = d.id
-left join app.spend s on s.id = o.withdrawal_id and s.outcome = 'done';
+left join app.outgoing_payment s on s.id = o.withdrawal_id and s.outcome = 'done';
 comment on view analytics.unattributed is 'Value that reached an address of ours and counts for nobody: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain''s rules paid without a transaction. Not part of a balance, unless an operator credits it; then a user''s leaves this view and is in analytics.deposits, and a payment request''s stays here.';
 comment on column analytics.unattributed.deposit_id is 'Id of the row; the API does not know it.';
 comment on column analytics.unattributed.merchant_id is 'Id of the merchant whose address it is.';

@@ -1,7 +1,7 @@
 -- Open incidents with the way out of each, for everything that tells an operator of them: one row for each kind and chain, because what is done
 -- about several of them is one command.
 create or replace view app.open_incident as
-select i.chain, i.kind, k.halts, k.answers, i.ids, i.since,
+select i.chain, i.kind, k.halts, k.decisions, i.ids, i.since,
   app.fill_way_out(k.way_out, i.chain, i.ids) as way_out
 from (select chain, kind, array_agg(id order by id) as ids, min(opened_at) as since from app.incident where resolved_at is null group by chain, kind) i
 join app.incident_kind k using (kind);
@@ -9,7 +9,7 @@ comment on view app.open_incident is 'Incidents that wait for an operator, by ch
 comment on column app.open_incident.chain is 'Chain code; null if it concerns no single chain.';
 comment on column app.open_incident.kind is 'The kind, as in app.incident_kind.';
 comment on column app.open_incident.halts is 'True if the chain stands still meanwhile.';
-comment on column app.open_incident.answers is 'What resolves it: kept, reorged, rewind, resume or reconcile.';
+comment on column app.open_incident.decisions is 'What resolves it: kept, reorged, rewind, resume or reconcile.';
 comment on column app.open_incident.ids is 'Numbers of the incidents, the oldest first.';
 comment on column app.open_incident.since is 'When the oldest was noticed.';
 comment on column app.open_incident.way_out is 'What to do, with the commands; of many incidents, for the first 20.';

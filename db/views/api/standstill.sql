@@ -7,7 +7,7 @@ select distinct on (w.chain) w.chain, w.reason, w.message, w.since, w.way_out fr
   from chain.cursor c
   left join lateral (select o.kind, 'incident ' || array_to_string(o.ids[:20], ' ') || ' (' || o.kind || ')' as message, o.way_out
     from app.open_incident o where o.chain = c.chain and o.halts
-    order by 'resume' = any (o.answers) limit 1) i on true -- what refuses resume comes first
+    order by 'resume' = any (o.decisions) limit 1) i on true -- what refuses resume comes first
   where c.halted_at is not null
   union all
   select 2, s.chain, 'servers_contradict', s.message, s.since,

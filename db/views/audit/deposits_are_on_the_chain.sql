@@ -6,7 +6,7 @@ left join chain.transfer t on t.id = d.chain || ':' || d.txid || ':' || d.output
   and t.recipient = d.address and t.token = d.token and t.amount = d.amount and t.block_height = d.block_height and t.block_hash = d.block_hash
 where d.status <> 'reorged' and t.id is null
   and not exists (select from app.known_incident k where k.subject = d.id::text and k.kind like 'final\_deposit\_%')
-  and not (d.status = 'pending' and d.block_height is null and exists (select from chain.unmined u
+  and not (d.status = 'pending' and d.block_height is null and exists (select from chain.unconfirmed u
     where u.id = d.chain || ':' || d.txid || ':' || d.output_index and u.recipient = d.address and u.amount = d.amount))
   and not (d.status = 'pending' and exists (select from chain.awaited w
     where w.id = d.chain || ':' || d.txid || ':' || d.output_index and w.since > clock_timestamp() - chain.longest_wait() - interval '5 minutes'));

@@ -1,5 +1,5 @@
--- A row is a deposit or an outgoing payment (app.spend) that is final above the final height, or still open at or below it. Not a row: what an
--- incident explains; and, after an operator had final blocks read again, what was found there and waits to be final again.
+-- A row is a deposit or an outgoing payment (app.outgoing_payment) that is final above the final height, or still open at or below it. Not a row:
+-- what an incident explains; and, after an operator had final blocks read again, what was found there and waits to be final again.
 create or replace view audit.finality as
 select d.chain, 'deposit' as what, d.id, d.status, d.block_height, c.final_height from app.deposit d join chain.cursor c using (chain)
 where ((d.status = 'final' and d.block_height > c.final_height) or (d.status = 'pending' and d.block_height <= c.final_height))
@@ -7,8 +7,8 @@ where ((d.status = 'final' and d.block_height > c.final_height) or (d.status = '
   and not (d.status = 'final' and exists (select from app.incident i -- an operator had it read again, and it is there, but not final again yet
     where i.subject = d.id::text and i.kind = 'final_deposit_vanished' and i.resolution = 'healed'))
 union all
-select s.chain, s.kind, s.id, s.status, i.block_height, c.final_height from app.spend s join chain.cursor c using (chain)
-join app.spend_inclusion i on i.spend_id = s.id
+select s.chain, s.kind, s.id, s.status, i.block_height, c.final_height from app.outgoing_payment s join chain.cursor c using (chain)
+join app.outgoing_confirmed_tx i on i.outgoing_payment_id = s.id
 where i.excludes and (s.status = 'final') <> (i.block_height <= c.final_height)
   and not exists (select from app.known_incident k where k.subject = s.id::text and k.kind = 'final_payment_vanished')
   and not (s.status = 'final' and exists (select from app.incident v

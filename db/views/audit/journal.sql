@@ -1,7 +1,7 @@
 -- A row is a stored transaction that custody did not sign as it is stored, or a journal in which an entry is missing. The journal's own chain of
 -- hashes, and the file beside it, are custody's to check (sluice custody verify).
 create or replace view audit.journal as
-select o.chain, o.txid from app.outbound_tx o
+select o.chain, o.txid from app.outgoing_attempt o
 left join custody.journal j on j.stream = o.chain and j.txid = o.txid where j.raw is distinct from o.raw
 union all
 select stream, 'entries: ' || count(*) || ', highest: ' || max(seq) from custody.journal group by stream having count(*) <> max(seq);

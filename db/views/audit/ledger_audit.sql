@@ -1,6 +1,6 @@
 -- What is kept beside the ledger, because payouts decide by it, against the sum of the entries that it stands for. What is reserved is in no entry:
--- it is compared with the payouts, outgoing payments (app.spend) and returns under way that it is reserved for. Unspent outputs (Bitcoin) are
--- compared with the holding of their address, and with the treasury.
+-- it is compared with the payouts, outgoing payments (app.outgoing_payment) and returns under way that it is reserved for. Unspent outputs (Bitcoin)
+-- are compared with the holding of their address, and with the treasury.
 create or replace view app.ledger_audit as
 with entry as (
   select account, kind, chain, token, merchant_id, address, sum(amount) as amount from app.ledger_entry
@@ -27,19 +27,19 @@ with entry as (
   select 'treasury_reserved', chain, token, null, null, sum(kept), sum(posted) from (
     select chain, token, reserved as kept, 0 as posted from app.treasury
     union all
-    select s.chain, s.token, 0, s.amount - s.swept_in from app.spend s left join app.payout p on p.id = s.payout_id
+    select s.chain, s.token, 0, s.amount - s.swept_in from app.outgoing_payment s left join app.payout p on p.id = s.payout_id
     where s.status <> 'final' and (s.kind = 'withdrawal' or (s.kind = 'payout' and p.status in ('swept', 'paying')))
     union all
-    select s.chain, app.native_token(s.chain), 0, s.max_fee from app.spend s
+    select s.chain, app.native_token(s.chain), 0, s.max_fee from app.outgoing_payment s
     where s.status <> 'final' and (s.sender = app.treasury_address(s.chain) or app.uses_outputs(s.chain))
     union all
-    select s.chain, s.token, 0, u.amount from app.unattributed_decision u join app.spend s on s.id = u.sweep_id where app.is_held(u)
+    select s.chain, s.token, 0, u.amount from app.unattributed_decision u join app.outgoing_payment s on s.id = u.sweep_id where app.is_held(u)
   ) r group by chain, token
   union all
   select 'share_reserved', chain, token, merchant_id, null, sum(kept), sum(posted) from (
     select chain, token, merchant_id, reserved as kept, 0 as posted from app.treasury_share
     union all
-    select p.chain, p.token, p.merchant_id, 0, p.gross - s.swept_in from app.payout p join app.spend s on s.payout_id = p.id and s.kind = 'payout'
+    select p.chain, p.token, p.merchant_id, 0, p.gross - s.swept_in from app.payout p join app.outgoing_payment s on s.payout_id = p.id and s.kind = 'payout'
     where p.status in ('swept', 'paying')
   ) r group by chain, token, merchant_id
   union all

@@ -1,8 +1,8 @@
 -- A row is a transaction that an address of ours sent, and nobody here stored: somebody else has the keys, or the database is an older copy. What
 -- belongs to an incident that is open or kept is not said again.
 create or replace view audit.no_unknown_transaction as
-select i.id, i.sender, i.nonce from chain.inclusion i
-where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
+select i.id, i.sender, i.nonce from chain.confirmed_tx i
+where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
   and not exists (select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
     where u.chain = i.chain and u.txid = i.txid and (k.resolved_at is null or k.resolution = 'kept'));
 comment on view audit.no_unknown_transaction is 'every transaction that an address of ours sent was stored before';

@@ -1,11 +1,11 @@
--- A row is a sender whose nonces are not exactly those below the next one: in app.spend by app.sender, or in the blocks by the highest one there.
--- On Bitcoin an output stands for the sender, with the nonce 0.
+-- A row is a sender whose nonces are not exactly those below the next one: in app.outgoing_payment by app.sender, or in the blocks by the highest one
+-- there. On Bitcoin an output stands for the sender, with the nonce 0.
 create or replace view audit.nonces as
 select n.chain, n.address, n.next_nonce, count(s.id) as used from app.sender n
-left join app.spend s on s.chain = n.chain and s.sender = n.address
+left join app.outgoing_payment s on s.chain = n.chain and s.sender = n.address
 group by n.chain, n.address having count(s.id) <> n.next_nonce or max(s.nonce) >= n.next_nonce
 union all
-select chain, sender, max(nonce) + 1, count(distinct nonce) from chain.inclusion
+select chain, sender, max(nonce) + 1, count(distinct nonce) from chain.confirmed_tx
 group by chain, sender having count(distinct nonce) <> max(nonce) + 1;
 comment on view audit.nonces is 'the nonces of each sender have no gap, in our books and in what the chain holds';
 comment on column audit.nonces.chain is 'Chain code.';

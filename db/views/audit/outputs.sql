@@ -1,25 +1,25 @@
--- A row is an output (Bitcoin) that is reserved or spent wrongly; an outgoing payment (app.spend) without its lead, the output that all its
--- attempts spend; or an address, or the treasury, whose unspent outputs are not what the ledger says. Not a row: what an incident explains; the
+-- A row is an output (Bitcoin) that is reserved or spent wrongly; an outgoing payment (app.outgoing_payment) without its lead, the output that all
+-- its attempts spend; or an address, or the treasury, whose unspent outputs are not what the ledger says. Not a row: what an incident explains; the
 -- lead of a bump whose parent is not final; a payment that another transaction made impossible (displaced), or that was entered from custody's
 -- journal.
 create or replace view audit.outputs as
 select u.chain, u.txid || ':' || u.vout as output, 'reserved by a spend that is over' as wrong
-from app.output u join app.spend s on s.id = u.spend_id where u.spent_by is null and s.status = 'final'
+from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id where u.spent_by is null and s.status = 'final'
 union all
 select u.chain, u.txid || ':' || u.vout, 'spent by another transaction than its spend says'
-from app.output u join app.spend s on s.id = u.spend_id
-where u.spent_by is not null and (s.status <> 'final' or s.txid is distinct from u.spent_by) and s.outcome is distinct from 'displaced'
+from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id
+where u.spent_by is not null and (s.status <> 'final' or s.txid is distinct from u.spent_by) and s.outcome is distinct from 'conflicted'
 union all
 select u.chain, u.txid || ':' || u.vout, 'spent, and in no block'
 from app.output u where u.spent_by is not null
-  and not exists (select from chain.inclusion i where i.chain = u.chain and i.txid = u.spent_by)
-  and not exists (select from app.known_incident k where k.subject = u.spend_id::text and k.kind = 'final_payment_vanished')
+  and not exists (select from chain.confirmed_tx i where i.chain = u.chain and i.txid = u.spent_by)
+  and not exists (select from app.known_incident k where k.subject = u.outgoing_payment_id::text and k.kind = 'final_payment_vanished')
 union all
-select s.chain, s.id::text, 'does not have its lead' from app.spend s
-where app.uses_outputs(s.chain) and s.outcome is distinct from 'displaced' and not s.recovered
-  and not exists (select from app.bump b where b.spend_id = s.id and s.status <> 'final' -- the parent is not final
+select s.chain, s.id::text, 'does not have its first_input' from app.outgoing_payment s
+where app.uses_outputs(s.chain) and s.outcome is distinct from 'conflicted' and not s.recovered
+  and not exists (select from app.cpfp b where b.outgoing_payment_id = s.id and s.status <> 'final' -- the parent is not final
     and not exists (select from app.output u where u.chain = s.chain and u.txid = b.txid))
-  and not exists (select from app.output u where u.spend_id = s.id and u.txid || ':' || u.vout = s.sender and u.from_attempt = 1)
+  and not exists (select from app.output u where u.outgoing_payment_id = s.id and u.txid || ':' || u.vout = s.sender and u.from_attempt = 1)
 union all
 select chain, coalesce(address, 'treasury'), 'has ' || kept || ' in outputs, and ' || posted || ' in the books'
 from app.ledger_audit where what = 'output';

@@ -3,7 +3,7 @@
 -- tell, because a copy of the database that was restored for an audit has no worker.
 create or replace view audit.payment_requests as
 with receipt as (
-  select c.*, sum(c.amount) filter (where c.status = 'final') over (partition by c.payment_request_id order by c.promotion, c.seq) as so_far
+  select c.*, sum(c.amount) filter (where c.status = 'final') over (partition by c.payment_request_id order by c.finalisation, c.seq) as so_far
   from app.receipt c
 ), summed as (
   select r.id, coalesce(sum(c.amount) filter (where c.status = 'final'), 0) as received,

@@ -14,7 +14,7 @@ join app.event e on e.subject_id = d.id and e.version = d.version
 where d.credited and e.type <> case d.status when 'final' then 'deposit.confirmed' else 'deposit.' || d.status end
 union all
 select 'deposit', id, status || case when finalised_at is null then ' without' else ' with' end || ' the time when it became final' from app.deposit
-where (status = 'final') <> (finalised_at is not null) or (status = 'final') <> (promotion is not null)
+where (status = 'final') <> (finalised_at is not null) or (status = 'final') <> (finalisation is not null)
 union all
 select 'payout', id, status || ', and how it ended says something else' from app.payout
 where (status in ('completed', 'failed')) <> (finished_at is not null) or (status = 'completed') <> (txid is not null)

@@ -6,12 +6,12 @@ select 'payout' as what, app.public_id('pay', p.id) as id, p.chain, coalesce(p.w
 from app.payout p where p.status not in ('completed', 'failed') and p.created_at < clock_timestamp() - interval '1 day'
 union all
 select s.kind, s.id::text, s.chain, coalesce(s.waiting_reason, s.status), s.created_at
-from app.spend s where s.status <> 'final' and s.kind <> 'payout' and s.created_at < clock_timestamp() - interval '1 day'
+from app.outgoing_payment s where s.status <> 'final' and s.kind <> 'payout' and s.created_at < clock_timestamp() - interval '1 day'
 union all
 select 'deposit', app.public_id('dep', d.id), d.chain, case when d.block_height is null then 'in no block' else 'not final' end, d.created_at
 from app.deposit d where d.status = 'pending' and d.created_at < clock_timestamp() - interval '1 day'
 union all
-select 'stamping', app.public_id('pay', c.payout_id), c.chain, c.done_count || ' of ' || c.deposit_count || ' deposits', c.created_at
+select 'allocation', app.public_id('pay', c.payout_id), c.chain, c.done_count || ' of ' || c.deposit_count || ' deposits', c.created_at
 from app.claim c where c.finished_at is null and c.created_at < clock_timestamp() - interval '1 hour'
 union all
 select 'event', app.public_id('evt', e.id), null, 'not sequenced', e.created_at

@@ -5,7 +5,7 @@ select t.id, t.recipient, t.token, t.amount, t.block_height from chain.transfer 
 join app.address a on a.chain = t.chain and a.address = t.recipient
 where not exists (select from app.deposit d where d.txid = t.txid and d.output_index = t.output_index and d.chain = t.chain
     and d.address = t.recipient and d.token = t.token and d.status <> 'reorged')
-  and not (a.merchant_id is null and (exists (select from app.outbound_tx o where o.chain = t.chain and o.txid = t.txid)
+  and not (a.merchant_id is null and (exists (select from app.outgoing_attempt o where o.chain = t.chain and o.txid = t.txid)
     or exists (select from custody.address own where own.address = t.sender)))
   and not exists (select from app.known_incident k where k.subject = t.id and k.kind = 'payment_replaced');
 comment on view audit.transfers_are_deposits is 'everything that the chain shows to have reached an address of ours is a deposit, or what we sent to the treasury ourselves';

@@ -5,12 +5,12 @@ select 'advance_payout' as task, json_build_object('payout_id', id) as payload, 
 from app.payout where status not in ('completed', 'failed') and next_step_at <= clock_timestamp()
 union all
 select 'send_transactions', json_build_object('chain', chain), 'send:' || chain
-from (select distinct chain from app.spend where next_step_at <= clock_timestamp()) s
+from (select distinct chain from app.outgoing_payment where next_step_at <= clock_timestamp()) s
 union all
-select 'stamp_deposits', json_build_object('merchant_id', merchant_id, 'chain', chain, 'token', token),
-  'stamp:' || merchant_id || ':' || chain || ':' || token
+select 'allocate_deposits', json_build_object('merchant_id', merchant_id, 'chain', chain, 'token', token),
+  'allocate:' || merchant_id || ':' || chain || ':' || token
 from (select distinct merchant_id, chain, token from app.claim where finished_at is null) c;
-comment on view app.due_job is 'The jobs of every payout, outgoing payment (app.spend) and stamping of deposits that is due now.';
+comment on view app.due_job is 'The jobs of every payout, outgoing payment (app.outgoing_payment) and stamping of deposits that is due now.';
 comment on column app.due_job.task is 'Name of the task.';
 comment on column app.due_job.payload is 'What the task is given.';
 comment on column app.due_job.key is 'Its key: there is one job of a key at a time.';

@@ -6,7 +6,7 @@ create or replace view app.due_return as
 select u.deposit_id, d.chain, d.token, d.address, u.amount, u.destination, t.address as treasury,
   case when u.sweep_id is null then 'sweep' else 'withdrawal' end as step
 from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id join app.chain c on c.chain = d.chain
-join custody.address t on t.family = c.family and t.purpose = 'treasury' left join app.spend s on s.id = u.sweep_id
+join custody.address t on t.family = c.family and t.purpose = 'treasury' left join app.outgoing_payment s on s.id = u.sweep_id
 where u.decision = 'return' and u.withdrawal_id is null and (u.sweep_id is null or s.outcome = 'done') and u.destination is not null;
 comment on view app.due_return is 'Returns of unattributed value whose next transaction is to be begun.';
 comment on column app.due_return.deposit_id is 'The deposit.';

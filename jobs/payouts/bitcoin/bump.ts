@@ -33,7 +33,7 @@ export async function beginBump(
         ? `what ${txid} pays us is too little: ${found.short} sat more would have to be left after a fee of ${least} sat`
         : `a fee of ${least} sat is more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`,
     )
-  const {rows} = await db.query<{id: string}>('select app.begin_output_bump($1, $2, $3, $4) as id', [
+  const {rows} = await db.query<{id: string}>('select app.begin_cpfp($1, $2, $3, $4) as id', [
     chain,
     inputs.map(({outpoint}) => outpoint),
     found.fee.toString(),
@@ -44,7 +44,7 @@ export async function beginBump(
 
 async function requireForeign(db: pg.Client, chain: string, txid: string): Promise<void> {
   const {rows} = await db.query<{is_own: boolean; height: number | null}>(
-    `select exists (select from app.outbound_tx o where o.chain = $1 and o.txid = $2) as is_own,
+    `select exists (select from app.outgoing_attempt o where o.chain = $1 and o.txid = $2) as is_own,
        (select min(t.block_height) from chain.transfer t where t.chain = $1 and t.txid = $2) as height`,
     [chain, txid],
   )
@@ -58,7 +58,7 @@ async function requireForeign(db: pg.Client, chain: string, txid: string): Promi
 async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<Output[]> {
   const {rows} = await db.query<{outpoint: string; amount: string; owner: string | null}>(
     `select u.txid || ':' || u.output_index as outpoint, u.amount, d.merchant_id as owner
-     from chain.unmined u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
+     from chain.unconfirmed u join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
      where u.chain = $1 and u.txid = $2 and d.status = 'pending' and (d.credited or d.merchant_id is null)
      order by sum(u.amount) over (partition by d.merchant_id) desc, d.merchant_id, u.amount desc`,
     [chain, txid],

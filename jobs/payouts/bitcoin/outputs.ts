@@ -42,7 +42,7 @@ export async function immatureOutputs(
 ): Promise<ImmatureOutput[]> {
   const {rows} = await pool.query<Row & {matureAt: number}>(
     `select ${columns}, u.mature_at as "matureAt" from app.output u join chain.cursor c using (chain)
-     where u.chain = $1 and (u.merchant_id is null or u.merchant_id = $2) and u.spend_id is null and u.spent_by is null
+     where u.chain = $1 and (u.merchant_id is null or u.merchant_id = $2) and u.outgoing_payment_id is null and u.spent_by is null
        and u.mature_at > c.head_height
      order by u.mature_at limit ${most}`,
     [chain, merchantId],
@@ -68,18 +68,18 @@ export interface Reserved {
 
 /** What each spend has reserved, by its id, in the order of the inputs: its lead, and the others by txid and vout. */
 export async function reservedOutputs(pool: pg.Pool, spendIds: string[]): Promise<Map<string, Reserved>> {
-  const {rows} = await pool.query<Row & {spend_id: string; parent_vsize: number}>(
-    `select ${columns}, u.spend_id, u.parent_vsize from (
-       select spend_id, txid, vout, merchant_id, amount, 0 as parent_vsize from app.output where spend_id = any($1)
+  const {rows} = await pool.query<Row & {outgoing_payment_id: string; parent_vsize: number}>(
+    `select ${columns}, u.outgoing_payment_id, u.parent_vsize from (
+       select outgoing_payment_id, txid, vout, merchant_id, amount, 0 as parent_vsize from app.output where outgoing_payment_id = any($1)
        union all
-       select spend_id, txid, vout, merchant_id, amount, parent_vsize from app.bump_output where spend_id = any($1)
-     ) u join app.spend s on s.id = u.spend_id
-     order by u.spend_id, u.txid || ':' || u.vout <> s.sender, u.txid, u.vout`,
+       select outgoing_payment_id, txid, vout, merchant_id, amount, parent_vsize from app.cpfp_output where outgoing_payment_id = any($1)
+     ) u join app.outgoing_payment s on s.id = u.outgoing_payment_id
+     order by u.outgoing_payment_id, u.txid || ':' || u.vout <> s.sender, u.txid, u.vout`,
     [spendIds],
   )
   const bySpend = new Map<string, Reserved>(spendIds.map(id => [id, {inputs: [], parentVsize: 0}]))
   for (const row of rows) {
-    const reserved = bySpend.get(row.spend_id)!
+    const reserved = bySpend.get(row.outgoing_payment_id)!
     reserved.inputs.push(output(row))
     reserved.parentVsize = row.parent_vsize
   }

@@ -23,8 +23,8 @@ export const answers = answersOf(Answer, Needed)
 export function intentOf({spend, kind, inputs, parentVsize, fee}: BitcoinAttempt): object {
   const offered = {inputs: inputs.map(({outpoint}) => outpoint), fee: String(fee)}
   const {id, chain} = spend
-  if (kind === 'cancel') return {intent: 'cancel_outputs', spend_id: id, chain, ...offered}
+  if (kind === 'cancel') return {intent: 'cancel_outputs', outgoing_payment_id: id, chain, ...offered}
   if (spend.kind === 'payout') return {intent: 'pay_outputs', payout_id: spend.payoutId, ...offered}
-  if (spend.kind === 'withdrawal') return {intent: 'withdraw_outputs', spend_id: id, ...offered}
-  return {intent: parentVsize ? 'bump_outputs' : 'sweep_outputs', spend_id: id, chain, ...offered}
+  if (spend.kind === 'withdrawal') return {intent: 'withdraw_outputs', outgoing_payment_id: id, ...offered}
+  return {intent: parentVsize ? 'cpfp_outputs' : 'sweep_outputs', outgoing_payment_id: id, chain, ...offered}
 }

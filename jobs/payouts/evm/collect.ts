@@ -10,7 +10,7 @@ const batch = 200
 const collectable = `
   select h.address, h.amount from app.holding h
   where h.chain = $1 and h.token = $2 and h.amount >= $3 and h.amount > 0
-    and not exists (select from app.spend s where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep'
+    and not exists (select from app.outgoing_payment s where s.chain = h.chain and s.source = h.address and s.token = h.token and s.kind = 'sweep'
       and (s.status <> 'final' or (s.outcome <> 'done' and s.final_at > clock_timestamp() - interval '1 day')))
   order by h.amount desc limit ${batch}`
 

@@ -35,7 +35,7 @@ export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<Ev
     const amount = spend.cancelling ? 0n : (spend.newest?.amount ?? spend.amount)
     const gasLimit = gasOf(spend, chain, before)
     if (fees && kind === 'effect' && isTooDear(spend, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.cancel_spend($1)', [spend.id]) // the treasury's nonce is not held up; a cancel costs a fraction
+      await to.pool.query('select app.cancel_outgoing_payment($1)', [spend.id]) // the treasury's nonce is not held up; a cancel costs a fraction
     else if (fees) priced.push({spend, kind, amount, fees, gasLimit, cap})
     else await waitSpend(to, spend.id, {reason: 'fee_above_cap', detail: aboveCap(chain, market), ms: retryMs})
   }
@@ -46,14 +46,14 @@ export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<Ev
 async function earlierOffers({pool}: Context, spends: Spend[]): Promise<Map<string, Offered>> {
   const newest = spends.flatMap(spend => spend.newest ?? [])
   if (!newest.length) return new Map()
-  const {rows} = await pool.query<{spend_id: string; fee: string; tip: string; gas: string}>(
-    `select spend_id, max_fee_per_gas as fee, max_priority_fee_per_gas as tip, gas_limit as gas from app.outbound_tx
+  const {rows} = await pool.query<{outgoing_payment_id: string; fee: string; tip: string; gas: string}>(
+    `select outgoing_payment_id, max_fee_per_gas as fee, max_priority_fee_per_gas as tip, gas_limit as gas from app.outgoing_attempt
      where chain = $1 and txid = any($2)`,
     [spends[0]!.chain, newest.map(({txid}) => txid)],
   )
   return new Map(
-    rows.map(({spend_id, fee, tip, gas}) => [
-      spend_id,
+    rows.map(({outgoing_payment_id, fee, tip, gas}) => [
+      outgoing_payment_id,
       {maxFeePerGas: BigInt(fee), maxPriorityFeePerGas: BigInt(tip), gasLimit: BigInt(gas)},
     ]),
   )
@@ -154,7 +154,7 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promis
         detail: `the fee is ${feeOf(item)} wei now, and it moves ${item.amount}: more than SWEEP_FEE_PERCENT allows`,
         ms: retryMs,
       })
-    else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_spend($1)', [spend.id])
+    else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_outgoing_payment($1)', [spend.id])
     else
       await waitSpend(to, spend.id, {
         reason: 'fee_above_funds',

@@ -28,10 +28,10 @@ export function intentOf({spend, kind, amount, fees, gasLimit}: EvmAttempt): obj
   }
   const {chain, token, sender} = spend
   if (kind === 'cancel') return {intent: 'cancel', chain, sender, ...offered}
-  if (spend.kind === 'withdrawal') return {intent: 'withdraw', spend_id: spend.id, ...offered}
+  if (spend.kind === 'withdrawal') return {intent: 'withdraw', outgoing_payment_id: spend.id, ...offered}
   if (spend.kind === 'payout') return {intent: 'pay', payout_id: spend.payoutId, ...offered}
   const sweep = {chain, token, address: spend.source, amount: String(amount)}
-  return {intent: 'sweep', spend_id: spend.id, ...sweep, ...offered}
+  return {intent: 'sweep', outgoing_payment_id: spend.id, ...sweep, ...offered}
 }
 
 /** With what custody wants at least; undefined above the cap. */

@@ -78,7 +78,7 @@ function onChain(large: string, ofLarge: () => Promise<number>): void {
 
 async function sweptFor(payout: string): Promise<{swept: string[]; status: string; reason: string | null}> {
   const spends = await money.db.rows<{source: string}>(
-    `select s.source from app.spend s join app.payout p using (merchant_id) where p.id = $1 and s.kind = 'sweep'`,
+    `select s.source from app.outgoing_payment s join app.payout p using (merchant_id) where p.id = $1 and s.kind = 'sweep'`,
     [payout],
   )
   const [row] = await money.db.rows<{status: string; reason: string | null}>(

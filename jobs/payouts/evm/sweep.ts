@@ -1,5 +1,5 @@
-// Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose
-// last sweep came to nothing; what is moved is final and there. Beginning is safe to repeat, and beside others: what sweeps under way bring is counted
+// Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose last
+// sweep came to nothing; what is moved is final and there. Beginning is safe to repeat, and beside others: what sweeps under way bring is counted
 // when the nonces are taken, so no address is swept in place of one that only looks empty because its sweep is in a block that is not final.
 import type pg from 'pg'
 import type {Context} from '../context.ts'
@@ -34,7 +34,7 @@ export async function sweepsFor(
 ): Promise<Sweep[]> {
   const {rows} = await to.pool.query<Holding>(
     `select h.address, h.amount from app.sweepable($1, $2, $3) h
-     where not exists (select from app.payout_sweep l join app.spend s on s.id = l.spend_id join app.payout p on p.id = l.payout_id
+     where not exists (select from app.payout_sweep l join app.outgoing_payment s on s.id = l.outgoing_payment_id join app.payout p on p.id = l.payout_id
        where l.payout_id = $1 and s.source = h.address and s.status = 'final' and (s.outcome <> 'done' or s.created_at >= p.created_at))
      order by h.amount desc`,
     [payout.id, String(worthwhile(chain, payout.token, feePerGas)), most],

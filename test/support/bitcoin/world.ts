@@ -26,7 +26,7 @@ export interface OutputRow {
   outpoint: string
   amount: bigint
   merchant_id: string | null
-  spend_id: string | null
+  outgoing_payment_id: string | null
   from_attempt: number | null
   spent_by: string | null
 }
@@ -136,7 +136,7 @@ export class BitcoinWorld extends World {
 
   async outputs(): Promise<OutputRow[]> {
     const rows = await this.db.rows<Omit<OutputRow, 'amount'> & {amount: string}>(
-      `select txid || ':' || vout as outpoint, amount::text, merchant_id, spend_id, from_attempt, spent_by from app.output as output
+      `select txid || ':' || vout as outpoint, amount::text, merchant_id, outgoing_payment_id, from_attempt, spent_by from app.output as output
        order by output.amount desc, txid, vout`,
     )
     return rows.map(row => ({...row, amount: BigInt(row.amount)}))
@@ -145,7 +145,7 @@ export class BitcoinWorld extends World {
   /** The attempts of a spend, the oldest first, with what is in their bytes. */
   async attempts(spendId: string): Promise<(Transaction & {fee: bigint; vsize: number; kind: string; raw: string})[]> {
     const rows = await this.db.rows<{raw: string; fee: string; vsize: number; kind: string}>(
-      'select raw, fee::text, vsize, kind from app.outbound_tx where spend_id = $1 order by attempt',
+      'select raw, fee::text, vsize, kind from app.outgoing_attempt where outgoing_payment_id = $1 order by attempt',
       [spendId],
     )
     return rows.map(row => ({...row, fee: BigInt(row.fee), ...parseTransaction(Buffer.from(row.raw, 'hex'))}))
@@ -161,7 +161,7 @@ export class BitcoinWorld extends World {
 
   /** Whether a block has it. */
   async isMined(txid: string): Promise<boolean> {
-    return (await this.db.rows(`select from chain.inclusion where chain = 'BTC' and txid = $1`, [txid])).length > 0
+    return (await this.db.rows(`select from chain.confirmed_tx where chain = 'BTC' and txid = $1`, [txid])).length > 0
   }
 }
 

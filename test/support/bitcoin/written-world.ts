@@ -83,7 +83,7 @@ export class WrittenBitcoin extends WrittenWorld {
       }
     })
     this.#unmined.push(...rows)
-    await this.writer.query(`select chain.look_unmined('BTC', $1)`, [JSON.stringify(this.#unmined)])
+    await this.writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(this.#unmined)])
     return rows.map(({output_index}) => `${txid}:${output_index}`)
   }
 
@@ -108,11 +108,11 @@ export class WrittenBitcoin extends WrittenWorld {
   async bump(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
     const [row] = await this.db.rows<{id: string}>(
       `with s as (
-         insert into app.spend (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
+         insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
          values ('sweep', $1, 'BTC', 1, $2, $3, $2, 0, 0) returning id
        )
-       insert into app.bump (spend_id, txid, outputs, parent_inputs, parent_vsize)
-       select id, split_part($2, ':', 1), $4, '{}', $5 from s returning spend_id as id`,
+       insert into app.cpfp (outgoing_payment_id, txid, outputs, parent_inputs, parent_vsize)
+       select id, split_part($2, ':', 1), $4, '{}', $5 from s returning outgoing_payment_id as id`,
       [chain, outputs[0], this.treasury, outputs, parentVsize],
     )
     return row!.id

@@ -1,5 +1,6 @@
-// Payouts without a node: a treasury with money, and a payment that goes through the worker's own functions, with what custody would write
-// down of it, up to its final block, which a ChainWriter writes. For tests of what others see of payouts; how they are made is tested on a real chain (test/faults/payouts.test.ts).
+// Payouts without a node: a treasury with money, and a payment that goes through the worker's own functions, with what custody would write down of
+// it, up to its final block, which a ChainWriter writes. For tests of what others see of payouts; how they are made is tested on a real chain
+// (test/faults/payouts.test.ts).
 import {randomBytes} from 'node:crypto'
 import {getAddress, type Hex, keccak256} from 'viem'
 import type {ChainWriter} from '../chain-writer.ts'
@@ -48,11 +49,11 @@ export async function beginToPay(db: TestDatabase, payout: string): Promise<stri
        raw, signed_at, hash)
      select s.chain, 1 + (select count(*) from custody.journal j where j.stream = s.chain), 'pay', s.payout_id, s.merchant_id, s.token, s.amount,
        s.recipient, s.source, s.sender, s.nonce, s.max_fee, $2, $3, clock_timestamp(), $2
-     from app.spend s where s.payout_id = $1 and s.kind = 'payout'`,
+     from app.outgoing_payment s where s.payout_id = $1 and s.kind = 'payout'`,
     [payout, txid, raw],
   )
   await db.rows(
-    `select app.store_signed(s.id, 1, 'effect', $2, $3, s.amount, $4) from app.spend s
+    `select app.store_signed(s.id, 1, 'effect', $2, $3, s.amount, $4) from app.outgoing_payment s
      where s.payout_id = $1 and s.kind = 'payout'`,
     [
       payout,
@@ -74,9 +75,9 @@ export async function includeFinally(
   await writer.write({add: [[]]})
   const {height, hash} = writer.head
   await db.rows(
-    `insert into chain.inclusion (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
+    `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
      select s.chain || ':' || $1, s.chain, $1, $2, $3, now(), s.sender, s.nonce, $4, s.max_fee
-     from app.outbound_tx o join app.spend s on s.id = o.spend_id where o.txid = $1`,
+     from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id where o.txid = $1`,
     [txid, height, hash, success],
   )
   await writer.finalize(height)

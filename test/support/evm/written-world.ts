@@ -48,7 +48,7 @@ export const fees = {max_fee_per_gas: '2000000000', max_priority_fee_per_gas: '1
 /** A sweep of ether from this address, as it is asked for. */
 export const sweepIntent = (address: string, more: object = {}) => ({
   intent: 'sweep',
-  spend_id: randomUUID(),
+  outgoing_payment_id: randomUUID(),
   chain: 'ETH',
   token: 'ETH',
   address,

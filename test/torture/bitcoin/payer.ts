@@ -278,9 +278,9 @@ export class BitcoinPayer implements Payer {
   /** What the service signed for what is not over yet, replaced or not, and as far as it knows in no block. */
   async #ourAttempts(): Promise<Made[]> {
     const rows = await this.#service.query(
-      `select o.txid, o.raw from app.outbound_tx o join app.spend s on s.id = o.spend_id
+      `select o.txid, o.raw from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
        where s.chain = 'BTC' and s.status <> 'final'
-         and not exists (select from chain.inclusion i where i.chain = o.chain and i.txid = o.txid)
+         and not exists (select from chain.confirmed_tx i where i.chain = o.chain and i.txid = o.txid)
        order by random() limit 20`,
     )
     return rows.map(({txid, raw}) => ({txid: String(txid), raw: String(raw)}))

@@ -1,5 +1,5 @@
-// What a local EVM chain has to pay with: its coin, the tokens that the service's settings name, and USDC where they do not. What a token is called is
-// in the settings; its decimals are asked of its contract.
+// What a local EVM chain has to pay with: its coin, the tokens that the service's settings name, and USDC where they do not. What a token is called
+// is in the settings; its decimals are asked of its contract.
 import {decodeFunctionResult, encodeFunctionData, erc20Abi, getAddress, type Hex, parseUnits} from 'viem'
 import {z} from 'zod'
 import type {ChainCode} from '../../../chains/registry.ts'

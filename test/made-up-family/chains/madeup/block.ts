@@ -1,5 +1,5 @@
-// The wire format: blocks and transactions are JSON, whose hash says which one it is. An account is a key of secp256k1; it signs one transaction in its
-// life, and the nodes of the chain take none whose signature is wrong.
+// The wire format: blocks and transactions are JSON, whose hash says which one it is. An account is a key of secp256k1; it signs one transaction in
+// its life, and the nodes of the chain take none whose signature is wrong.
 import {createHash} from 'node:crypto'
 import * as ecc from 'tiny-secp256k1'
 import {z} from 'zod'

@@ -1,4 +1,4 @@
--- What became of transfers that a transaction touched: the one step in which truth of the chain becomes deposits. chain.settle calls it, at COMMIT.
+-- What became of transfers that a transaction touched: the one step in which truth of the chain becomes deposits. chain.derive calls it, at COMMIT.
 --
 -- It compares the net state of every touched transfer, however often it was deleted and inserted meanwhile, with the deposit at its place:
 --   * a transfer without a deposit: the deposit is made, pending; credited if its address was asked for on the chain, the token is supported, and,
@@ -15,7 +15,7 @@
 -- A few keys against tables of any size, whose statistics may be old: each key is looked up by index (lateral with offset 0, which the planner
 -- cannot turn into a join over the whole table), and no plan is kept from when the tables were small. Both were measured: 2 to 10 times slower
 -- without.
-create or replace function chain.settle_transfers(of_chain text) returns void
+create or replace function chain.derive_deposits(of_chain text) returns void
 language plpgsql set search_path = pg_catalog
 set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
 declare
@@ -44,7 +44,7 @@ begin
     from key cross join lateral (select * from chain.transfer t where t.id = key.id offset 0) t
     union all
     select u.id, u.txid, u.output_index, u.recipient, u.sender, u.token, u.amount, null, null
-    from key cross join lateral (select * from chain.unmined u where u.id = key.id offset 0) u
+    from key cross join lateral (select * from chain.unconfirmed u where u.id = key.id offset 0) u
     where not exists (select from chain.transfer t where t.id = key.id)
   ), net as (
     select d.id as deposit_id, d.status, d.credited, d.version, t.id is not null and (t.block_hash is not null or d.status is distinct from 'final') as alive, d.transfer_id,
@@ -72,7 +72,7 @@ begin
     ) a
     left join app.asset s on s.chain = of_chain and s.token = n.token
     where n.deposit_id is null and not exists (select from held_back h where h.live_id = n.live_id)
-      and not (a.merchant_id is null and (exists (select from app.outbound_tx o where o.chain = of_chain and o.txid = n.txid)
+      and not (a.merchant_id is null and (exists (select from app.outgoing_attempt o where o.chain = of_chain and o.txid = n.txid)
         or exists (select from custody.address own where own.address = n.sender)))
     order by n.block_height, n.txid, n.output_index
     returning id, credited, version, block_height, txid, output_index, token, amount, amount as old_amount,
@@ -117,4 +117,4 @@ begin
   into ids, types, versions, tokens, amounts from emitted;
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $$;
-comment on function chain.settle_transfers is 'Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.';
+comment on function chain.derive_deposits is 'Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.';

@@ -1,4 +1,4 @@
--- What a transaction of an address of ours says by being in a block, before anything is settled: a trigger on chain.inclusion, which runs for the
+-- What a transaction of an address of ours says by being in a block, before anything is settled: a trigger on chain.confirmed_tx, which runs for the
 -- indexer and for a reindex alike.
 --
 -- One that nobody here stored: somebody else has the key, or a copy of this database lived on elsewhere. It opens an incident for its sender, or is
@@ -6,7 +6,7 @@
 -- there again: its incident (final_payment_vanished) closes, and it is not broadcast any more.
 -- Locks: chain.cursor, of every chain in question, before incidents.
 
-create or replace function chain.note_inclusions() returns trigger
+create or replace function chain.note_confirmed_txs() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   news record;
@@ -18,7 +18,7 @@ begin
       (array_agg(jsonb_build_object('newest', u.txid, 'nonce', u.nonce, 'block_height', u.block_height) order by u.block_height desc, u.nonce desc))[1] as newest
     from (
       select distinct on (i.chain, i.txid) i.chain, i.txid, i.nonce, i.block_height, app.sending_address(i.chain, i.sender) as sender
-      from added i where not exists (select from app.outbound_tx o where o.chain = i.chain and o.txid = i.txid)
+      from added i where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)
         and not exists (select from app.unknown_transaction k where k.chain = i.chain and k.txid = i.txid)
       order by i.chain, i.txid, app.sending_address(i.chain, i.sender)
     ) u group by u.chain, u.sender
@@ -32,20 +32,20 @@ begin
     insert into app.unknown_transaction (chain, txid, incident_id) select news.chain, t, incident from unnest(news.txids) t;
   end loop;
   update app.incident k set resolved_at = clock_timestamp(), resolution = 'healed'
-  from added i join app.spend s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
+  from added i join app.outgoing_payment s on s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.txid = i.txid
   where k.kind = 'final_payment_vanished' and k.subject = s.id::text and k.resolved_at is null;
-  update app.spend s set next_step_at = null
+  update app.outgoing_payment s set next_step_at = null
   from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
   return null;
 end $$;
-comment on function chain.note_inclusions is 'Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.';
-create or replace trigger note_insert after insert on chain.inclusion
-  referencing new table as added for each statement execute function chain.note_inclusions();
+comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.';
+create or replace trigger note_insert after insert on chain.confirmed_tx
+  referencing new table as added for each statement execute function chain.note_confirmed_txs();
 
 create or replace function app.sending_address(of_chain text, of_sender text) returns text
 language sql stable set search_path = pg_catalog as $$
   select case when app.uses_outputs(of_chain) then coalesce(
     (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
-    (select u.recipient from chain.unmined u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
+    (select u.recipient from chain.unconfirmed u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
 $$;
 comment on function app.sending_address is 'The address of ours behind the sender of an inclusion: on Bitcoin that is the output that was spent.';

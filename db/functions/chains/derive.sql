@@ -2,14 +2,14 @@
 -- causes nothing. It runs for each batch of an indexer, and for whatever else touches a chain: finality, a rewind, a reindex, an operator's
 -- decision.
 --
--- In this order: the final block must still be on the chain; transfers that were touched are settled (chain.settle_transfers); what
--- is final now is promoted (chain.promote); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain
--- that is not followed yet is passed over.
+-- In this order: the final block must still be on the chain; transfers that were touched are settled (chain.derive_deposits); what is final now is
+-- promoted (chain.finalise_deposits); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain that is
+-- not followed yet is passed over.
 -- Errors: P0003 the final block would leave the chain. Nothing of the transaction is written then; the indexer starts anew, sees the fork, and
 -- halts.
 -- Locks: chain.cursor, then those of what it calls.
 
-create or replace function chain.settle() returns trigger
+create or replace function chain.derive() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   at chain.cursor;
@@ -33,8 +33,8 @@ begin
       select from chain.block b where b.id = new.chain || ':' || g.height and b.hash = g.hash
     );
     if reorg_depth > 0 then in_doubt := chain.pending_deposits(new.chain, lowest, gone_hashes); end if;
-    perform chain.settle_transfers(new.chain);
-    perform chain.promote(new.chain, at.final_height);
+    perform chain.derive_deposits(new.chain);
+    perform chain.finalise_deposits(new.chain, at.final_height);
     select * into head from chain.block b where b.chain = new.chain order by b.height desc limit 1;
     update chain.cursor c set head_height = head.height, head_hash = head.hash, head_time = head.time, head_moved_at = clock_timestamp()
     where c.chain = new.chain and (c.head_height, c.head_hash) is distinct from (head.height, head.hash);
@@ -52,10 +52,10 @@ begin
   delete from chain.touched_chain where txn = new.txn and chain = new.chain;
   return null;
 end $$;
-comment on function chain.settle is 'Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.';
+comment on function chain.derive is 'Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.';
 -- Deferred triggers of a row run in the order of their names: this one after release (await.sql), which adds to what is settled.
-create constraint trigger settle after insert on chain.touched_chain deferrable initially deferred
-  for each row execute function chain.settle();
+create constraint trigger then_derive after insert on chain.touched_chain deferrable initially deferred
+  for each row execute function chain.derive();
 
 -- Planned at each call: a plan from when app.deposit was small would read all of it.
 create or replace function chain.pending_deposits(of_chain text, from_height int, hashes text[]) returns uuid[]

@@ -1,36 +1,36 @@
--- Ends outgoing payments (app.spend) whose nonce, or one of whose outputs, a final transaction used up. Called by chain.promote at COMMIT of every
--- transaction that touches a chain, before deposits become final.
+-- Ends outgoing payments (app.outgoing_payment) whose nonce, or one of whose outputs, a final transaction used up. Called by chain.finalise_deposits
+-- at COMMIT of every transaction that touches a chain, before deposits become final.
 --
 -- Promises: only a block at or below the final height ends one, and each ends once. Which transaction it was decides the outcome: done (an attempt
 -- that had its effect), reverted (one that had none), cancelled (the cancel), displaced (no attempt of it). A transaction that nobody here stored
 -- displaces nothing until an operator has looked and kept its incident: an older copy of the database may just not remember it.
--- What follows from the outcome is in outgoing/finish.sql and outputs/settle.sql. Payouts that waited for a sweep are woken.
--- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, where its
--- payout fails or was paid after all, the pair, adjustments and deposits.
+-- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql. Payouts that waited for a sweep are woken.
+-- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, where
+-- its payout fails or was paid after all, the pair, adjustments and deposits.
 
-create or replace function app.settle_spends(of_chain text, final_height int) returns void
+create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   found_final record;
-  s app.spend;
+  s app.outgoing_payment;
   finished uuid[] := '{}';
   has_outputs boolean := app.uses_outputs(of_chain);
 begin
   perform from app.payout p where p.id in (
-    select x.payout_id from app.spend x join app.spend_inclusion i on i.spend_id = x.id
+    select x.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
     union all
-    select l.payout_id from app.spend x join app.spend_inclusion i on i.spend_id = x.id
-    join app.payout_sweep l on l.spend_id = x.id
+    select l.payout_id from app.outgoing_payment x join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    join app.payout_sweep l on l.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height)
   order by p.id for update;
   for found_final in
     select distinct on (i.block_height, x.nonce, x.id) x.id, i.txid, o.amount as moved,
-      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'displaced' when o.kind = 'cancel' then 'cancelled'
+      case when o.txid is null and has_outputs then 0 else i.fee end as fee, case when o.txid is null then 'conflicted' when o.kind = 'cancel' then 'cancelled'
       when i.success then 'done' else 'reverted' end as outcome
-    from app.spend x
-    join app.spend_inclusion i on i.spend_id = x.id
-    left join app.outbound_tx o on o.chain = x.chain and o.txid = i.txid and o.spend_id = x.id
+    from app.outgoing_payment x
+    join app.outgoing_confirmed_tx i on i.outgoing_payment_id = x.id
+    left join app.outgoing_attempt o on o.chain = x.chain and o.txid = i.txid and o.outgoing_payment_id = x.id
     where x.chain = of_chain and x.status <> 'final' and i.block_height <= final_height
       and (o.txid is not null or (i.excludes and exists (
         select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
@@ -38,11 +38,11 @@ begin
     order by i.block_height, x.nonce, x.id, o.txid is null
   loop
     perform app.lock_treasury(of_chain);
-    update app.spend x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
+    update app.outgoing_payment x set status = 'final', txid = found_final.txid, outcome = found_final.outcome, fee_paid = found_final.fee,
       final_at = clock_timestamp(), next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
     where x.id = found_final.id and x.status <> 'final' returning * into s;
     continue when s.id is null;
-    if has_outputs then perform app.settle_outputs(s); end if;
+    if has_outputs then perform app.finish_outputs(s); end if;
     perform app.post_network_fee(s, found_final.fee);
     if s.kind = 'payout' then perform app.finish_payment(s, s.outcome, s.txid);
     elsif s.kind = 'sweep' and not has_outputs then perform app.finish_sweep(s, s.outcome, found_final.moved);
@@ -51,7 +51,7 @@ begin
     finished := finished || s.id;
   end loop;
   perform app.wake_payout(p.id) from app.payout p
-  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.spend_id = any(finished)) order by p.id;
+  where p.status in ('sweeping', 'swept') and p.id in (select l.payout_id from app.payout_sweep l where l.outgoing_payment_id = any(finished)) order by p.id;
 end $$;
-comment on function app.settle_spends is 'Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.';
+comment on function app.finish_outgoing_payments is 'Ends the outgoing payments of a chain whose nonce or output a transaction at or below this height used up, and posts what follows.';
 

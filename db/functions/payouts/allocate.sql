@@ -1,5 +1,6 @@
 -- Stamping: deposits are given to the payout that claimed them, and given back when it failed. Claims and releases change the balance at once
--- (create.sql, fail.sql) and are carried out here: of a claim a hundred deposits in the request itself, everything else by the task stamp_deposits.
+-- (create.sql, fail.sql) and are carried out here: of a claim a hundred deposits in the request itself, everything else by the task
+-- allocate_deposits.
 --
 -- Invariants: claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance, which
 -- is why each finds exactly the deposits that were in its sum, whatever else became final, was claimed or was released meanwhile; one that does not
@@ -8,10 +9,10 @@
 
 -- Whoever comes while somebody else is at it has nothing to do (unless `wait`): requests never wait for a long stamping. Sorting is allowed here,
 -- which the API's role does without.
-create or replace function app.stamp_deposits(of_merchant uuid, of_chain text, of_token text, batch int, wait boolean default false) returns boolean
+create or replace function app.allocate_deposits(of_merchant uuid, of_chain text, of_token text, batch int, wait boolean default false) returns boolean
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan set enable_sort = on as $$
 declare
-  lock bigint := hashtextextended('stamp:' || of_merchant || ':' || of_chain || ':' || of_token, 0);
+  lock bigint := hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0);
   op app.claim;
   found_count bigint;
   found_amount numeric;
@@ -26,26 +27,26 @@ begin
 
   if op.kind = 'claim' then
     with next as materialized (
-      select d.id, d.promotion, d.seq, d.amount from app.deposit d
+      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
       where d.merchant_id = of_merchant and d.chain = of_chain and d.token = of_token and d.status = 'final' and d.credited
-        and d.settlement_id is null and d.promotion <= op.cutoff and (d.promotion, d.seq) > (op.last_promotion, op.last_seq)
-      order by d.promotion, d.seq limit batch
-    ), stamped as (
+        and d.settlement_id is null and d.finalisation <= op.cutoff and (d.finalisation, d.seq) > (op.last_finalisation, op.last_seq)
+      order by d.finalisation, d.seq limit batch
+    ), allocated as (
       update app.deposit d set settlement_id = op.payout_id from next n where d.id = n.id
     )
-    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[promotion, seq]) as last from next into at;
+    select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[finalisation, seq]) as last from next into at;
   else
     with next as materialized (
-      select d.id, d.promotion, d.seq, d.amount from app.deposit d
+      select d.id, d.finalisation, d.seq, d.amount from app.deposit d
       where d.settlement_id = op.payout_id and d.seq > op.last_seq order by d.seq limit batch
-    ), stamped as (
+    ), allocated as (
       update app.deposit d set settlement_id = null from next n where d.id = n.id
     )
     select count(*) as n, coalesce(sum(amount), 0) as amount, max(array[0::bigint, seq]) as last from next into at;
   end if;
 
   update app.claim c set done_count = c.done_count + at.n, done_amount = c.done_amount + at.amount,
-    last_promotion = coalesce(at.last[1], c.last_promotion), last_seq = coalesce(at.last[2], c.last_seq),
+    last_finalisation = coalesce(at.last[1], c.last_finalisation), last_seq = coalesce(at.last[2], c.last_seq),
     finished_at = case when at.n < batch then clock_timestamp() end
   where c.id = op.id returning c.done_count, c.done_amount into found_count, found_amount;
   if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then
@@ -55,23 +56,23 @@ begin
   return at.n = batch or exists (select from app.claim c
     where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
 end $$;
-comment on function app.stamp_deposits is 'Carries out the oldest claim or release of a merchant, chain and token that is not finished, up to batch deposits of it; true if there may be more to do. Safe to run at any time and in several places.';
-grant execute on function app.stamp_deposits to sluice_jobs;
+comment on function app.allocate_deposits is 'Carries out the oldest claim or release of a merchant, chain and token that is not finished, up to batch deposits of it; true if there may be more to do. Safe to run at any time and in several places.';
+grant execute on function app.allocate_deposits to sluice_jobs;
 
 -- For an operator's decisions, which must know which payout has a deposit.
-create or replace function app.stamp_all_deposits(of_merchant uuid, of_chain text, of_token text) returns void
+create or replace function app.allocate_all_deposits(of_merchant uuid, of_chain text, of_token text) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
-  while app.stamp_deposits(of_merchant, of_chain, of_token, 50000, true) loop null; end loop;
+  while app.allocate_deposits(of_merchant, of_chain, of_token, 50000, true) loop null; end loop;
 end $$;
-comment on function app.stamp_all_deposits is 'Carries out every claim and release of a merchant, chain and token, in the caller''s transaction.';
+comment on function app.allocate_all_deposits is 'Carries out every claim and release of a merchant, chain and token, in the caller''s transaction.';
 
-create or replace function app.wake_stamping(p app.payout) returns void
+create or replace function app.wake_allocation(p app.payout) returns void
 language sql set search_path = pg_catalog as $$
-  select app.enqueue('stamp_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
-    'stamp:' || p.merchant_id || ':' || p.chain || ':' || p.token)
+  select app.enqueue('allocate_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
+    'allocate:' || p.merchant_id || ':' || p.chain || ':' || p.token)
 $$;
-comment on function app.wake_stamping is 'Adds the job that stamps the deposits of a payout''s merchant, chain and token.';
+comment on function app.wake_allocation is 'Adds the job that stamps the deposits of a payout''s merchant, chain and token.';
 
 create or replace function app.lock_pair(of_merchant uuid, of_chain text, of_token text) returns void
 language sql set search_path = pg_catalog as $$

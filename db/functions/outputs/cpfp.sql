@@ -1,21 +1,21 @@
 -- Bumps (CPFP): a payment of somebody else to addresses of ours that no block takes is made worth taking by a child of it, a sweep that pays the fee
--- of both. app.begin_output_bump is for `sluice treasury bump` alone, as the owner of the database. At COMMIT app.add_outputs calls
--- app.reserve_bumped, and chain.promote calls app.end_replaced_bumps: after outgoing payments were settled, which lock payouts before the treasury,
--- and before chain.unmined forgets what is final.
+-- of both. app.begin_cpfp is for `sluice treasury bump` alone, as the owner of the database. At COMMIT app.add_outputs calls
+-- app.reserve_cpfp_outputs, and chain.finalise_deposits calls app.end_conflicted_cpfp: after outgoing payments were settled, which lock payouts
+-- before the treasury, and before chain.unconfirmed forgets what is final.
 --
 -- Promises: the outputs of a bump are of one unconfirmed parent, and of one merchant or the treasury; what counts for nobody (not credited) is not
 -- spent; at most one bump that is not over has an output. As soon as the parent is final, its outputs are reserved for the bump, so nothing
 -- else ever gets them. If a final transaction that pays us took the parent's place, the bump is over (displaced).
 -- Locks: chain.cursor first, so that what is unconfirmed stays so; then the treasury. Error: SL422 where it cannot be begun; the message says why.
 
-create or replace function app.begin_output_bump(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
+create or replace function app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
   token text := app.native_token(of_chain);
   found_outputs record;
   funds numeric;
-  spend uuid;
-  lead text := inputs[1];
+  outgoing_payment uuid;
+  first_input text := inputs[1];
 begin
   perform from chain.cursor c where c.chain = of_chain for update; -- what is unconfirmed stays so
   perform app.lock_treasury(of_chain);
@@ -23,14 +23,14 @@ begin
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
   into found_outputs
   from (select distinct of_chain || ':' || i as id from unnest(inputs) i) k
-  join chain.unmined u on u.id = k.id and u.token = app.native_token(of_chain)
+  join chain.unconfirmed u on u.id = k.id and u.token = app.native_token(of_chain)
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
     and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
-    raise exception 'these are not unmined outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
+    raise exception 'these are not unconfirmed outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
   end if;
-  if exists (select from app.spend s where s.chain = of_chain and s.sender = any(inputs)) or exists (
-    select from app.bump b join app.spend s on s.id = b.spend_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
+  if exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = any(inputs)) or exists (
+    select from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
     raise exception 'these outputs are spent by a child of ours already, which pays more by itself as time goes by' using errcode = 'SL422';
   end if;
   if found_outputs.total <= network_fee then
@@ -41,46 +41,46 @@ begin
     raise exception 'the operator''s own money is not enough: % short by % base units', token, network_fee - funds using errcode = 'SL422';
   end if;
   perform app.reserve(of_chain, token, network_fee);
-  insert into app.spend as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
-  values ('sweep', of_chain, token, found_outputs.total - network_fee, lead, app.treasury_address(of_chain), lead, 0, found_outputs.merchant_id,
+  insert into app.outgoing_payment as s (kind, chain, token, amount, source, recipient, sender, nonce, merchant_id, max_fee)
+  values ('sweep', of_chain, token, found_outputs.total - network_fee, first_input, app.treasury_address(of_chain), first_input, 0, found_outputs.merchant_id,
     network_fee)
-  returning s.id into spend;
-  insert into app.bump (spend_id, txid, outputs, parent_inputs, parent_vsize)
-  select spend, u.txid, begin_output_bump.inputs, u.inputs, begin_output_bump.parent_vsize
-  from chain.unmined u where u.id = of_chain || ':' || lead;
-  perform app.wake_spends(of_chain);
-  return spend;
+  returning s.id into outgoing_payment;
+  insert into app.cpfp (outgoing_payment_id, txid, outputs, parent_inputs, parent_vsize)
+  select outgoing_payment, u.txid, begin_cpfp.inputs, u.inputs, begin_cpfp.parent_vsize
+  from chain.unconfirmed u where u.id = of_chain || ':' || first_input;
+  perform app.wake_outgoing_payments(of_chain);
+  return outgoing_payment;
 end $$;
-comment on function app.begin_output_bump is 'Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.';
+comment on function app.begin_cpfp is 'Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.';
 
 
-create or replace function app.reserve_bumped(of_chain text) returns void
+create or replace function app.reserve_cpfp_outputs(of_chain text) returns void
 language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
-  update app.output u set spend_id = b.spend_id, from_attempt = 1
-  from app.bump b join app.spend x on x.id = b.spend_id
+  update app.output u set outgoing_payment_id = b.outgoing_payment_id, from_attempt = 1
+  from app.cpfp b join app.outgoing_payment x on x.id = b.outgoing_payment_id
   where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
-    and u.spend_id is null and u.spent_by is null
+    and u.outgoing_payment_id is null and u.spent_by is null
 $$;
-comment on function app.reserve_bumped is 'Reserves the outputs of bumps whose parent is final.';
+comment on function app.reserve_cpfp_outputs is 'Reserves the outputs of bumps whose parent is final.';
 
 
-create or replace function app.end_replaced_bumps(of_chain text, final_height int) returns void
+create or replace function app.end_conflicted_cpfp(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   replaced record;
-  s app.spend;
+  s app.outgoing_payment;
 begin
   for replaced in
-    select distinct on (b.spend_id) b.spend_id, u.txid from app.bump b join app.spend x on x.id = b.spend_id
-    join chain.unmined u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
+    select distinct on (b.outgoing_payment_id) b.outgoing_payment_id, u.txid from app.cpfp b join app.outgoing_payment x on x.id = b.outgoing_payment_id
+    join chain.unconfirmed u on u.chain = of_chain and u.txid <> b.txid and u.inputs && b.parent_inputs
     join chain.transfer t on t.id = u.id and t.block_height <= final_height
     where x.chain = of_chain and x.status <> 'final'
   loop
     perform app.lock_treasury(of_chain);
-    update app.spend x set status = 'final', txid = replaced.txid, outcome = 'displaced', fee_paid = 0, final_at = clock_timestamp(),
+    update app.outgoing_payment x set status = 'final', txid = replaced.txid, outcome = 'conflicted', fee_paid = 0, final_at = clock_timestamp(),
       next_step_at = null, waiting_reason = null, waiting_detail = null, waiting_since = null
-    where x.id = replaced.spend_id returning * into s;
+    where x.id = replaced.outgoing_payment_id returning * into s;
     perform app.post_network_fee(s, 0);
   end loop;
 end $$;
-comment on function app.end_replaced_bumps is 'Ends bumps whose parent another final transaction excludes.';
+comment on function app.end_conflicted_cpfp is 'Ends bumps whose parent another final transaction excludes.';

@@ -1,21 +1,21 @@
--- What follows for outputs when an outgoing payment (app.spend) is final. Called by app.settle_spends, once for each, before the network fee is
--- posted; it takes the place of app.finish_sweep, because every transaction with inputs from deposit addresses is a sweep, too.
+-- What follows for outputs when an outgoing payment (app.outgoing_payment) is final. Called by app.finish_outgoing_payments, once for each, before
+-- the network fee is posted; it takes the place of app.finish_sweep, because every transaction with inputs from deposit addresses is a sweep, too.
 --
 -- Promises: what went in from deposit addresses is posted as swept, the change is the treasury's, and what only another attempt had for an input
 -- is free again. Of a transaction that is no attempt of ours nothing is known but what it spent, so nothing is posted for it.
 -- Locks: chain.cursor, payout and treasury, which the caller holds; holdings in the order of their addresses.
 
-create or replace function app.settle_outputs(s app.spend) returns void
+create or replace function app.finish_outputs(s app.outgoing_payment) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   swept numeric;
   posting bigint := nextval('app.ledger_posting');
 begin
   update app.output u set spent_by = i.txid
-  from chain.inclusion i
-  where u.spend_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
-  update app.output u set spend_id = null, from_attempt = null where u.spend_id = s.id and u.spent_by is null;
-  if s.outcome = 'displaced' then return; end if;
+  from chain.confirmed_tx i
+  where u.outgoing_payment_id = s.id and i.chain = u.chain and i.sender = u.txid || ':' || u.vout and i.nonce = 0;
+  update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id and u.spent_by is null;
+  if s.outcome = 'conflicted' then return; end if;
   insert into app.output (chain, txid, vout, address, amount)
   select t.chain, t.txid, t.output_index, t.recipient, t.amount from chain.transfer t
   where t.id in (s.chain || ':' || s.txid || ':0', s.chain || ':' || s.txid || ':1') and t.recipient = app.treasury_address(s.chain)
@@ -23,7 +23,7 @@ begin
 
   with part as materialized (
     select u.address, u.merchant_id, sum(u.amount) as amount from app.output u
-    where u.spend_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
+    where u.outgoing_payment_id = s.id and u.merchant_id is not null group by u.address, u.merchant_id
   ), held as (
     insert into app.holding as h (chain, address, token, merchant_id, amount)
     select s.chain, address, s.token, merchant_id, -amount from part order by address
@@ -39,5 +39,5 @@ begin
   perform app.add_treasury(s.chain, s.token, swept, 0);
   perform app.add_share(s.chain, s.token, s.merchant_id, swept, 0);
 end $$;
-comment on function app.settle_outputs is 'Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.';
+comment on function app.finish_outputs is 'Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.';
 

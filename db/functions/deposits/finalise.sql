@@ -1,14 +1,15 @@
--- What is final: every pending deposit at or below the final height, in one statement. chain.settle calls it, at COMMIT, after transfers were
+-- What is final: every pending deposit at or below the final height, in one statement. chain.derive calls it, at COMMIT, after transfers were
 -- settled, so that it sees this transaction's rows, whether blocks came or finality moved (chain.finalize).
 --
--- Each time gets the chain's next promotion number, which its deposits carry: a payout claims up to a number. Balance deltas, the ledger and events
--- are written with it. Nothing is written where nothing became final.
+-- Each time gets the chain's next finalisation number, which its deposits carry: a payout claims up to a number. Balance deltas, the ledger and
+-- events are written with it. Nothing is written where nothing became final.
 -- Locks: the caller holds the chain's row in chain.cursor; then outputs (app.add_outputs), those of outgoing payments that become final
--- (app.settle_spends, app.end_replaced_bumps), deposits, holdings and treasury (app.post_final_deposits), the pair of a deposit that is back (app.adjust).
+-- (app.finish_outgoing_payments, app.end_conflicted_cpfp), deposits, holdings and treasury (app.post_final_deposits), the pair of a deposit that is
+-- back (app.adjust).
 
 -- Outputs are there to spend before what spends them is settled: an older copy of the database may read both at once. A deposit that was lost after
 -- a payout had claimed it, and is final again, is no balance but takes the debt away that stands for it.
-create or replace function chain.promote(of_chain text, final_height int) returns void
+create or replace function chain.finalise_deposits(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   ids uuid[];
@@ -17,35 +18,35 @@ declare
   amounts numeric[];
   everything uuid[];
   back app.deposit;
-  number bigint := (select promotion + 1 from chain.cursor c where c.chain = of_chain);
+  number bigint := (select finalisation + 1 from chain.cursor c where c.chain = of_chain);
 begin
   if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
-  perform app.settle_spends(of_chain, final_height);
+  perform app.finish_outgoing_payments(of_chain, final_height);
   if app.shows_unconfirmed(of_chain) then
-    perform app.end_replaced_bumps(of_chain, final_height);
+    perform app.end_conflicted_cpfp(of_chain, final_height);
     perform chain.forget_final(of_chain, final_height);
   end if;
-  with promoted as (
-    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), promotion = number
+  with finalised as (
+    update app.deposit set status = 'final', version = version + 1, finalised_at = clock_timestamp(), finalisation = number
     where chain = of_chain and status = 'pending' and block_height <= final_height
     returning id, merchant_id, token, amount, credited, settlement_id, version, block_height, txid, output_index
   ), counted as (
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
-    select merchant_id, of_chain, token, sum(amount), count(*) from promoted
+    select merchant_id, of_chain, token, sum(amount), count(*) from finalised
     where credited and settlement_id is null
     group by merchant_id, token
   ), ordered as (
-    select *, row_number() over (order by block_height, txid, output_index) as n from promoted
+    select *, row_number() over (order by block_height, txid, output_index) as n from finalised
   )
   select array_agg(id order by n) filter (where credited), array_agg(version order by n) filter (where credited),
     array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited), array_agg(id)
   into ids, versions, tokens, amounts, everything from ordered;
   if everything is null then return; end if;
-  update chain.cursor c set promotion = number where c.chain = of_chain;
+  update chain.cursor c set finalisation = number where c.chain = of_chain;
   perform app.post_final_deposits(of_chain, everything, number);
   for back in select * from app.deposit d where d.id = any(ids) and d.settlement_id is not null loop
     perform app.adjust(back, back.amount, 'deposit_back');
   end loop;
   perform app.emit_deposit_events(ids, array_fill('deposit.confirmed'::text, array[coalesce(cardinality(ids), 0)]), versions, tokens, amounts);
 end $$;
-comment on function chain.promote is 'Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.';
+comment on function chain.finalise_deposits is 'Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.';
