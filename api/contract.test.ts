@@ -461,7 +461,7 @@ test('GET /v1/events shows each event as webhooks deliver it, newest first, by t
   const user = await makeUser(db, id)
   const txids = [await deposit(eth, user.address, 1_500_000n), await deposit(eth, user.address, 2_000_000n)]
   await eth.finalize(eth.head.height)
-  expect((await client.get('/v1/events')).body.events).toEqual([]) // until the sequencer has stamped them
+  expect((await client.get('/v1/events')).body.events).toEqual([]) // until the sequencer has allocated them
   await db.rows('select app.sequence_events()')
 
   const newestFirst = await client.all('/v1/events', 'events', 3)
@@ -503,7 +503,7 @@ test('a Bitcoin deposit that is in no block yet is pending with 0 confirmations,
   const btc = await ChainWriter.open(db, 'BTC')
   const seen = {output_index: 1, token: 'BTC', amount: '12345', sender: 'bcrt1qpayer', recipient: address}
   await btc.query(`select chain.note_unconfirmed('BTC', $1)`, [
-    JSON.stringify([{txid: 'unmined', inputs: ['coin:0'], ...seen}]),
+    JSON.stringify([{txid: 'unconfirmed', inputs: ['coin:0'], ...seen}]),
   ])
   const only = async () => (await client.get('/v1/deposits')).body.deposits[0]
   expect(await only()).toMatchObject({
@@ -514,7 +514,9 @@ test('a Bitcoin deposit that is in no block yet is pending with 0 confirmations,
     confirmations: 0,
     output_index: 1,
   })
-  await btc.write({add: [[{txid: 'unmined', outputIndex: 1, token: 'BTC', amount: 12345n, recipient: address}], []]})
+  await btc.write({
+    add: [[{txid: 'unconfirmed', outputIndex: 1, token: 'BTC', amount: 12345n, recipient: address}], []],
+  })
   expect(await only()).toMatchObject({status: 'pending', confirmations: 2})
   await btc.close()
 })

@@ -42,10 +42,10 @@ test('identical reads that wait for a connection are answered by one execution, 
   const other = database.read(next, ['b'])
   const changes = Array.from({length: 2}, () => database.change(next, ['a']))
   await letGo()
-  const answers = await Promise.all(same)
-  expect(new Set(answers.map(answer => answer![0])).size).toBe(1)
-  const all = [answers[0], await other, ...(await Promise.all(changes))]
-  expect(new Set(all.map(answer => answer![0])).size).toBe(4)
+  const responses = await Promise.all(same)
+  expect(new Set(responses.map(response => response![0])).size).toBe(1)
+  const all = [responses[0], await other, ...(await Promise.all(changes))]
+  expect(new Set(all.map(response => response![0])).size).toBe(4)
 })
 
 test('a read that has begun is not shared with what is asked for afterwards', async () => {

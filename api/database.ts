@@ -36,12 +36,12 @@ export class Database {
   /** The first row, as an array of its columns; undefined if there is none. Must change nothing. */
   async read<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
     const key = JSON.stringify([query.name, values]) // whose page it is stands in the values
-    let answer = this.#waiting.get(key)
-    if (!answer) {
-      answer = this.#run(query, values, () => this.#waiting.delete(key))
-      this.#waiting.set(key, answer)
+    let response = this.#waiting.get(key)
+    if (!response) {
+      response = this.#run(query, values, () => this.#waiting.delete(key))
+      this.#waiting.set(key, response)
     }
-    return (await answer)[0] as Row | undefined
+    return (await response)[0] as Row | undefined
   }
 
   /** The first row of a statement that changes something. */

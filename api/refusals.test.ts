@@ -690,9 +690,9 @@ test('nothing that a client can send is answered with a 500, and what is refused
 async function exchange(sent: string) {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
   socket.write(sent)
-  let answer = ''
-  for await (const chunk of socket) answer += chunk
-  const [head = '', body = ''] = answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '').split('\r\n\r\n')
+  let response = ''
+  for await (const chunk of socket) response += chunk
+  const [head = '', body = ''] = response.replace('HTTP/1.1 100 Continue\r\n\r\n', '').split('\r\n\r\n')
   const [line, ...fields] = head.split('\r\n')
   const headers = new Headers(fields.map(field => field.split(': ', 2) as [string, string]))
   return {status: Number(line!.split(' ')[1]), headers, body: body && JSON.parse(body)}

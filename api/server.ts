@@ -151,7 +151,7 @@ function admission(keys: Keys, limiter: RateLimiter) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     const {url: route, config} = request.routeOptions
     reply.headers(replyHeaders(request.id))
-    const refusal = unanswerable(request.raw)
+    const refusal = refusalOf(request.raw)
     if (config.open) {
       done(refusal ?? misdirected(route, config.allow))
       return
@@ -192,7 +192,7 @@ function replyHeaders(id: string) {
 }
 
 /** What HTTP itself wants refused. */
-function unanswerable({httpVersion, headers: {host, expect}}: IncomingMessage): ApiError | undefined {
+function refusalOf({httpVersion, headers: {host, expect}}: IncomingMessage): ApiError | undefined {
   if (httpVersion !== '1.1') return undefined
   if (host === undefined) return new ApiError(400, 'invalid_request', 'the header Host is missing')
   if (expect === undefined || /(^|\W)100-continue($|\W)/i.test(expect)) return undefined // as Node reads it

@@ -41,7 +41,7 @@ afterAll(async () => {
 beforeEach(async () => {
   client = new Client(api, (await makeKey(db, await makeMerchant(db))).secret)
   hook = `/hook/${++hooks}`
-  receiver.answer = (_request, response) => response.writeHead(204).end()
+  receiver.response = (_request, response) => response.writeHead(204).end()
 })
 
 const base = '/v1/webhook-endpoints'
@@ -180,7 +180,7 @@ test('PATCH changes what it names, and nothing else', async () => {
 })
 
 test('a deleted endpoint is gone, and gets nothing more', async () => {
-  receiver.answer = (_request, response) => response.writeHead(500).end()
+  receiver.response = (_request, response) => response.writeHead(500).end()
   const endpoint = await create()
   const path = `${base}/${endpoint.id}`
   const {body: sent} = await client.post(`${path}/test`)
@@ -269,7 +269,7 @@ test('redeliver sends an event again, with the same id', async () => {
 })
 
 test('redeliver-failed sends again what failed since a time, once the endpoint is enabled again', async () => {
-  receiver.answer = (_request, response) => response.writeHead(410).end()
+  receiver.response = (_request, response) => response.writeHead(410).end()
   const endpoint = await create()
   const path = `${base}/${endpoint.id}`
   await client.post(`${path}/test`)
@@ -277,7 +277,7 @@ test('redeliver-failed sends again what failed since a time, once the endpoint i
   expect(failed.attempts).toMatchObject([{response_status: 410, error: expect.any(String)}])
   expect((await client.get(path)).body).toMatchObject({enabled: false, disabled_reason: 'gone'})
 
-  receiver.answer = (_request, response) => response.writeHead(204).end()
+  receiver.response = (_request, response) => response.writeHead(204).end()
   const since = failed.created_at
   for (const [suffix, body] of [
     ['/redeliver-failed', {since}],
@@ -300,7 +300,7 @@ test('redeliver-failed sends again what failed since a time, once the endpoint i
 })
 
 test('disabling gives up the deliveries that are under way', async () => {
-  receiver.answer = (_request, response) => response.writeHead(500).end()
+  receiver.response = (_request, response) => response.writeHead(500).end()
   const endpoint = await create()
   await client.post(`${base}/${endpoint.id}/test`)
   await until(async () => (await delivery(endpoint.id, 'pending')).attempts.length === 1, {

@@ -41,7 +41,7 @@ test('who answers is well; who refuses, or does not answer, is not, and why is t
 })
 
 test('of a socket it is enough that somebody listens', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-door-'))
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-socket-'))
   const socket = path.join(folder, 'door.sock')
   const listening = createServer()
   await new Promise<void>(resolve => listening.listen(socket, resolve))

@@ -149,7 +149,7 @@ export function writeWhole(file: string, text: string, mode = 0o600): void {
 }
 
 /** Where custody listens (a unix socket), and the token that it wants to see. Whoever may ask custody shares this directory with it. */
-export function custodyDoor(home: string): {socket: string; tokenFile: string} {
+export function custodySocket(home: string): {socket: string; tokenFile: string} {
   const directory = path.join(path.resolve(home), 'run')
   return {socket: path.join(directory, 'custody.sock'), tokenFile: path.join(directory, 'custody.token')}
 }

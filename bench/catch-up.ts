@@ -76,8 +76,8 @@ async function bareLoop(url: string, count: number): Promise<number> {
       body: JSON.stringify(calls),
       headers: {'content-type': 'application/json'},
     })
-    const answers = (await body.json()) as unknown[]
-    if (answers.length !== calls.length) throw new Error('the server left something out')
+    const responses = (await body.json()) as unknown[]
+    if (responses.length !== calls.length) throw new Error('the server left something out')
   }
   const lane = async () => {
     while (next <= count) {

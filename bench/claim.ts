@@ -1,5 +1,5 @@
 // Claiming: how long POST /v1/payouts keeps its caller waiting at 500 and at a million unsettled deposits (the statement that the API runs,
-// by the API's role), and how long somebody else who writes deposits of the same merchant and token waits meanwhile, and while a job stamps
+// by the API's role), and how long somebody else who writes deposits of the same merchant and token waits meanwhile, and while a job allocates
 // the claimed rows. In transactions as the worker makes them, with fsync on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
@@ -7,14 +7,14 @@ import {roleUrl} from '../db/migrate.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
 
 const perTransaction = 10_000
-const stampBatch = 10_000
+const allocationBatch = 10_000
 
 export interface ClaimBench {
   deposits: number
   /** Milliseconds that the request took. */
   claimMs: number
-  /** Seconds until every claimed row was stamped. */
-  stampSeconds: number
+  /** Seconds until every claimed row was allocated. */
+  allocationSeconds: number
   /** The longest that the other writer took for a deposit that became final at once, before the claim, and from the claim to the last stamp. */
   writerMs: {before: number; during: number}
 }
@@ -36,20 +36,20 @@ export function benchClaim(deposits: number): Promise<ClaimBench> {
     const api = await connect(bench, 'sluice_api')
     const jobs = await connect(bench, 'sluice_jobs')
     let claimMs = 0
-    let stampSeconds = 0
+    let allocationSeconds = 0
     const during = await writer.during(async () => {
       claimMs = await time(() =>
         api.query(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [merchantId]),
       )
-      const stamp = 'select app.allocate_deposits($1, $2, $3, $4) as more'
-      stampSeconds =
+      const allocate = 'select app.allocate_deposits($1, $2, $3, $4) as more'
+      allocationSeconds =
         (await time(async () => {
-          while ((await jobs.query(stamp, [merchantId, 'ETH', 'USDC', stampBatch])).rows[0].more);
+          while ((await jobs.query(allocate, [merchantId, 'ETH', 'USDC', allocationBatch])).rows[0].more);
         })) / 1000
     })
     await api.end()
     await jobs.end()
-    return {deposits, claimMs, stampSeconds, writerMs: {before, during}}
+    return {deposits, claimMs, allocationSeconds, writerMs: {before, during}}
   })
 }
 

@@ -44,8 +44,8 @@ async function onEvm(bench: Bench, count: number): Promise<Result> {
       for (const contract of [undefined, anvil.usdc])
         for (let at = 0; at < count; at += addressesMax) {
           const some = addresses.slice(at, at + addressesMax)
-          const answer = await anvil.call('eth_call', [{data: heldCode(contract, some)}, numberToHex(height)])
-          readHeld(answer, {height, count: some.length})
+          const response = await anvil.call('eth_call', [{data: heldCode(contract, some)}, numberToHex(height)])
+          readHeld(response, {height, count: some.length})
         }
     })
     return {

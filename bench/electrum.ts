@@ -75,7 +75,7 @@ async function bareSocket(port: number, scripthashes: string[]): Promise<number>
   await once(socket, 'connect')
   const began = performance.now()
   let sent = 0
-  let answered = 0
+  let responded = 0
   const send = (count: number) => {
     const calls = scripthashes.slice(sent, sent + count).map(scripthash => {
       return `{"jsonrpc":"2.0","id":${++sent},"method":"blockchain.scripthash.subscribe","params":["${scripthash}"]}\n`
@@ -87,9 +87,9 @@ async function bareSocket(port: number, scripthashes: string[]): Promise<number>
     socket.on('data', chunk => {
       let lines = 0
       for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
-      answered += lines
+      responded += lines
       send(lines)
-      if (answered === scripthashes.length) resolve()
+      if (responded === scripthashes.length) resolve()
     })
   })
   socket.destroy()

@@ -9,11 +9,11 @@ import {benchBlockScan} from './block-scan.ts'
 import {benchCatchUp, type CatchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
 import {benchCompare} from './compare.ts'
+import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchLatency} from './latency.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {type Result, ratio} from './result.ts'
-import {benchSettle} from './settle.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchSize} from './size.ts'
 import {benchWebhooks} from './webhooks.ts'
@@ -44,7 +44,7 @@ const benches: Record<string, () => Promise<void>> = {
     results.push(...(await benchBlockScan()))
   },
   async settle() {
-    results.push(...(await benchSettle()))
+    results.push(...(await benchDerive()))
   },
   async webhooks() {
     const {results: rates, latencyMs} = await benchWebhooks()
@@ -83,9 +83,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async claim() {
     for (const deposits of [500, 1_000_000]) {
-      const {claimMs, stampSeconds, writerMs} = await benchClaim(deposits)
+      const {claimMs, allocationSeconds, writerMs} = await benchClaim(deposits)
       facts.push(
-        `A payout of ${deposits.toLocaleString('en')} deposits: the request took ${claimMs.toFixed(0)} ms, stamping the rest ${stampSeconds.toFixed(1)} s; another writer of the same merchant and token waited at most ${writerMs.during.toFixed(0)} ms for a deposit meanwhile, ${writerMs.before.toFixed(0)} ms before.`,
+        `A payout of ${deposits.toLocaleString('en')} deposits: the request took ${claimMs.toFixed(0)} ms, allocation the rest ${allocationSeconds.toFixed(1)} s; another writer of the same merchant and token waited at most ${writerMs.during.toFixed(0)} ms for a deposit meanwhile, ${writerMs.before.toFixed(0)} ms before.`,
       )
     }
   },

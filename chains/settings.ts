@@ -98,7 +98,7 @@ export interface Settings {
   payoutTimeoutMs: number
   /** How long a payment request waits for its money before it expires. */
   paymentExpiryMs: number
-  /** How long a transaction may stay unmined before it is replaced by one with a higher fee. */
+  /** How long a transaction may stay unconfirmed before it is replaced by one with a higher fee. */
   replaceAfterMs: number
   chains: Map<ChainCode, ChainSettings>
 }

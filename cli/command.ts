@@ -64,8 +64,8 @@ export async function confirm(what: string, yes: boolean): Promise<void> {
   if (!process.stdin.isTTY)
     throw new PermanentError(`${what}\nNothing was done: there is no terminal to ask; give --yes`)
   const terminal = createInterface({input: process.stdin, output: process.stderr})
-  const answer = await terminal.question(`${what}\nDo it? (yes/no) `).finally(() => terminal.close())
-  if (answer.trim().toLowerCase() !== 'yes') throw new PermanentError('nothing was done')
+  const response = await terminal.question(`${what}\nDo it? (yes/no) `).finally(() => terminal.close())
+  if (response.trim().toLowerCase() !== 'yes') throw new PermanentError('nothing was done')
 }
 
 async function findSluice(): Promise<Sluice> {

@@ -1,4 +1,4 @@
-// sluice treasury: what the treasuries hold and whose it is, withdrawals of the operator's own money, and bumps.
+// sluice treasury: what the treasuries hold and whose it is, withdrawals of the operator's own money, and CPFP children.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -127,13 +127,13 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'cpfp',
     [
-      'Has an unmined payment of somebody else to addresses of ours mined sooner, on Bitcoin: a child of it pays for both.',
+      'Has an unconfirmed payment of somebody else to addresses of ours mined sooner, on Bitcoin: a child of it pays for both.',
       '',
       'The child spends what the transaction pays to us (to one merchant, or to the treasury) to the treasury; its fee brings both together to',
-      'the fee rate, out of your own money. The deposit counts when it is final, as without it. A transaction of ours needs no bump: it is',
+      'the fee rate, out of your own money. The deposit counts when it is final, as without it. A transaction of ours needs no CPFP child: it is',
       'replaced by itself.',
     ].join('\n'),
-    'sluice treasury bump --chain BTC --txid 4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b --fee-rate 12',
+    'sluice treasury cpfp --chain BTC --txid 4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b --fee-rate 12',
   )
     .requiredOption('--chain <code>', 'the chain', chainCode)
     .requiredOption('--txid <txid>', 'the transaction that waits', transactionId)
@@ -142,9 +142,9 @@ export function addTreasuryCommands(program: Command): void {
       action<{chain: ChainCode; txid: string; feeRate: number}>(async ({db, service}, {chain, txid, feeRate}) => {
         const settings = settingsOf(service, chain)
         const family = await payoutFamilyOf(settings)
-        if (!family.beginBump) throw new PermanentError(`there is nothing to bump on ${chain}`)
+        if (!family.beginCpfp) throw new PermanentError(`there is nothing to speed up on ${chain}`)
         requireFollowed(service, chain)
-        const {id, fee, amount} = await family.beginBump(db, settings, {txid, feeRate})
+        const {id, fee, amount} = await family.beginCpfp(db, settings, {txid, feeRate})
         return {
           json: {id, chain, txid, fee: fee.toString(), amount: amount.toString()},
           text: `A child of ${txid} pays ${fee} sat for both; sluice treasury show lists it until it is final.`,
@@ -190,10 +190,10 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
     `select app.cancel_outgoing_payment(id) from app.outgoing_payment where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
     [id],
   )
-  const bump = `select from app.cpfp where outgoing_payment_id::text = $1`
-  if (!rowCount && (await db.query(bump, [id])).rowCount)
+  const cpfp = `select from app.cpfp where outgoing_payment_id::text = $1`
+  if (!rowCount && (await db.query(cpfp, [id])).rowCount)
     throw new PermanentError(
-      `${id} is a bump: what it spends goes to the treasury in any case; it is over by itself once it, or what takes the place of its parent, is final`,
+      `${id} is a CPFP child: what it spends goes to the treasury in any case; it is over by itself once it, or what takes the place of its parent, is final`,
     )
   if (!rowCount) throw new PermanentError(`no withdrawal ${id} is under way; sluice treasury show lists those that are`)
 }

@@ -80,7 +80,7 @@ export class Budget {
   async charge(plan: Plan): Promise<void> {
     const {chain} = plan
     const spent = await this.#read(chain)
-    if (spent.halted !== null && !(await this.#isDecided(plan.spendId))) throw isHalted(chain, spent.halted)
+    if (spent.halted !== null && !(await this.#isDecided(plan.outgoingPaymentId))) throw isHalted(chain, spent.halted)
     const settings = this.#chains.get(chain)!
     if (plan.kind === 'sweep') familyOf(settings).checkSweep(settings, plan)
     const before = await this.#costBefore(plan)
@@ -130,11 +130,11 @@ export class Budget {
     return before.length ? await costOf(this.#client, chain, before) : 0n
   }
 
-  async #isDecided(spendId: string): Promise<boolean> {
+  async #isDecided(outgoingPaymentId: string): Promise<boolean> {
     const {rowCount} = await this.#client.query({
       name: 'find_decision',
       text: 'select from custody.decision where outgoing_payment_id = $1',
-      values: [spendId],
+      values: [outgoingPaymentId],
     })
     return rowCount === 1
   }

@@ -277,7 +277,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     {intent: 'cancel', chain: 'ETH', sender: world.treasury, nonce: 3, ...gas},
     pay(early, 4),
   ]
-  for (const intent of intents.slice(1)) await world.forgeSpend(intent)
+  for (const intent of intents.slice(1)) await world.forgeOutgoingPayment(intent)
   const results = await world.sign(...intents)
   expect(results.map(({ok}) => ok)).toEqual(Array(9).fill(true))
   const [paid0, , paid1, , swept0, swept1, swept2, cancel3, paid4] = results.map(({txid}) => txid as string)
@@ -305,18 +305,18 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   expect(await spent()).toBe(before)
   await assertBooks(world.db)
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
-  expect(await balance(b)).toBeUndefined() // what it had claimed is stamped with it again
+  expect(await balance(b)).toBeUndefined() // what it had claimed is allocated to it again
   expect(await world.db.rows('select settlement_id from app.deposit where merchant_id = $1', [b.id])).toEqual([
     {settlement_id: gone},
   ])
   expect((await world.db.rows(`select app.why_halted('ETH') as why`))[0]).toEqual({why: null})
   const stored = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt')
   expect(stored.map(({raw}) => raw).sort()).toEqual(results.map(({raw}) => raw).sort())
-  const spends = await world.db.rows<{nonce: number; kind: string; status: string; payout_id: string}>(
+  const outgoingPayments = await world.db.rows<{nonce: number; kind: string; status: string; payout_id: string}>(
     'select nonce, kind, status, payout_id from app.outgoing_payment where sender = $1 order by nonce',
     [world.treasury],
   )
-  expect(spends.map(({nonce, kind, status}) => `${nonce} ${kind} ${status}`)).toEqual([
+  expect(outgoingPayments.map(({nonce, kind, status}) => `${nonce} ${kind} ${status}`)).toEqual([
     '0 payout live',
     '1 payout live',
     '2 sweep live',
@@ -325,7 +325,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     '5 sweep allocated', // is used up, as nothing after it can be mined before
     '6 payout allocated', // the one that had 1
   ])
-  expect(spends[6]!.payout_id).toBe(later)
+  expect(outgoingPayments[6]!.payout_id).toBe(later)
 
   const [paid6, cancel5] = await world.sign(pay(later, 6), {
     intent: 'cancel',
@@ -350,7 +350,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     fee: 10n,
   }))
   const ofC = [swept0, swept1].map((txid, nonce) => ({txid, sender: c.address, nonce, fee: 10n}))
-  await world.writer.write({add: [{inclusions: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
+  await world.writer.write({add: [{confirmedTxs: [...mined, ...ofC].map(one => ({...one, txid: one.txid!}))}]})
   await world.finalize()
   expect(await world.db.rows(`select kind from app.incident where resolved_at is null`)).toEqual([])
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(Array(4).fill('completed'))

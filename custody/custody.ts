@@ -20,7 +20,7 @@ import type {Asked} from './requests.ts'
 
 /** What an intent led to. Without a draft, nothing was signed now. */
 interface Outcome {
-  answer: SignResult
+  response: SignResult
   draft?: Draft
 }
 
@@ -60,7 +60,7 @@ export class Custody {
       const outcomes = await this.#context.journal.write(add => this.#outcomesOf(asked, add))
       for (const {draft} of outcomes) if (draft) signatures.inc({chain: draft.stream, kind: draft.kind})
       step('custody: before answer')
-      return outcomes.map(({answer}) => answer)
+      return outcomes.map(({response}) => response)
     })
   }
 
@@ -105,13 +105,13 @@ export class Custody {
     const context = {...this.#context, family: asked.family, treasury: this.#treasuries[asked.family]}
     try {
       const decision = await family.judge(context, intent)
-      if ('attempt' in decision) return {answer: answerOf(family, decision.attempt)}
+      if ('attempt' in decision) return {response: responseOf(family, decision.attempt)}
       const {plan} = decision
       await budget.charge(plan)
       const signed = await family.sign(context.chains.get(plan.chain)!, this.#keys, plan)
-      return {answer: answerOf(family, {...signed, amount: plan.amount}), draft: draftOf(plan, signed)}
+      return {response: responseOf(family, {...signed, amount: plan.amount}), draft: draftOf(plan, signed)}
     } catch (error) {
-      return {answer: await this.#refuse(error, intent, family.subject(intent))}
+      return {response: await this.#refuse(error, intent, family.subject(intent))}
     }
   }
 
@@ -134,7 +134,7 @@ function inPlace(asked: Asked[]): Asked[] {
   return asked.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
-function answerOf(
+function responseOf(
   family: CustodyFamily,
   {txid, raw, amount, details}: Pick<Attempt, 'txid' | 'raw' | 'amount' | 'details'>,
 ): SignedResult {

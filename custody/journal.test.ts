@@ -391,20 +391,20 @@ test('killed at every step under parallel signers, it gives out nothing that is 
   const given = new Map<string, string>()
   /** All of them at once, in requests of their own; some are cut off where custody dies. */
   const askAll = async (intents: {outgoing_payment_id: string}[]) => {
-    const answers = await Promise.allSettled(intents.map(intent => world.sign(intent)))
-    for (const [i, answer] of answers.entries()) {
-      if (answer.status !== 'fulfilled' || !answer.value[0].ok) continue
+    const responses = await Promise.allSettled(intents.map(intent => world.sign(intent)))
+    for (const [i, response] of responses.entries()) {
+      if (response.status !== 'fulfilled' || !response.value[0].ok) continue
       const {outgoing_payment_id} = intents[i]!
-      expect(given.get(outgoing_payment_id) ?? answer.value[0].raw).toBe(answer.value[0].raw)
-      given.set(outgoing_payment_id, answer.value[0].raw)
+      expect(given.get(outgoing_payment_id) ?? response.value[0].raw).toBe(response.value[0].raw)
+      given.set(outgoing_payment_id, response.value[0].raw)
     }
-    return answers
+    return responses
   }
   const labels = ['before journal', 'after database', 'after file', 'before answer']
   for (const [nonce, label] of labels.entries()) {
     await killCustody(world.custody)
     const intents = merchants.map(({address}) => sweepIntent(address, {nonce}))
-    for (const intent of intents) await world.forgeSpend(intent)
+    for (const intent of intents) await world.forgeOutgoingPayment(intent)
     const more = {NODE_OPTIONS: `--import=${crash}`, SLUICE_CRASH_MARK: path.join(world.home, label)}
     await world.startCustody({settings: {...more, SLUICE_CRASH_AT: `custody: ${label}`}})
     expect((await askAll(intents)).map(({status}) => status)).toContain('rejected')
@@ -480,7 +480,7 @@ test('among thousands of entries, of which a thousand are compared in a second, 
   await killCustody(world.custody)
   await asOwner(`update custody.journal set raw = '0x02' where stream = 'ETH' and seq = 5000`, world.db)
   await world.startCustody()
-  await world.forgeSpend(pay(0))
+  await world.forgeOutgoingPayment(pay(0))
   expect(await world.sign(pay(0))).toMatchObject([{ok: true}])
 
   // From then on it takes seconds until the last one is compared again: it is the entry that is read that tells.

@@ -4,7 +4,7 @@ import {existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} 
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {custodyDoor} from '../base/home.ts'
+import {custodySocket} from '../base/home.ts'
 import type {Family} from '../chains/registry.ts'
 import {readSettings} from '../chains/settings.ts'
 import {type CustodyProcess, killCustody, spawnCustody, startCustody} from '../test/support/custody.ts'
@@ -66,7 +66,7 @@ const filledTo = (count: number, family: Family = 'evm') =>
 const deriverOf = async (phrase: string, settings: Record<string, string> = {}) =>
   deriver(await localKeys(phrase, families), readSettings(settings).chains)
 
-test('a first start on local chains makes a seed, a passphrase, the treasury and the pool, and opens the door; the seed is in no log', async () => {
+test('a first start on local chains makes a seed, a passphrase, the treasury and the pool, and opens the socket; the seed is in no log', async () => {
   const custody = await start({})
   const phrase = (await readSeed(home, readFileSync(passphraseFile(home), 'utf8').trim()))!
   const derive = await deriverOf(phrase)
@@ -84,7 +84,7 @@ test('a first start on local chains makes a seed, a passphrase, the treasury and
     {chain: 'ETH', address: treasury, user_id: null},
     {chain: 'POLYGON', address: treasury, user_id: null},
   ])
-  const {socket, tokenFile} = custodyDoor(home)
+  const {socket, tokenFile} = custodySocket(home)
   for (const file of [
     socket,
     tokenFile,
@@ -238,22 +238,22 @@ test('a second process stands by, so that two seeds never share a pool, and take
   const first = await start()
   const other = mkdtempSync(path.join(tmpdir(), 'sluice-custody-'))
   const stranger = spawn(given, other)
-  const twin = spawn()
-  for (const one of [stranger, twin])
+  const duplicate = spawn()
+  for (const one of [stranger, duplicate])
     await until(async () => one.log().includes('standing by'), {timeoutMs: 15_000, what: 'both to stand by'})
   stranger.process.kill('SIGTERM')
   await exitOf(stranger)
   await killCustody(first)
   await until(
-    async () => (await twin.ask('/check', {payout_id: '00000000-0000-0000-0000-000000000000'})).status === 200,
+    async () => (await duplicate.ask('/check', {payout_id: '00000000-0000-0000-0000-000000000000'})).status === 200,
     {
       timeoutMs: 10_000,
-      what: 'the twin to answer at the same door',
+      what: 'the twin to answer at the same socket',
     },
   )
   const late = spawn(given, other)
   await until(async () => late.log().includes('standing by'), {timeoutMs: 15_000, what: 'it to stand by'})
-  await killCustody(twin)
+  await killCustody(duplicate)
   expect(await exitOf(late)).toBe(1)
   expect(late.log()).toMatch(/seed\.json is missing/)
   rmSync(other, {recursive: true})

@@ -43,7 +43,7 @@ import {
   readSeed,
   seedFile,
 } from './seed.ts'
-import {openDoor} from './server.ts'
+import {openSocket} from './server.ts'
 
 const checkIntervalMs = 1000
 
@@ -99,7 +99,7 @@ async function main(): Promise<never> {
       return added
     })
   await fill()
-  await openDoor(settings.home, custody, log)
+  await openSocket(settings.home, custody, log)
   announceReady()
   return await keepUp(client, {
     fill,

@@ -47,7 +47,7 @@ export interface Plan extends Purpose {
   /** The most that it may cost in network fees. */
   maxFee: bigint
   /** The row of app.outgoing_payment that it is an attempt of. */
-  spendId: string
+  outgoingPaymentId: string
   /** Takes the place of a payment or a withdrawal that was signed, or cancels one that was begun. */
   isForPaymentUnderWay: boolean
 }
@@ -284,13 +284,16 @@ export async function findWithdrawal(context: FamilyContext, id: string): Promis
       from app.outgoing_payment s join app.chain c on c.chain = s.chain where s.id = $1 and s.kind = 'withdrawal'`,
     values: [id],
   })
-  const [spend] = rows
-  if (!spend) throw new Refusal('unknown_settlement', `there is no withdrawal ${id}`)
-  checkAsset(context, spend)
-  checkJournal(context, spend.chain)
-  if (spend.status === 'final' || spend.cancelling)
-    throw new Refusal('wrong_state', `the withdrawal is ${spend.cancelling ? 'being cancelled' : spend.status}`)
-  return spend
+  const [outgoingPayment] = rows
+  if (!outgoingPayment) throw new Refusal('unknown_settlement', `there is no withdrawal ${id}`)
+  checkAsset(context, outgoingPayment)
+  checkJournal(context, outgoingPayment.chain)
+  if (outgoingPayment.status === 'final' || outgoingPayment.cancelling)
+    throw new Refusal(
+      'wrong_state',
+      `the withdrawal is ${outgoingPayment.cancelling ? 'being cancelled' : outgoingPayment.status}`,
+    )
+  return outgoingPayment
 }
 
 /** As checkPay, of a withdrawal. */
@@ -334,7 +337,7 @@ export function purposeOfWithdrawal({id, chain, token, amount, recipient}: Withd
  * The use of a nonce, or of outputs, for one purpose: app.outgoing_payment. The worker has it written, through functions that bind it to a payout, to
  * what an address holds, or to an operator's decision; a false one gives it nothing but a signature that is allowed anyway, and counts in the budget.
  */
-export interface Spend {
+export interface OutgoingPayment {
   id: string
   kind: 'payout' | 'sweep' | 'withdrawal'
   token: string
@@ -347,36 +350,38 @@ export interface Spend {
 }
 
 /** The spend of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
-type SpendKey = {id: string} | {payoutId: string} | {sender: string; nonce: number}
+type OutgoingPaymentKey = {id: string} | {payoutId: string} | {sender: string; nonce: number}
 
 /** Throws a Refusal unless it is there and, to be cancelled or not, as it was asked for. */
-export async function findSpend(
+export async function findOutgoingPayment(
   {client}: PolicyContext,
   chain: string,
-  key: SpendKey,
+  key: OutgoingPaymentKey,
   {cancelling} = {cancelling: false},
-): Promise<Spend> {
+): Promise<OutgoingPayment> {
   const [where, values] =
     'id' in key
       ? ['s.id = $2', [key.id]]
       : 'payoutId' in key
         ? [`s.payout_id = $2 and s.kind = 'payout'`, [key.payoutId]]
         : ['s.sender = $2 and s.nonce = $3', [key.sender, key.nonce]]
-  const {rows} = await client.query<Omit<Spend, 'amount'> & {amount: string}>({
+  const {rows} = await client.query<Omit<OutgoingPayment, 'amount'> & {amount: string}>({
     name: `find_outgoing_payment_by_${Object.keys(key).join('_')}`,
     text: `select s.id, s.kind, s.token, s.amount::text as amount, s.source, s.sender, s.nonce, s.status, s.cancelling
       from app.outgoing_payment s where s.chain = $1 and ${where}`,
     values: [chain, ...values],
   })
-  const [spend] = rows
-  if (!spend) throw new Refusal('unknown_settlement', `there is no such transaction to be made on ${chain}`)
-  if (spend.status === 'final') throw new Refusal('wrong_state', `transaction ${spend.id} is final`)
-  if (spend.cancelling !== cancelling)
+  const [outgoingPayment] = rows
+  if (!outgoingPayment) throw new Refusal('unknown_settlement', `there is no such transaction to be made on ${chain}`)
+  if (outgoingPayment.status === 'final') throw new Refusal('wrong_state', `transaction ${outgoingPayment.id} is final`)
+  if (outgoingPayment.cancelling !== cancelling)
     throw new Refusal(
       'wrong_state',
-      cancelling ? `nobody wants transaction ${spend.id} cancelled` : `transaction ${spend.id} is being cancelled`,
+      cancelling
+        ? `nobody wants transaction ${outgoingPayment.id} cancelled`
+        : `transaction ${outgoingPayment.id} is being cancelled`,
     )
-  return {...spend, amount: BigInt(spend.amount)}
+  return {...outgoingPayment, amount: BigInt(outgoingPayment.amount)}
 }
 
 /** Whoever can make a row can name a token of their own, of which they have sent us any amount. */

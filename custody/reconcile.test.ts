@@ -26,7 +26,7 @@ async function forgetEntries(): Promise<void> {
     delete from custody.journal_input; delete from custody.journal where stream = 'BTC'; commit`)
 }
 
-test('every signature is an attempt of a spend with its lead and its outputs again, and custody knows what serves for what', async () => {
+test('every signature is an attempt of an outgoing payment with its first input and its outputs again, and custody knows what serves for what', async () => {
   const merchant = await btc.merchant()
   const [a, b, c, d] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n, 40_000n, 30_000n])) as [
     string,
@@ -38,7 +38,7 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
   const pay = {intent: 'pay_outputs', payout_id: payout, inputs: [a], fee: '1000'}
   const more = {...pay, inputs: [a, b], fee: '3000'}
   const sweep = {intent: 'sweep_outputs', outgoing_payment_id: randomUUID(), chain: 'BTC', inputs: [c, d], fee: '1000'}
-  for (const intent of [more, sweep]) await btc.forgeSpend(intent)
+  for (const intent of [more, sweep]) await btc.forgeOutgoingPayment(intent)
   const signed = await btc.sign(pay, more, sweep)
   expect(signed.map(({ok}) => ok)).toEqual([true, true, true])
 
@@ -48,14 +48,14 @@ test('every signature is an attempt of a spend with its lead and its outputs aga
   const done = await reconcile(owner, journalFile(btc.home))
   expect(done).toEqual({entries: 3, payouts: 1, without_purpose: 0})
   const attempts = await btc.db.rows(
-    `select s.kind, s.sender as lead, s.payout_id, o.attempt, o.txid, o.fee::int as fee
+    `select s.kind, s.sender as "firstInput", s.payout_id, o.attempt, o.txid, o.fee::int as fee
      from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id order by s.kind, o.attempt`,
   )
-  const ofPayout = {kind: 'payout', lead: a, payout_id: payout}
+  const ofPayout = {kind: 'payout', firstInput: a, payout_id: payout}
   expect(attempts).toEqual([
     {...ofPayout, attempt: 1, txid: signed[0].txid, fee: 1000},
     {...ofPayout, attempt: 2, txid: signed[1].txid, fee: 3000},
-    {kind: 'sweep', lead: c, payout_id: null, attempt: 1, txid: signed[2].txid, fee: 1000},
+    {kind: 'sweep', firstInput: c, payout_id: null, attempt: 1, txid: signed[2].txid, fee: 1000},
   ])
   const reserved = await btc.db.rows<{outpoint: string; kind: string; from_attempt: number}>(
     `select u.txid || ':' || u.vout as outpoint, s.kind, u.from_attempt from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id order by u.vout`,
@@ -102,7 +102,7 @@ test('what an older copy began with such outputs is given up, and a payout that 
       fee: '1000',
     },
   ]
-  for (const intent of intents) await btc.forgeSpend(intent)
+  for (const intent of intents) await btc.forgeOutgoingPayment(intent)
   expect(await btc.sign(...intents)).toMatchObject([{ok: true}, {ok: true}])
   await forgetEntries()
   await btc.forgetForged()
@@ -122,13 +122,13 @@ test('what an older copy began with such outputs is given up, and a payout that 
   expect(await reconcile(owner, journalFile(btc.home))).toMatchObject({payouts: 2}) // with the one of the test before
   expect(
     await db.rows(
-      `select s.kind, s.sender as lead, s.status, array_agg(u.amount::int order by u.amount) as inputs
+      `select s.kind, s.sender as "firstInput", s.status, array_agg(u.amount::int order by u.amount) as inputs
        from app.outgoing_payment s join app.output u on u.outgoing_payment_id = s.id where s.merchant_id = $1 group by s.id order by s.kind`,
       [merchant.id],
     ),
   ).toEqual([
-    {kind: 'payout', lead: a, status: 'live', inputs: [100_000, 100_000, 100_000]},
-    {kind: 'sweep', lead: swept, status: 'live', inputs: [60_000]},
+    {kind: 'payout', firstInput: a, status: 'live', inputs: [100_000, 100_000, 100_000]},
+    {kind: 'sweep', firstInput: swept, status: 'live', inputs: [60_000]},
   ])
   const free = await db.rows<{amount: number}>(
     'select amount::int as amount from app.free_output where merchant_id = $1 order by 1',
@@ -144,7 +144,7 @@ test('it waits for what is settling the chain, and neither gives way', async () 
   const merchant = await btc.merchant()
   const inputs = await btc.outputs(merchant.bitcoin, [80_000n])
   const sweep = {intent: 'sweep_outputs', outgoing_payment_id: randomUUID(), chain: 'BTC', inputs, fee: '1000'}
-  await btc.forgeSpend(sweep)
+  await btc.forgeOutgoingPayment(sweep)
   expect(await btc.sign(sweep)).toMatchObject([{ok: true}])
   await forgetEntries()
   await btc.forgetForged()

@@ -1,4 +1,4 @@
-// The door of custody: who may ask, and in which form.
+// The socket of custody: who may ask, and in which form.
 import {randomUUID} from 'node:crypto'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {fees, newAddress, sweepIntent, WrittenEvm} from '../test/support/evm/written-world.ts'

@@ -1,4 +1,4 @@
-// Custody's door: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the owner
+// Custody's socket: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the owner
 // of the directory alone, and for its group where whoever made the directory lets that in; the token is a new one at each start; a request without it
 // is refused before its body is read; a request that is no known intent is refused whole.
 import {randomBytes, timingSafeEqual} from 'node:crypto'
@@ -7,7 +7,7 @@ import path from 'node:path'
 import Fastify, {type FastifyError, type FastifyReply, type FastifyRequest} from 'fastify'
 import type {z} from 'zod'
 import {PermanentError} from '../base/errors.ts'
-import {custodyDoor, writeWhole} from '../base/home.ts'
+import {custodySocket, writeWhole} from '../base/home.ts'
 import type {Logger} from '../base/log.ts'
 import {failureOf, inWords} from '../db/failure.ts'
 import type {Custody} from './custody.ts'
@@ -27,9 +27,9 @@ class InvalidRequest extends Error {
   }
 }
 
-/** Opens the door of a custody that holds the lock. Resolves to what closes it. */
-export async function openDoor(home: string, custody: Custody, log: Logger): Promise<() => Promise<void>> {
-  const {socket, tokenFile} = custodyDoor(home)
+/** Opens the socket of a custody that holds the lock. Resolves to what closes it. */
+export async function openSocket(home: string, custody: Custody, log: Logger): Promise<() => Promise<void>> {
+  const {socket, tokenFile} = custodySocket(home)
   if (Buffer.byteLength(socket) > longestSocketPath)
     throw new PermanentError(
       `${socket} is too long for a unix socket (${longestSocketPath} bytes); set SLUICE_HOME to a shorter path`,

@@ -216,7 +216,7 @@ async function bringUp(server: Server, cluster: Cluster, home: string): Promise<
   const deadline = Date.now() + startTimeoutMs
   for (;;) {
     if (await postmasterPid(server)) {
-      if (await answers(cluster, () => postmasterPid(server).then(Boolean), deadline)) return true
+      if (await responses(cluster, () => postmasterPid(server).then(Boolean), deadline)) return true
       continue // it was on its way down
     }
     if (!(await isFree(cluster.port))) {
@@ -224,7 +224,7 @@ async function bringUp(server: Server, cluster: Cluster, home: string): Promise<
       await writeCluster(home, cluster)
     }
     const postmaster = await launch(server, cluster.port)
-    if (await answers(cluster, async () => postmaster.exit === undefined, deadline)) return false
+    if (await responses(cluster, async () => postmaster.exit === undefined, deadline)) return false
     // The workers of a killed postmaster may hold its memory for a moment; and somebody may have been faster at the port.
     const passing = /pre-existing shared memory block|could not bind|Address already in use/.test(postmaster.said())
     if (!passing || Date.now() > deadline)
@@ -264,7 +264,7 @@ async function launch(server: Server, port: number): Promise<{exit: string | und
 }
 
 /** Polls until the server answers a query (true), is no longer alive (false), or the deadline passes (rejects). */
-async function answers(cluster: Cluster, alive: () => Promise<boolean>, deadline: number): Promise<boolean> {
+async function responses(cluster: Cluster, alive: () => Promise<boolean>, deadline: number): Promise<boolean> {
   for (;;) {
     const client = new pg.Client({connectionString: urlOf(cluster, 'postgres'), connectionTimeoutMillis: 5_000})
     client.on('error', () => {}) // a server that dies now is seen by the next round

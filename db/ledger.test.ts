@@ -25,11 +25,11 @@ async function spendOperatorFunds(): Promise<void> {
 }
 
 async function withdraw(amount: number, mined?: Mined): Promise<void> {
-  const [spend] = await money.db.rows<{id: string}>(
+  const [outgoingPayment] = await money.db.rows<{id: string}>(
     `select app.begin_withdrawal('ETH', 'USDC', $1, '0xOperator', 10) as id`,
     [amount],
   )
-  await money.mineFinally([(await money.attempt(spend!.id))!], mined)
+  await money.mineFinally([(await money.attempt(outgoingPayment!.id))!], mined)
 }
 
 interface Rich {
@@ -106,8 +106,11 @@ describe('a payment', () => {
     for (const mined of [0, 1, 2]) {
       const {payout} = await swept()
       const attempts = [await money.payAndSign(payout)]
-      const spend = await money.payment(payout)
-      attempts.push((await money.attempt(spend, {price: 2}))!, (await money.attempt(spend, {price: 3}))!)
+      const outgoingPayment = await money.payment(payout)
+      attempts.push(
+        (await money.attempt(outgoingPayment, {price: 2}))!,
+        (await money.attempt(outgoingPayment, {price: 3}))!,
+      )
       await assertBooks(money.db)
       await money.mineFinally([attempts[mined]!], {fee: 21})
       expect(await money.status(payout)).toBe('completed')
@@ -134,9 +137,9 @@ describe('a payment', () => {
       const {user, payout} = await swept()
       const effect = await money.payAndSign(payout)
       await money.db.rows('select app.cancel_payout_by_operator($1)', [payout])
-      const spend = await money.payment(payout)
-      expect(await money.attempt(spend, {price: 2})).toBeUndefined()
-      const cancel = (await money.attempt(spend, {kind: 'cancel', price: 2}))!
+      const outgoingPayment = await money.payment(payout)
+      expect(await money.attempt(outgoingPayment, {price: 2})).toBeUndefined()
+      const cancel = (await money.attempt(outgoingPayment, {kind: 'cancel', price: 2}))!
       await money.mineFinally([mined === 'effect' ? effect : cancel])
       expect(await money.status(payout)).toBe(mined === 'effect' ? 'completed' : 'failed cancelled')
       expect(await money.balance(user)).toBe(mined === 'effect' ? 0 : 1000)
@@ -149,10 +152,10 @@ describe('a payment', () => {
       const {user, payout} = await swept()
       const before = [await money.operatorFunds(), await money.operatorFunds('ETH')]
       await money.pay(payout)
-      const spend = await money.payment(payout)
-      if (state === 'paying') await money.attempt(spend)
+      const outgoingPayment = await money.payment(payout)
+      if (state === 'paying') await money.attempt(outgoingPayment)
       const [{nonce}] = (await money.db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [
-        spend,
+        outgoingPayment,
       ])) as [{nonce: number}]
       await money.block([], [{txid: money.newTxid(), sender: money.treasury, nonce, fee: 4n}])
       expect(await money.work('why_halted', 'ETH')).toMatch(
@@ -172,14 +175,14 @@ describe('a payment', () => {
   test('that is mined though its payout had failed, in a copy that had forgotten it, is owed by the merchant, with an incident', async () => {
     const {user, payout} = await swept()
     await money.pay(payout)
-    const spend = await money.payment(payout)
+    const outgoingPayment = await money.payment(payout)
     await money.work('fail_payout', payout, 'cancelled', 'because')
     expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
     await money.db.rows(
       `insert into app.outgoing_attempt (chain, txid, outgoing_payment_id, attempt, kind, raw, token, source, recipient, amount, max_fee_per_gas,
          max_priority_fee_per_gas, gas_limit)
        select chain, '0xforgotten', id, 1, 'effect', '0x', token, source, recipient, amount, 1, 1, 10 from app.outgoing_payment where id = $1`,
-      [spend],
+      [outgoingPayment],
     )
     await money.mineFinally(['0xforgotten'])
     expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 10])
@@ -189,20 +192,20 @@ describe('a payment', () => {
 
   test('takes no transaction that was signed for another nonce', async () => {
     const [first, second] = [await swept(), await swept()]
-    const spends: string[] = []
+    const outgoingPayments: string[] = []
     for (const {payout} of [first, second]) {
       await money.pay(payout)
-      spends.push(await money.payment(payout))
+      outgoingPayments.push(await money.payment(payout))
     }
     await money.db.rows(
       `insert into custody.journal (stream, seq, kind, sender, nonce, txid, signed_at, hash)
        select chain, 1, 'pay', sender, nonce, '0xfirst', now(), '' from app.outgoing_payment where id = $1`,
-      [spends[0]],
+      [outgoingPayments[0]],
     )
-    const store = (spend: string | undefined) =>
-      money.work<boolean>('store_signed', spend, 1, 'effect', '0xfirst', '0x02', 990, gasAt(1))
-    await expect(store(spends[1])).rejects.toThrow('was signed for another nonce')
-    expect(await store(spends[0])).toBe(true)
+    const store = (outgoingPayment: string | undefined) =>
+      money.work<boolean>('store_signed', outgoingPayment, 1, 'effect', '0xfirst', '0x02', 990, gasAt(1))
+    await expect(store(outgoingPayments[1])).rejects.toThrow('was signed for another nonce')
+    expect(await store(outgoingPayments[0])).toBe(true)
     await money.mineFinally(['0xfirst'])
     await money.work('fail_payout', second.payout, 'cancelled', 'because')
   })
@@ -210,9 +213,9 @@ describe('a payment', () => {
   test('is signed and stored in order, never after it was final, and never beyond what the treasury can pay for', async () => {
     const {payout} = await swept()
     await money.pay(payout)
-    const spend = await money.payment(payout)
+    const outgoingPayment = await money.payment(payout)
     const store = (number: number, price: number, txid = `0x${number}-${price}`) =>
-      money.work<boolean>('store_signed', spend, number, 'effect', txid, '0x02', 990, gasAt(price))
+      money.work<boolean>('store_signed', outgoingPayment, number, 'effect', txid, '0x02', 990, gasAt(price))
     expect(await store(2, 1)).toBe(false)
     expect(await store(1, 1)).toBe(true)
     expect(await store(1, 2)).toBe(false)
@@ -225,8 +228,9 @@ describe('a payment', () => {
   test('begins once, however often it is begun, and its attempts are stored once', async () => {
     const {payout} = await swept()
     await Promise.all(Array.from({length: 8}, () => money.pay(payout)))
-    const spend = await money.payment(payout)
-    const store = (txid: string) => money.work<boolean>('store_signed', spend, 1, 'effect', txid, '0x02', 990, gasAt(1))
+    const outgoingPayment = await money.payment(payout)
+    const store = (txid: string) =>
+      money.work<boolean>('store_signed', outgoingPayment, 1, 'effect', txid, '0x02', 990, gasAt(1))
     const stored = await Promise.all(['0xa1', '0xa2', '0xa3', '0xa4'].map(store))
     expect(stored.filter(Boolean)).toHaveLength(1)
     await money.mineFinally([['0xa1', '0xa2', '0xa3', '0xa4'][stored.indexOf(true)]!])
@@ -272,9 +276,9 @@ describe('a sweep', () => {
     const {user, payout} = await claimed({token: 'ETH'})
     await money.work('begin_sweeping', payout)
     await money.sweep(payout, [user.address], 'ETH')
-    const spend = await money.sweepOf(user.address, 'ETH')
-    await money.attempt(spend)
-    const second = (await money.attempt(spend, {price: 3, amount: '970'}))!
+    const outgoingPayment = await money.sweepOf(user.address, 'ETH')
+    await money.attempt(outgoingPayment)
+    const second = (await money.attempt(outgoingPayment, {price: 3, amount: '970'}))!
     await money.mineFinally([second], {fee: 20})
     expect([await held(user.address, 'ETH'), await share(user, 'ETH')]).toEqual([10, 990])
   })
@@ -285,11 +289,11 @@ describe('a sweep', () => {
       const {user, payout} = await claimed()
       await money.work('begin_sweeping', payout)
       await money.sweep(payout, [user.address])
-      const spend = await money.sweepOf(user.address)
-      if (how === 'cancelled') await money.work('cancel_outgoing_payment', spend)
-      const txid = await money.attempt(spend, how === 'cancelled' ? {kind: 'cancel'} : {})
+      const outgoingPayment = await money.sweepOf(user.address)
+      if (how === 'cancelled') await money.work('cancel_outgoing_payment', outgoingPayment)
+      const txid = await money.attempt(outgoingPayment, how === 'cancelled' ? {kind: 'cancel'} : {})
       await money.mineFinally([txid!], {success: how !== 'reverted'})
-      expect(await money.db.rows('select outcome from app.outgoing_payment where id = $1', [spend])).toEqual([
+      expect(await money.db.rows('select outcome from app.outgoing_payment where id = $1', [outgoingPayment])).toEqual([
         {outcome: how},
       ])
       expect([await held(user.address), await share(user)]).toEqual([1000, 0])
@@ -306,15 +310,17 @@ describe('a sweep', () => {
       await money.work('begin_sweeping', payout)
       await money.sweep(payout, [user.address])
     }
-    const spend = await money.sweepOf(user.address)
-    const linked = await money.db.rows('select payout_id from app.payout_sweep where outgoing_payment_id = $1', [spend])
+    const outgoingPayment = await money.sweepOf(user.address)
+    const linked = await money.db.rows('select payout_id from app.payout_sweep where outgoing_payment_id = $1', [
+      outgoingPayment,
+    ])
     expect(linked).toHaveLength(2)
     for (const payout of [first, second]) {
       await money.work('begin_paying_from_treasury', payout)
       expect(await money.status(payout)).toBe('sweeping')
     }
     await money.db.rows('delete from graphile_worker._private_jobs')
-    await money.mineFinally([(await money.attempt(spend))!])
+    await money.mineFinally([(await money.attempt(outgoingPayment))!])
     const woken = await money.db.rows<{key: string}>(`select key from graphile_worker.jobs where key like 'payout:%'`)
     expect(woken.map(({key}) => key).sort()).toEqual([`payout:${first}`, `payout:${second}`].sort())
     for (const payout of [first, second]) expect(await money.pay(payout)).toBeNull()
@@ -634,28 +640,28 @@ describe('a final deposit that the chain takes back', () => {
   })
 
   test.each(['in the claim', 'by a job'])(
-    'at the moment at which it is claimed fails that payout, too; it is stamped %s',
-    async stamped => {
+    'at the moment at which it is claimed fails that payout, too; it is allocated %s',
+    async allocated => {
       const user = await money.merchant()
       const deposit = await money.deposit(user.address, 1000)
-      const [claimer, stamper] = [await money.api.connect(), await money.jobs.connect()]
+      const [claimer, allocator] = [await money.api.connect(), await money.jobs.connect()]
       try {
-        await stamper.query('begin')
+        await allocator.query('begin')
         const lock = `select pg_advisory_xact_lock(hashtextextended('allocate:' || $1 || ':ETH:USDC', 0))`
-        if (stamped === 'by a job') await stamper.query(lock, [user.merchantId])
+        if (allocated === 'by a job') await allocator.query(lock, [user.merchantId])
         await claimer.query('begin')
         await claimer.query(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [user.merchantId])
-        await stamper.query('commit')
+        await allocator.query('commit')
         await money.lose(deposit)
         const decide = `select app.resolve_incident(id, 'reorged') from app.incident where resolved_at is null`
         const resolving = money.db.rows(decide).catch((error: Error) => error.message)
         await waiting('the operator')
         await claimer.query('commit')
         const again = expect.stringContaining('a payout claims the deposit at this moment; try again')
-        expect(await resolving).toEqual(stamped === 'by a job' ? again : [expect.anything()])
+        expect(await resolving).toEqual(allocated === 'by a job' ? again : [expect.anything()])
       } finally {
         claimer.release()
-        stamper.release()
+        allocator.release()
       }
       await assertBooks(money.db)
       await money.resolve('reorged')
@@ -732,7 +738,7 @@ describe('a final transaction of ours that a rewind takes away', () => {
     await money.mineFinally([await money.payAndSign(payout)])
     const state = () =>
       money.db.rows(`select (select json_agg(p order by seq) from app.payout p) as payouts,
-        (select json_agg(s order by id) from app.outgoing_payment s) as spends, (select count(*) from app.ledger_entry) as entries,
+        (select json_agg(s order by id) from app.outgoing_payment s) as "outgoingPayments", (select count(*) from app.ledger_entry) as entries,
         (select count(*) from app.event) as events`)
     const before = await state()
     const tail = money.eth.blocks.slice(-3)

@@ -133,7 +133,7 @@ test('a migration that fails leaves nothing behind, keeps those before it, and r
   expect(await rows(made)).toEqual([{relname: 'fine'}, {relname: 'half_done'}])
 })
 
-const impatient = {lockTimeoutMs: 50, pauseMs: 10, attempts: 5}
+const shortWait = {lockTimeoutMs: 50, pauseMs: 10, attempts: 5}
 
 test('a migration that waits for a lock gives way to everybody else, and runs when the lock is free', async () => {
   await beMigrated()
@@ -157,14 +157,14 @@ test('a migration that never gets its lock says which transaction is in the way,
   )
   const holder = await connect(url)
   await holder.query(`set application_name = 'a long report'; begin; select from app.merchant`)
-  const refused = migrate(url, folder, impatient)
+  const refused = migrate(url, folder, shortWait)
   await expect(refused).rejects.toBeInstanceOf(RetryableError)
   await expect(refused).rejects.toThrow(
     /^db\/tables\/999_column.sql failed and changed nothing: others hold the locks that it needs; the oldest transaction is that of a long report \(pid \d+\)/,
   )
   await holder.end()
   expect(await rows(`select relname from pg_class where relname = 'half_done'`)).toEqual([])
-  expect(await migrate(url, folder, impatient)).toEqual({applied: ['tables/999_column.sql']})
+  expect(await migrate(url, folder, shortWait)).toEqual({applied: ['tables/999_column.sql']})
 })
 
 test('the steps above the transaction run one by one, outside of it, and again if the file starts again', async () => {

@@ -26,14 +26,14 @@ const ownFolder = new URL('./', import.meta.url)
 const stepsEnd = /^-- Transaction$/m
 
 /** How a migration waits for locks. While it waits, whoever wants the same table waits behind it. */
-export interface Patience {
+export interface LockWait {
   /** Shorter than the server's deadlock_timeout (1 s): in a deadlock it is always the migration that gives way. */
   lockTimeoutMs: number
   pauseMs: number
   attempts: number
 }
 const turnPauseMs = 100
-const lockWait: Patience = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
+const lockWait: LockWait = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
 
 interface Migration {
   /** Path below db/. */
@@ -81,7 +81,7 @@ function rolePassword(ownerUrl: string, role: Role): string {
 export async function migrate(
   ownerUrl: string,
   folder = ownFolder,
-  wait: Patience = lockWait,
+  wait: LockWait = lockWait,
 ): Promise<{applied: string[]}> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-migrate'})
   await client.connect()
@@ -89,9 +89,9 @@ export async function migrate(
     await waitForTurn(client)
     const definitions = readDefinitions(folder)
     const checksums = await appliedBefore(client)
-    await withPatience(client, wait, () => dropWhatIsGone(client, definitions))
+    await withLockWait(client, wait, () => dropWhatIsGone(client, definitions))
     const applied = await applyMigrations(client, readMigrations(folder), checksums, wait)
-    applied.push(...(await withPatience(client, wait, () => applyDefinitions(client, definitions, checksums))))
+    applied.push(...(await withLockWait(client, wait, () => applyDefinitions(client, definitions, checksums))))
     await client.query('set lock_timeout = 0')
     await setRoles(client, ownerUrl)
     await migrateJobs(client, ownerUrl)
@@ -142,7 +142,7 @@ async function applyMigrations(
   client: pg.Client,
   migrations: Migration[],
   checksums: Map<string, string>,
-  wait: Patience,
+  wait: LockWait,
 ): Promise<string[]> {
   const names = migrations.map(({name}) => name)
   // What comes after our last file is of a newer version, from which an operator goes back.
@@ -181,7 +181,7 @@ async function appliedBefore(client: pg.Client): Promise<Map<string, string>> {
   return new Map(rows.map(({name, checksum}) => [name, checksum]))
 }
 
-async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration, wait: Patience): Promise<void> {
+async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration, wait: LockWait): Promise<void> {
   const outcome = steps.length ? 'will start from its top again' : 'changed nothing'
   const named = (cause: unknown) => {
     if (cause instanceof RetryableError)
@@ -192,21 +192,21 @@ async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration,
     const isConcurrent = /\bindex concurrently\b/.test(step)
     // One that failed leaves an index that its file must drop first.
     const once = {...wait, lockTimeoutMs: 0, attempts: 1}
-    await patiently(client, isConcurrent ? once : wait, () => client.query(step)).catch(named)
+    await withRetries(client, isConcurrent ? once : wait, () => client.query(step)).catch(named)
   }
-  await withPatience(client, wait, async () => {
+  await withLockWait(client, wait, async () => {
     await client.query(sql)
     await client.query('insert into public.sluice_migration (name, checksum) values ($1, $2)', [name, checksum])
   }).catch(named)
 }
 
 /** In one transaction, which is begun again while others hold the locks that it needs. */
-function withPatience<T>(client: pg.Client, wait: Patience, work: () => Promise<T>): Promise<T> {
-  return patiently(client, wait, () => inTransaction(client, work))
+function withLockWait<T>(client: pg.Client, wait: LockWait, work: () => Promise<T>): Promise<T> {
+  return withRetries(client, wait, () => inTransaction(client, work))
 }
 
 /** Does the work again while others hold the locks that it needs, until the attempts are used up. */
-async function patiently<T>(client: pg.Client, wait: Patience, work: () => Promise<T>): Promise<T> {
+async function withRetries<T>(client: pg.Client, wait: LockWait, work: () => Promise<T>): Promise<T> {
   await client.query(`set lock_timeout = ${wait.lockTimeoutMs}`)
   for (let attempt = 1; ; attempt++) {
     try {

@@ -1,4 +1,4 @@
-// Everything that moves money, in any order: deposits, reorganisations, claims, stamping, sweeps, payments with every outcome, failures,
+// Everything that moves money, in any order: deposits, reorganisations, claims, allocation, sweeps, payments with every outcome, failures,
 // cancels, withdrawals, and what an operator decides about final deposits that are gone. After every step the books are right, and what the
 // ledger says of each address is what the chain says. MONEY_STEPS=5000 takes more steps than the quick suite does.
 import fc from 'fast-check'
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => money.close())
 
-interface Spend {
+interface OutgoingPayment {
   id: string
   kind: string
   token: string
@@ -98,24 +98,24 @@ class World {
       const gone = money.eth.blocks.slice(money.eth.blocks.length - depth)
       const stays = (_: unknown, n: number) => (b >> n) % 2 === 0
       const transfers = gone.flatMap(block => block.transfers).filter(stays)
-      const inclusions = gone
-        .flatMap(block => block.inclusions)
+      const confirmedTxs = gone
+        .flatMap(block => block.confirmedTxs)
         .filter(({txid}, n) => stays(txid, n) && this.#inOrder(gone, txid, stays))
       const swept = ({txid}: {txid: string}) =>
-        !gone.some(block => block.inclusions.some(i => i.txid === txid)) || inclusions.some(i => i.txid === txid)
+        !gone.some(block => block.confirmedTxs.some(i => i.txid === txid)) || confirmedTxs.some(i => i.txid === txid)
       const all = gone.flatMap(block => block.transfers)
-      const sweeps = all.filter(transfer => inclusions.some(({txid}) => txid === transfer.txid))
+      const sweeps = all.filter(transfer => confirmedTxs.some(({txid}) => txid === transfer.txid))
       const rest = transfers.filter(transfer => swept(transfer) && !sweeps.includes(transfer))
-      await money.eth.write({drop: depth, add: [{transfers: [...rest, ...sweeps], inclusions}]})
+      await money.eth.write({drop: depth, add: [{transfers: [...rest, ...sweeps], confirmedTxs}]})
     },
 
     claim: async (a, b, c) => {
       const [user] = pick(this.merchants, a)!
       const token = pick(tokens, b)!
       if (c % 2) return money.claim(user!, token)
-      return money.withoutStamping(user!, token, () => money.claim(user!, token)) // everything is left to a job
+      return money.withoutAllocation(user!, token, () => money.claim(user!, token)) // everything is left to a job
     },
-    stamp: async (a, b, c) => money.stamp(pick(this.merchants, a)![0]!, 1 + (c % 3), pick(tokens, b)),
+    allocate: async (a, b, c) => money.allocate(pick(this.merchants, a)![0]!, 1 + (c % 3), pick(tokens, b)),
 
     sweep: async (a, b) => {
       const payout = pick(await this.#payouts('pending', 'sweeping'), a)
@@ -128,7 +128,8 @@ class World {
       return payout && money.pay(payout.id)
     },
     attempt: async (a, b) => {
-      for (const spend of (await this.#spends()).slice(0, 1 + (a % 4))) await this.#attempt(spend, b)
+      for (const outgoingPayment of (await this.#outgoingPayments()).slice(0, 1 + (a % 4)))
+        await this.#attempt(outgoingPayment, b)
     },
     fail: async (a, b) => {
       const payout = pick(await this.#payouts('pending', 'sweeping', 'swept', 'paying'), a)
@@ -138,9 +139,9 @@ class World {
       const payout = pick(await this.#payouts('pending', 'sweeping', 'swept', 'paying', 'completed'), a)
       if (payout && b % 3 === 0) await money.db.rows('select app.cancel_payout_by_operator($1)', [payout.id])
     },
-    cancelSpend: async (a, b) => {
-      const spend = pick(await this.#spends(), a)
-      if (spend && b % 3 === 0) await money.work('cancel_outgoing_payment', spend.id)
+    cancelOutgoingPayment: async (a, b) => {
+      const outgoingPayment = pick(await this.#outgoingPayments(), a)
+      if (outgoingPayment && b % 3 === 0) await money.work('cancel_outgoing_payment', outgoingPayment.id)
     },
     withdraw: async (a, b) => {
       const values = [pick(tokens, a), 1 + (b % 60), networkFee]
@@ -157,7 +158,7 @@ class World {
       }
     },
     /** As above, by somebody who has our key. */
-    displace: async (a, b) => {
+    conflict: async (a, b) => {
       const attempt = pick(await this.#minable(), a)
       if (!attempt || b % 3 > 0) return
       await money.block([], [{txid: money.newTxid(), sender: attempt.sender, nonce: attempt.nonce, fee: 3n}])
@@ -198,25 +199,31 @@ class World {
     if (one) await money.db.rows(`select app.${how}`, [one.id])
   }
 
-  async #attempt(spend: Spend, n: number): Promise<void> {
-    const isNative = spend.kind === 'sweep' && spend.token === 'ETH' // which may move less, to pay a higher fee
-    const amount = isNative ? String(Math.max(Number(spend.amount) - 10 * (n % 3), 1)) : spend.amount
-    await money.attempt(spend.id, {kind: spend.cancelling ? 'cancel' : 'effect', price: 1 + (n % 3), amount})
+  async #attempt(outgoingPayment: OutgoingPayment, n: number): Promise<void> {
+    const isNative = outgoingPayment.kind === 'sweep' && outgoingPayment.token === 'ETH' // which may move less, to pay a higher fee
+    const amount = isNative
+      ? String(Math.max(Number(outgoingPayment.amount) - 10 * (n % 3), 1))
+      : outgoingPayment.amount
+    await money.attempt(outgoingPayment.id, {
+      kind: outgoingPayment.cancelling ? 'cancel' : 'effect',
+      price: 1 + (n % 3),
+      amount,
+    })
   }
 
   /** Nothing goes wrong any more. */
   async finish(): Promise<void> {
     const next = async () => {
       await this.actions.beginReturns!(19, 0, 0)
-      return this.#spends()
+      return this.#outgoingPayments()
     }
     for (let open = await next(); open.length; open = await next()) {
-      for (const spend of open) await this.#attempt(spend, 0)
+      for (const outgoingPayment of open) await this.#attempt(outgoingPayment, 0)
       for (let next = await this.#minable(); next.length; next = await this.#minable())
         await money.mine([next.at(-1)!.txid])
       await money.finalize()
     }
-    for (const [user] of this.merchants) for (const token of tokens) while (await money.stamp(user!, 100, token));
+    for (const [user] of this.merchants) for (const token of tokens) while (await money.allocate(user!, 100, token));
   }
 
   async step(name: string, a: number, b: number, c: number): Promise<void> {
@@ -236,10 +243,10 @@ class World {
     }
     const attempts = new Map((await this.#attempts()).map(attempt => [attempt.txid, attempt]))
     for (const {address, token, amount} of this.#kept) add(address, token, amount)
-    for (const {height, transfers, inclusions} of money.eth.blocks) {
+    for (const {height, transfers, confirmedTxs} of money.eth.blocks) {
       if (height > finalHeight) break
       for (const {recipient, token = 'USDC', amount} of transfers) add(recipient, token, Number(amount))
-      for (const {txid, sender, success, fee} of inclusions) {
+      for (const {txid, sender, success, fee} of confirmedTxs) {
         add(sender, 'ETH', -Number(fee))
         const attempt = attempts.get(txid)
         if (attempt && success) add(attempt.source, attempt.token, -Number(attempt.amount))
@@ -267,7 +274,7 @@ class World {
     return money.db.rows('select id, token from app.payout where status = any($1) order by seq', [statuses])
   }
 
-  #spends(): Promise<Spend[]> {
+  #outgoingPayments(): Promise<OutgoingPayment[]> {
     return money.db.rows(`select * from app.outgoing_payment where status <> 'final' order by nonce, id`)
   }
 
@@ -283,15 +290,15 @@ class World {
   /** A chain takes a sender's nonces in their order. */
   async #minable() {
     const next = new Map<string, number>()
-    for (const {inclusions} of money.eth.blocks)
-      for (const {sender} of inclusions) next.set(sender, (next.get(sender) ?? 0) + 1)
+    for (const {confirmedTxs} of money.eth.blocks)
+      for (const {sender} of confirmedTxs) next.set(sender, (next.get(sender) ?? 0) + 1)
     return (await this.#attempts()).filter(({sender, nonce}) => nonce === (next.get(sender) ?? 0))
   }
 
   /** Whether every earlier transaction of the sender stays, too. */
   #inOrder(gone: Money['eth']['blocks'], txid: string, stays: (_: unknown, n: number) => boolean): boolean {
-    const all = gone.flatMap(block => block.inclusions)
-    const {sender, nonce} = all.find(inclusion => inclusion.txid === txid)!
+    const all = gone.flatMap(block => block.confirmedTxs)
+    const {sender, nonce} = all.find(confirmedTx => confirmedTx.txid === txid)!
     return all.every((other, n) => other.sender !== sender || other.nonce >= nonce || stays(other, n))
   }
 }
@@ -304,7 +311,7 @@ test('whatever happens to money, in any order, the books are right and agree wit
     'finalise',
     'finaliseAll',
     'claim',
-    'stamp',
+    'allocate',
     'sweep',
     'pay',
     'pay',
@@ -364,7 +371,7 @@ test('the same by several workers, requests, operators and an indexer at once, w
     'mine',
     'mine',
     'mine',
-    'displace',
+    'conflict',
     'lose',
     'giveBack',
   ]

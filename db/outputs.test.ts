@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
-import {ChainWriter, type TestInclusion, type TestTransfer} from '../test/support/chain-writer.ts'
+import {ChainWriter, type TestConfirmedTx, type TestTransfer} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
 import {idOf, makeMerchant, watchAddress} from '../test/support/people.ts'
 import {until} from '../test/support/until.ts'
@@ -91,19 +91,19 @@ class Coins {
     return `${txid}:0`
   }
 
-  async block(transfers: TestTransfer[], inclusions: TestInclusion[] = []): Promise<void> {
-    await this.chain.write({add: [{transfers, inclusions}]})
+  async block(transfers: TestTransfer[], confirmedTxs: TestConfirmedTx[] = []): Promise<void> {
+    await this.chain.write({add: [{transfers, confirmedTxs}]})
   }
 
-  /** What the source shows of unmined payments to us, of several outputs each. */
-  async look(...parents: Parent[]): Promise<void> {
+  /** What the source shows of unconfirmed payments to us, of several outputs each. */
+  async poll(...parents: Parent[]): Promise<void> {
     await this.chain.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(parents.flatMap(shown))])
   }
 
   /** A payment of somebody else in a block, with what it spends, and what follows it there. */
   async mineParent(
     {txid, coin, to}: Parent,
-    inclusions: TestInclusion[] = [],
+    confirmedTxs: TestConfirmedTx[] = [],
     also: TestTransfer[] = [],
   ): Promise<void> {
     const transfers = to.map(([recipient, amount], outputIndex) => ({
@@ -115,12 +115,12 @@ class Coins {
     }))
     const kept = JSON.stringify(shown({txid, coin, to}))
     await this.chain.write({
-      add: [{transfers: [...transfers, ...also], inclusions}],
+      add: [{transfers: [...transfers, ...also], confirmedTxs}],
       also: () => this.chain.query(`select chain.note_mined('BTC', $1, $2, $3)`, [kept, [txid], [coin]]),
     })
   }
 
-  async bump(inputs: string[], fee: number): Promise<string> {
+  async cpfp(inputs: string[], fee: number): Promise<string> {
     const [row] = await this.db.rows<{id: string}>(`select app.begin_cpfp('BTC', $1, $2, 150) as id`, [inputs, fee])
     return row!.id
   }
@@ -146,16 +146,20 @@ class Coins {
     return rows[0].result
   }
 
-  async spendOf(payout: string): Promise<string> {
-    const [spend] = await this.db.rows<{id: string}>(
+  async outgoingPaymentOf(payout: string): Promise<string> {
+    const [outgoingPayment] = await this.db.rows<{id: string}>(
       `select id from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
       [payout],
     )
-    return spend!.id
+    return outgoingPayment!.id
   }
 
-  /** Signs and stores the next attempt of a spend; resolves to its txid, or to nothing where that came too late, or its inputs hold too little. */
-  async attempt(spend: string, fee: bigint, kind: 'effect' | 'cancel' = 'effect'): Promise<string | undefined> {
+  /** Signs and stores the next attempt of an outgoing payment; resolves to its txid, or to nothing where that came too late, or its inputs hold too little. */
+  async attempt(
+    outgoingPayment: string,
+    fee: bigint,
+    kind: 'effect' | 'cancel' = 'effect',
+  ): Promise<string | undefined> {
     const txid = this.name('out')
     const [s] = await this.db.rows<{
       kind: string
@@ -170,7 +174,7 @@ class Coins {
        from app.outgoing_payment s join (select outgoing_payment_id, txid, vout, amount from app.output
          union all select outgoing_payment_id, txid, vout, amount from app.cpfp_output) u on u.outgoing_payment_id = s.id
        where s.id = $1 group by s.id`,
-      [spend],
+      [outgoingPayment],
     )
     const isPaid = kind === 'effect' && s!.kind !== 'sweep'
     const paid = isPaid ? [{recipient: s!.recipient, amount: BigInt(s!.amount)}] : []
@@ -179,7 +183,7 @@ class Coins {
     const outputs = change > 0n ? [...paid, {recipient: treasury, amount: change}] : paid
     const amount = kind === 'cancel' ? 0n : isPaid ? s!.amount : change
     if (
-      !(await this.work<boolean>('store_signed', spend, s!.next, kind, txid, '02', amount, {
+      !(await this.work<boolean>('store_signed', outgoingPayment, s!.next, kind, txid, '02', amount, {
         fee: String(fee),
         vsize: 100,
       }))
@@ -240,7 +244,7 @@ describe('a payment from outputs', () => {
     expect(await coins.work('begin_output_payment', payout, [output], 300)).toBeNull()
     expect(await coins.status(payout)).toBe('swept')
     await assertBooks(coins.db)
-    const txid = await coins.attempt(await coins.spendOf(payout), 300n)
+    const txid = await coins.attempt(await coins.outgoingPaymentOf(payout), 300n)
     expect(await coins.status(payout)).toBe('paying')
     await coins.mineFinally(txid!)
     expect(await coins.status(payout)).toBe('completed')
@@ -252,7 +256,7 @@ describe('a payment from outputs', () => {
     await assertBooks(coins.db)
   })
 
-  test('an output is reserved for one spend: a second that wants it is told so, and takes nothing', async () => {
+  test('an output is reserved for one outgoing payment: a second that wants it is told so, and takes nothing', async () => {
     const merchant = await coins.merchant(2)
     const [first, second] = merchant.addresses
     const output = await coins.deposit(first!, 100_000n)
@@ -291,10 +295,10 @@ describe('a payment from outputs', () => {
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
     const payout = await coins.claim(merchant)
     await coins.work('begin_output_payment', payout, [output], 300)
-    const spend = await coins.spendOf(payout)
-    await coins.attempt(spend, 300n)
+    const outgoingPayment = await coins.outgoingPaymentOf(payout)
+    await coins.attempt(outgoingPayment, 300n)
     await coins.db.rows('select app.cancel_payout_by_operator($1)', [payout])
-    await coins.mineFinally((await coins.attempt(spend, 600n, 'cancel'))!)
+    await coins.mineFinally((await coins.attempt(outgoingPayment, 600n, 'cancel'))!)
     expect(await coins.status(payout)).toBe('failed')
     await assertBooks(coins.db)
     const again = await coins.claim(merchant) // from the treasury's output, which is the merchant's money
@@ -310,10 +314,10 @@ describe('a payment from outputs', () => {
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
     const payout = await coins.claim(merchant)
     await coins.work('begin_output_payment', payout, [output], 300)
-    const spend = await coins.spendOf(payout)
-    const first = await coins.attempt(spend, 300n)
-    expect(await coins.work('add_inputs', spend, 2, [top])).toBe(true)
-    await coins.attempt(spend, 5000n)
+    const outgoingPayment = await coins.outgoingPaymentOf(payout)
+    const first = await coins.attempt(outgoingPayment, 300n)
+    expect(await coins.work('add_inputs', outgoingPayment, 2, [top])).toBe(true)
+    await coins.attempt(outgoingPayment, 5000n)
     await assertBooks(coins.db)
     await coins.mineFinally(first!)
     expect(await coins.status(payout)).toBe('completed')
@@ -329,7 +333,7 @@ describe('a payment from outputs', () => {
     ]
     const payout = await coins.claim(merchant)
     await coins.work('begin_output_payment', payout, outputs, 300)
-    await coins.attempt(await coins.spendOf(payout), 300n)
+    await coins.attempt(await coins.outgoingPaymentOf(payout), 300n)
     const theft = coins.name('theft')
     await coins.block(
       [],
@@ -354,9 +358,9 @@ describe('a payment from outputs', () => {
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
     const payout = await coins.claim(merchant)
     await coins.work('begin_output_payment', payout, [output], 300)
-    const spend = await coins.spendOf(payout)
-    const first = await coins.attempt(spend, 300n)
-    expect(await coins.work('add_inputs', spend, 2, [top])).toBe(true)
+    const outgoingPayment = await coins.outgoingPaymentOf(payout)
+    const first = await coins.attempt(outgoingPayment, 300n)
+    expect(await coins.work('add_inputs', outgoingPayment, 2, [top])).toBe(true)
     await coins.block([], [{txid: coins.name('theft'), sender: top, nonce: 0, input: 0}])
     await coins.finalize()
     await coins.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
@@ -424,7 +428,7 @@ test('with sweep_first a payout waits for what has taken an output that it claim
   await other.close()
 })
 
-test('what an older copy began is given up before another purpose gets its lead', async () => {
+test('what an older copy began is given up before another purpose gets its first input', async () => {
   const other = await Coins.open()
   const merchants = [await other.merchant(), await other.merchant()]
   const outputs: string[] = []
@@ -462,7 +466,7 @@ test('a sweep takes outputs of one merchant to the treasury, for the fee of the 
   expect(await coins.free()).toContainEqual({owner: 'treasury', amount: '29100'})
 })
 
-describe('a bump', () => {
+describe('a CPFP child', () => {
   let coins: Coins
   beforeAll(async () => {
     coins = await Coins.open()
@@ -473,20 +477,20 @@ describe('a bump', () => {
   async function stuck(...to: [recipient: string, amount: bigint][]): Promise<Parent> {
     const txid = coins.name('stuck')
     const parent = {txid, coin: `${txid}-coin:0`, to}
-    await coins.look(parent)
+    await coins.poll(parent)
     return parent
   }
-  const inclusionsOf = (child: string) => {
+  const confirmedTxsOf = (child: string) => {
     const {inputs, fee} = coins.transactions.get(child)!
     return inputs.map((sender, input) => ({txid: child, sender, nonce: 0, input, fee}))
   }
   const madeBy = (child: string): TestTransfer[] =>
     coins.transactions.get(child)!.outputs.map(output => ({...output, txid: child, token: 'BTC'}))
-  const outcome = async (spend: string) =>
+  const outcome = async (outgoingPayment: string) =>
     (
       await coins.db.rows<{status: string; outcome: string | null}>(
         'select status, outcome from app.outgoing_payment where id = $1',
-        [spend],
+        [outgoingPayment],
       )
     )[0]
   const reserved = async () =>
@@ -509,12 +513,12 @@ describe('a bump', () => {
       const before = await reserved()
       const parent = await stuck([merchant.addresses[0]!, 60_000n], [merchant.addresses[1]!, 40_000n])
       const inputs = [`${parent.txid}:0`, `${parent.txid}:1`]
-      const spend = await coins.bump(inputs, 3000)
+      const outgoingPayment = await coins.cpfp(inputs, 3000)
       expect(BigInt(await reserved()) - BigInt(before)).toBe(3000n)
       await assertBooks(coins.db)
-      const child = (await coins.attempt(spend, 3000n))!
+      const child = (await coins.attempt(outgoingPayment, 3000n))!
       await assertBooks(coins.db)
-      if (how === 'in one block') await coins.mineParent(parent, inclusionsOf(child), madeBy(child))
+      if (how === 'in one block') await coins.mineParent(parent, confirmedTxsOf(child), madeBy(child))
       else {
         await coins.mineParent(parent)
         if (how.endsWith('other')) {
@@ -522,14 +526,14 @@ describe('a bump', () => {
           await assertBooks(coins.db)
           expect(
             await coins.db.rows('select outgoing_payment_id from app.output where txid = $1', [parent.txid]),
-          ).toEqual([{outgoing_payment_id: spend}, {outgoing_payment_id: spend}])
+          ).toEqual([{outgoing_payment_id: outgoingPayment}, {outgoing_payment_id: outgoingPayment}])
         }
-        await coins.block(madeBy(child), inclusionsOf(child))
+        await coins.block(madeBy(child), confirmedTxsOf(child))
       }
-      expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
+      expect(await outcome(outgoingPayment)).toEqual({status: 'live', outcome: null})
       await coins.finalize()
       await assertBooks(coins.db)
-      expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
+      expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'done'})
       expect(await events(parent.txid)).toEqual(Array(2).fill(['deposit.pending', 'deposit.confirmed']).flat())
       expect(await holdings(merchant.addresses)).toEqual([])
       expect(await reserved()).toBe(before)
@@ -537,7 +541,7 @@ describe('a bump', () => {
       const payout = await coins.claim(merchant)
       const others = (await coins.treasurys()).filter(output => output !== `${child}:0`)
       expect(await coins.work('begin_output_payment', payout, [`${child}:0`, ...others.slice(0, 1)], 300)).toBeNull()
-      await coins.mineFinally((await coins.attempt(await coins.spendOf(payout), 300n))!)
+      await coins.mineFinally((await coins.attempt(await coins.outgoingPaymentOf(payout), 300n))!)
       expect(await coins.status(payout)).toBe('completed')
       await assertBooks(coins.db)
     },
@@ -546,8 +550,8 @@ describe('a bump', () => {
   test('of a top-up of the treasury costs the fee, and the rest is there to spend', async () => {
     await coins.deposit(treasury, 50_000n)
     const parent = await stuck([treasury, 70_000n])
-    const child = (await coins.attempt(await coins.bump([`${parent.txid}:0`], 2000), 2000n))!
-    await coins.mineParent(parent, inclusionsOf(child), madeBy(child))
+    const child = (await coins.attempt(await coins.cpfp([`${parent.txid}:0`], 2000), 2000n))!
+    await coins.mineParent(parent, confirmedTxsOf(child), madeBy(child))
     await coins.finalize()
     await assertBooks(coins.db)
     expect(await coins.treasurys()).toContain(`${child}:0`)
@@ -558,15 +562,17 @@ describe('a bump', () => {
     await coins.deposit(treasury, 50_000n)
     const merchant = await coins.merchant()
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
-    const spend = await coins.bump([`${parent.txid}:0`], 3000)
+    const outgoingPayment = await coins.cpfp([`${parent.txid}:0`], 3000)
     await coins.mineParent(parent)
     await coins.finalize()
     await assertBooks(coins.db)
     const payout = await coins.claim(merchant)
     expect(await coins.work('begin_output_payment', payout, [`${parent.txid}:0`], 300)).toMatch('not free')
-    expect(await coins.db.rows('select from app.cpfp_output where outgoing_payment_id = $1', [spend])).toEqual([])
-    await coins.mineFinally((await coins.attempt(spend, 3000n))!)
-    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
+    expect(
+      await coins.db.rows('select from app.cpfp_output where outgoing_payment_id = $1', [outgoingPayment]),
+    ).toEqual([])
+    await coins.mineFinally((await coins.attempt(outgoingPayment, 3000n))!)
+    expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'done'})
     await assertBooks(coins.db)
   })
 
@@ -574,19 +580,19 @@ describe('a bump', () => {
     await coins.deposit(treasury, 50_000n)
     const merchant = await coins.merchant()
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
-    const spend = await coins.bump([`${parent.txid}:0`], 3000)
-    const child = (await coins.attempt(spend, 3000n))!
-    await coins.look()
+    const outgoingPayment = await coins.cpfp([`${parent.txid}:0`], 3000)
+    const child = (await coins.attempt(outgoingPayment, 3000n))!
+    await coins.poll()
     await coins.db.rows(`update chain.unconfirmed set missed_since = missed_since - interval '30 seconds'`)
-    await coins.look()
+    await coins.poll()
     await coins.block([])
     await coins.finalize()
     expect(await events(parent.txid)).toEqual(['deposit.pending', 'deposit.reorged'])
-    expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
+    expect(await outcome(outgoingPayment)).toEqual({status: 'live', outcome: null})
     await assertBooks(coins.db)
-    await coins.mineParent(parent, inclusionsOf(child), madeBy(child))
+    await coins.mineParent(parent, confirmedTxsOf(child), madeBy(child))
     await coins.finalize()
-    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'done'})
+    expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'done'})
     await assertBooks(coins.db)
   })
 
@@ -595,13 +601,13 @@ describe('a bump', () => {
     const merchant = await coins.merchant()
     const before = await reserved()
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
-    const spend = await coins.bump([`${parent.txid}:0`], 3000)
-    await coins.attempt(spend, 3000n)
+    const outgoingPayment = await coins.cpfp([`${parent.txid}:0`], 3000)
+    await coins.attempt(outgoingPayment, 3000n)
     const replacement = {...parent, txid: coins.name('replacement')}
     await coins.mineParent(replacement)
-    expect(await outcome(spend)).toEqual({status: 'live', outcome: null})
+    expect(await outcome(outgoingPayment)).toEqual({status: 'live', outcome: null})
     await coins.finalize()
-    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'conflicted'})
+    expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'conflicted'})
     expect(await reserved()).toBe(before)
     await assertBooks(coins.db)
     expect(
@@ -616,10 +622,10 @@ describe('a bump', () => {
     const payout = await coins.claim(merchant)
     const spare = (await coins.treasurys())[0]!
     expect(await coins.work('begin_output_payment', payout, [own, spare], 300)).toBeNull()
-    const payment = await coins.spendOf(payout)
+    const payment = await coins.outgoingPaymentOf(payout)
     const first = (await coins.attempt(payment, 300n))!
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
-    const spend = await coins.bump([`${parent.txid}:0`], 3000)
+    const outgoingPayment = await coins.cpfp([`${parent.txid}:0`], 3000)
     await coins.mineParent({...parent, txid: coins.name('replacement')})
     await coins.mine(first)
 
@@ -647,21 +653,21 @@ describe('a bump', () => {
       storing.release(true)
     }
     expect(await coins.status(payout)).toBe('completed')
-    expect(await outcome(spend)).toEqual({status: 'final', outcome: 'conflicted'})
+    expect(await outcome(outgoingPayment)).toEqual({status: 'final', outcome: 'conflicted'})
     await assertBooks(coins.db)
   })
 
-  test('is refused for anything but unmined outputs of one transaction and one owner that no other spend has, worth more than the fee', async () => {
+  test('is refused for anything but unconfirmed outputs of one transaction and one owner that no other outgoing payment has, worth more than the fee', async () => {
     await coins.deposit(treasury, 50_000n)
     const [one, other] = [await coins.merchant(), await coins.merchant()]
     const [a, b] = [one.addresses[0]!, other.addresses[0]!]
     const parent = await stuck([a, 60_000n], [b, 60_000n], [a, 5000n], [treasury, 5000n])
     const second = await stuck([a, 60_000n])
-    await coins.look(parent, second)
+    await coins.poll(parent, second)
     const out = (n: number, {txid} = parent) => `${txid}:${n}`
     const final = await coins.deposit(a, 60_000n)
     const mined = await stuck([a, 60_000n])
-    await coins.look(parent, second, mined)
+    await coins.poll(parent, second, mined)
     await coins.mineParent(mined)
     const none = 'not unconfirmed outputs of one transaction'
     for (const inputs of [
@@ -674,13 +680,13 @@ describe('a bump', () => {
       [out(0), out(0)],
       [out(9)],
     ])
-      await expect(coins.bump(inputs, 1000)).rejects.toThrow(none)
-    await expect(coins.bump([out(2)], 5000)).rejects.toThrow('no more than the network fee')
-    await expect(coins.bump([out(0)], 59_999_999)).rejects.toThrow('no more than the network fee')
-    const spend = await coins.bump([out(0), out(2)], 1000)
+      await expect(coins.cpfp(inputs, 1000)).rejects.toThrow(none)
+    await expect(coins.cpfp([out(2)], 5000)).rejects.toThrow('no more than the network fee')
+    await expect(coins.cpfp([out(0)], 59_999_999)).rejects.toThrow('no more than the network fee')
+    const outgoingPayment = await coins.cpfp([out(0), out(2)], 1000)
     for (const inputs of [[out(0)], [out(2)], [out(2), out(0)]])
-      await expect(coins.bump(inputs, 1000)).rejects.toThrow('by a child of ours already')
-    expect(await coins.bump([out(1)], 1000)).not.toBe(spend)
+      await expect(coins.cpfp(inputs, 1000)).rejects.toThrow('by a child of ours already')
+    expect(await coins.cpfp([out(1)], 1000)).not.toBe(outgoingPayment)
     await assertBooks(coins.db)
   })
 
@@ -688,9 +694,9 @@ describe('a bump', () => {
     const other = await Coins.open()
     const merchant = await other.merchant()
     await other.deposit(treasury, 1000n)
-    await other.look({txid: 'poor', coin: 'coin:0', to: [[merchant.addresses[0]!, 60_000n]]})
-    await expect(other.bump(['poor:0'], 1001)).rejects.toThrow('BTC short by 1 base units')
-    await other.bump(['poor:0'], 1000)
+    await other.poll({txid: 'poor', coin: 'coin:0', to: [[merchant.addresses[0]!, 60_000n]]})
+    await expect(other.cpfp(['poor:0'], 1001)).rejects.toThrow('BTC short by 1 base units')
+    await other.cpfp(['poor:0'], 1000)
     await assertBooks(other.db)
     await other.close()
   })
@@ -730,28 +736,29 @@ test('whatever is deposited, paid, replaced, cancelled and mined, in whatever or
       await walk.work('begin_output_sweep', null, 'BTC', merchant.id, await free(merchant.id), 200 + n)
     },
     async sign(n) {
-      const spend = await live(n)
-      if (spend) await walk.attempt(spend.id, BigInt(spend.fee) + BigInt(spend.attempts * 200))
+      const outgoingPayment = await live(n)
+      if (outgoingPayment)
+        await walk.attempt(outgoingPayment.id, BigInt(outgoingPayment.fee) + BigInt(outgoingPayment.attempts * 200))
     },
     async add(n) {
-      const spend = await live(n)
-      if (spend)
+      const outgoingPayment = await live(n)
+      if (outgoingPayment)
         await walk.work(
           'add_inputs',
-          spend.id,
-          spend.attempts + 1,
-          [...(await free(spend.merchant)), ...(await free(null))].slice(0, 2),
+          outgoingPayment.id,
+          outgoingPayment.attempts + 1,
+          [...(await free(outgoingPayment.merchant)), ...(await free(null))].slice(0, 2),
         )
     },
     async cancel(n) {
-      const spend = await live(n)
-      if (!spend) return
+      const outgoingPayment = await live(n)
+      if (!outgoingPayment) return
       await walk.db.rows(
         `select app.cancel_payout_by_operator(s.payout_id) from app.outgoing_payment s join app.payout p on p.id = s.payout_id
          where s.id = $1 and p.status not in ('completed', 'failed')`,
-        [spend.id],
+        [outgoingPayment.id],
       )
-      await walk.attempt(spend.id, BigInt(spend.fee) + 200n, 'cancel')
+      await walk.attempt(outgoingPayment.id, BigInt(outgoingPayment.fee) + 200n, 'cancel')
     },
     async mine(n) {
       const stored = await walk.db.rows<{txid: string}>(

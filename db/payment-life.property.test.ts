@@ -269,7 +269,7 @@ class World {
       }
       if (b % 2) await money.work('expire_payment_requests')
     },
-    look: async () => money.work('expire_payment_requests'),
+    poll: async () => money.work('expire_payment_requests'),
 
     /** Something final is gone, and an operator decides. */
     lose: async (a, b) => {

@@ -135,10 +135,10 @@ test('of forty who ask at once while seven addresses are left, seven get one eac
     `update custody.address set retired_at = now() where taken_at is null and address not in
        (select address from custody.address where taken_at is null and family = 'evm' order by random() limit 7)`,
   )
-  const answers = await Promise.allSettled(Array.from({length: 40}, () => ask()))
-  const made = answers.flatMap(answer => (answer.status === 'fulfilled' ? [answer.value.address] : []))
+  const responses = await Promise.allSettled(Array.from({length: 40}, () => ask()))
+  const made = responses.flatMap(response => (response.status === 'fulfilled' ? [response.value.address] : []))
   expect(new Set(made).size).toBe(7)
-  expect(answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason.code] : []))).toEqual(
+  expect(responses.flatMap(response => (response.status === 'rejected' ? [response.reason.code] : []))).toEqual(
     Array(33).fill('SL503'),
   )
   expect(await count('app.payment_request')).toBe(before + 7)

@@ -77,18 +77,18 @@ describe('what it is', () => {
     const taken = () => money.db.rows('select from custody.address where taken_at is not null')
     const before = (await taken()).length
     const externalId = `${await requests.prefixOf(merchantId)}-once`
-    const answers = await Promise.allSettled(
+    const responses = await Promise.allSettled(
       Array.from({length: 20}, () => requests.create(money.api, merchantId, {externalId})),
     )
-    const refused = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason.code] : []))
+    const refused = responses.flatMap(response => (response.status === 'rejected' ? [response.reason.code] : []))
     expect(refused).toEqual(Array(19).fill('SL409'))
     expect(await taken()).toHaveLength(before + 1)
   })
 
   test('twenty with one reference and one key get the same answer; the key with something else is refused', async () => {
     const asked = {externalId: `${await requests.prefixOf(merchantId)}-keyed`, key: 'k'}
-    const answers = await Promise.all(Array.from({length: 20}, () => requests.create(money.api, merchantId, asked)))
-    expect(new Set(answers.map(answer => JSON.stringify(answer))).size).toBe(1)
+    const responses = await Promise.all(Array.from({length: 20}, () => requests.create(money.api, merchantId, asked)))
+    expect(new Set(responses.map(response => JSON.stringify(response))).size).toBe(1)
     await expect(requests.create(money.api, merchantId, {key: 'k', amount: 7})).rejects.toMatchObject({code: 'SLIDK'})
   })
 })

@@ -1,4 +1,4 @@
-// Claims: a payout takes the whole balance of one moment, once, and gives it back when it fails, whoever else claims, stamps, deposits or
+// Claims: a payout takes the whole balance of one moment, once, and gives it back when it fails, whoever else claims, allocates, deposits or
 // cancels meanwhile. With the roles of the API and the worker; the books are looked at after every test.
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'
@@ -38,9 +38,9 @@ async function collected(payout: string): Promise<[number, number]> {
   return [Number(row!.count), Number(row!.sum)]
 }
 
-async function stampAll(user: TestUser, batch = 3): Promise<number> {
+async function allocateAll(user: TestUser, batch = 3): Promise<number> {
   let steps = 1
-  while (await money.stamp(user, batch)) {
+  while (await money.allocate(user, batch)) {
     steps += 1
     await assertBooks(money.db)
   }
@@ -189,8 +189,8 @@ describe('an Idempotency-Key', () => {
 
   test('makes twins wait for each other and get one reply', async () => {
     const user = await rich()
-    const twins = Array.from({length: 10}, () => money.request(user.merchantId, {key: 'twins'}))
-    expect(new Set(await Promise.all(twins)).size).toBe(1)
+    const duplicates = Array.from({length: 10}, () => money.request(user.merchantId, {key: 'twins'}))
+    expect(new Set(await Promise.all(duplicates)).size).toBe(1)
     expect(await payoutsOf(user)).toHaveLength(1)
   })
 
@@ -205,24 +205,24 @@ describe('an Idempotency-Key', () => {
 describe('allocation, in steps of three deposits,', () => {
   test('gives a payout exactly the deposits that were final when it claimed, while more become final', async () => {
     const user = await rich(700, 7)
-    const payout = await money.withoutStamping(user, 'USDC', () => money.claim(user))
+    const payout = await money.withoutAllocation(user, 'USDC', () => money.claim(user))
     expect(await collected(payout)).toEqual([0, 0])
     await more(user, 500, 5)
-    expect(await money.stamp(user, 3)).toBe(true)
+    expect(await money.allocate(user, 3)).toBe(true)
     await more(user, 500, 5)
-    await stampAll(user)
+    await allocateAll(user)
     expect(await collected(payout)).toEqual([7, 700])
     expect(await money.balance(user)).toBe(1000)
   })
 
   test('carries out a second claim after the first, each with its own deposits', async () => {
     const user = await rich(700, 7)
-    const [first, second] = await money.withoutStamping(user, 'USDC', async () => {
+    const [first, second] = await money.withoutAllocation(user, 'USDC', async () => {
       const one = await money.claim(user)
       await more(user, 400, 4)
       return [one, await money.claim(user)]
     })
-    expect(await stampAll(user)).toBeGreaterThan(4)
+    expect(await allocateAll(user)).toBeGreaterThan(4)
     expect([await collected(first), await collected(second)]).toEqual([
       [7, 700],
       [4, 400],
@@ -231,16 +231,16 @@ describe('allocation, in steps of three deposits,', () => {
 
   test('gives everything back when the payout fails half-way, to a claim that came in between', async () => {
     const user = await rich(700, 7)
-    const [first, second] = await money.withoutStamping(user, 'USDC', async () => {
+    const [first, second] = await money.withoutAllocation(user, 'USDC', async () => {
       const one = await money.claim(user)
       await more(user, 400, 4)
       await fail(one)
       expect(await money.balance(user)).toBe(1100)
       return [one, await money.claim(user)]
     })
-    await money.stamp(user, 3)
+    await money.allocate(user, 3)
     await more(user, 50)
-    await stampAll(user)
+    await allocateAll(user)
     expect([await collected(first), await collected(second)]).toEqual([
       [0, 0],
       [11, 1100],
@@ -250,9 +250,9 @@ describe('allocation, in steps of three deposits,', () => {
 
   test('is right whoever does it, several at once', async () => {
     const user = await rich(3000, 30)
-    const payout = await money.withoutStamping(user, 'USDC', () => money.claim(user))
+    const payout = await money.withoutAllocation(user, 'USDC', () => money.claim(user))
     const worker = async () => {
-      while (await money.stamp(user, 3));
+      while (await money.allocate(user, 3));
     }
     await Promise.all([worker(), worker(), worker(), worker()])
     expect(await collected(payout)).toEqual([30, 3000])
@@ -260,11 +260,11 @@ describe('allocation, in steps of three deposits,', () => {
 
   test('is due as a job as long as something is left of it', async () => {
     const user = await rich(400, 4)
-    await money.withoutStamping(user, 'USDC', () => money.claim(user))
+    await money.withoutAllocation(user, 'USDC', () => money.claim(user))
     await money.db.rows(`delete from graphile_worker._private_jobs`)
     const due = await money.db.rows<{task: string; key: string}>('select task, key from app.due_job')
     expect(due).toContainEqual({task: 'allocate_deposits', key: `allocate:${user.merchantId}:ETH:USDC`})
-    await stampAll(user)
+    await allocateAll(user)
   })
 })
 
@@ -319,9 +319,9 @@ describe('cancelling', () => {
 
     // A nonce was taken: a transaction that moves nothing uses it up.
     await assertBooks(money.db)
-    const spend = await money.payment(payout)
-    expect(await money.attempt(spend)).toBeUndefined()
-    const cancel = await money.attempt(spend, {kind: 'cancel', price: 2})
+    const outgoingPayment = await money.payment(payout)
+    expect(await money.attempt(outgoingPayment)).toBeUndefined()
+    const cancel = await money.attempt(outgoingPayment, {kind: 'cancel', price: 2})
     await money.mineFinally([cancel!], {fee: 3})
     expect([await money.status(payout), await money.balance(user)]).toEqual(['failed cancelled', 1000])
     expect(await money.operatorFunds('ETH')).toBe(before + networkFeeReserved - 3)

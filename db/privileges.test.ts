@@ -332,7 +332,7 @@ test('of an address custody writes what it derived, never whose it is', async ()
   ])
 })
 
-test('the indexers alone write what was seen on the chains: blocks, transfers and inclusions', async () => {
+test('the indexers alone write what was seen on the chains: blocks, transfers and confirmed transactions', async () => {
   const tables = ['block', 'confirmed_tx', 'transfer']
   expect(await granted('chain', writing)).toEqual(
     ['delete', 'insert', 'update'].flatMap(right => tables.map(table => `sluice_indexer ${right} ${table}`)),

@@ -93,7 +93,7 @@ const balance = async ({merchantId}: TestUser) =>
     )
   )[0]
 
-test('deposits that the copy has, and those that are read again, are stamped once they add up to their payout', async () => {
+test('deposits that the copy has, and those that are read again, are allocated once they add up to their payout', async () => {
   const user = await money.merchant()
   await money.deposit(user.address, 200)
   const [first, second] = (await recover(user, [200, 500])) as [Recovered, Recovered]
@@ -212,29 +212,29 @@ test('what was mined after a payout was requested was not settled by it, whateve
   await money.mineFinally([txid])
 })
 
-test('a recovered payout that cannot be paid any more gives back what was stamped with it', async () => {
+test('a recovered payout that cannot be paid any more gives back what was allocated to it', async () => {
   const user = await money.merchant()
   await money.deposit(user.address, 80)
   const [{id, txid}] = (await recover(user, [80])) as [Recovered]
   expect(await shown(user)).toEqual([[80, id, false]])
   await money.mineFinally([txid], {success: false})
   expect(await money.status(id)).toMatch(/^failed/)
-  await money.stamp(user, 100)
+  await money.allocate(user, 100)
   expect(await shown(user)).toEqual([[80, null, false]])
   expect(await balance(user)).toEqual({amount: 80, deposits: 1})
 })
 
-test('what another claim has not stamped yet is not taken for unclaimed', async () => {
+test('what another claim has not allocated yet is not taken for unclaimed', async () => {
   const user = await money.merchant()
   await money.deposit(user.address, 50)
-  const claimed = await money.withoutStamping(user, 'USDC', () => money.claim(user))
+  const claimed = await money.withoutAllocation(user, 'USDC', () => money.claim(user))
   const [{id, txid}] = (await recover(user, [50])) as [Recovered]
   await money.deposit(user.address, 50)
   expect(await shown(user)).toEqual([
     [50, null, false],
     [50, null, false],
   ])
-  await money.stamp(user, 100)
+  await money.allocate(user, 100)
   expect(await shown(user)).toEqual([
     [50, claimed, false],
     [50, id, false],

@@ -725,7 +725,7 @@ create view analytics.sweeps with (security_barrier=true) as
 --   address text: The address that was swept.
 --   amount numeric: What it moves, in whole coins, exact; 0 if it was cancelled.
 --   amount_base_units numeric(78,0): The same amount as an integer in the smallest unit of the token.
---   state text: allocated, live: under way. done: the money is in the treasury. reverted, cancelled, displaced: over, and nothing was moved.
+--   state text: allocated, live: under way. done: the money is in the treasury. reverted, cancelled, conflicted: over, and nothing was moved.
 --   txid text: The final transaction; null while it is under way.
 --   network_fee numeric: What it cost, in whole native coins; null while it is under way. The operator bears it.
 --   network_fee_token text: The native coin of the chain, in which network_fee is counted.
@@ -1054,7 +1054,7 @@ create table app.chain (
   chain text not null, -- Chain code.
   family text not null, -- Chains of one family share their addresses: a key controls the same address on each of them.
   native_token text not null, -- Token code of the native coin, in which network fees are paid.
-  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their lead (app.outgoing_payment.sender). Never changes.
+  attempts_exclude_by text not null, -- What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.
   shows_unconfirmed boolean not null, -- Whether its indexer tells of payments that are in no block yet (chain.unconfirmed), and is told of each new address at once.
   coinbase_sender text, -- What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.
   coinbase_maturity integer, -- How many blocks above theirs nodes wait until new coins may be spent; null where there are none.
@@ -1080,7 +1080,7 @@ create table app.chain_difference (
   constraint chain_difference_pkey PRIMARY KEY (chain, address, token, outpoint)
 );
 
--- Stamping that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.
+-- Allocation that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.
 create table app.claim (
   id bigint not null generated always as identity, -- Order in which the balance changed.
   kind text not null, -- claim or release.
@@ -1093,7 +1093,7 @@ create table app.claim (
   amount numeric(78,0) not null, -- The sum of them, in base units.
   done_count bigint not null default 0, -- How many are done.
   done_amount numeric(78,0) not null default 0, -- The sum of those.
-  last_finalisation bigint not null default '-1'::integer, -- Promotion number of the last one that was done.
+  last_finalisation bigint not null default '-1'::integer, -- Finalisation number of the last one that was done.
   last_seq bigint not null default '-1'::integer, -- seq of the last one that was done.
   created_at timestamp with time zone not null default clock_timestamp(), -- When it was asked for.
   finished_at timestamp with time zone, -- When it was done; null before.
@@ -1264,7 +1264,7 @@ create table app.incident (
   id bigint not null generated always as identity, -- Number of the incident.
   chain text, -- Chain code; null if it concerns no single chain, and then nothing waits for it.
   kind text not null, -- Its kind; app.incident_kind has all of them.
-  subject text not null, -- The id of the deposit (final_deposit_...) or of the spend (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
+  subject text not null, -- The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.
   details jsonb not null, -- What was seen.
   opened_at timestamp with time zone not null default clock_timestamp(), -- When it was noticed.
   resolved_at timestamp with time zone, -- When it was resolved; null while it is open.
@@ -1289,7 +1289,7 @@ create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
   posting bigint not null, -- The movement that the entry is a part of.
   kind text not null, -- deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.
-  reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the spend.
+  reference text not null, -- What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.
   account text not null, -- address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).
   chain text not null, -- Chain code.
   token text not null, -- Token code.
@@ -1335,13 +1335,13 @@ create table app.merchant_chain (
   constraint merchant_chain_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 
--- Signed transactions, stored before they are broadcast. Those of one spend exclude each other.
+-- Signed transactions, stored before they are broadcast. Those of one outgoing payment exclude each other.
 create table app.outgoing_attempt (
   chain text not null, -- Chain code.
   txid text not null, -- Transaction id: the hash of raw.
-  outgoing_payment_id uuid not null, -- The spend that it is an attempt of.
+  outgoing_payment_id uuid not null, -- The outgoing payment that it is an attempt of.
   attempt integer not null, -- 1 for the first; each later one offers a higher fee.
-  kind text not null, -- effect: does what the spend is for. cancel: moves nothing.
+  kind text not null, -- effect: does what the outgoing payment is for. cancel: moves nothing.
   raw text not null, -- The signed bytes, in hex.
   token text not null, -- Token that it moves.
   source text not null, -- Address that the amount is taken from.
@@ -1369,9 +1369,9 @@ create table app.outgoing_payment (
   chain text not null, -- Chain code.
   token text not null, -- Token that it moves.
   amount numeric(78,0) not null, -- How much, in base units; what an attempt moves may be less for a sweep.
-  source text not null, -- Address that the amount is taken from; of a sweep on Bitcoin, its lead.
+  source text not null, -- Address that the amount is taken from; of a sweep on Bitcoin, its first input.
   recipient text not null, -- Address that it goes to.
-  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.
+  sender text not null, -- Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the first input: the output (txid:vout) that every attempt spends.
   nonce integer not null, -- The nonce of the sender that it uses; 0 on Bitcoin.
   payout_id uuid, -- The payout that it pays, or that the sweep was made for.
   merchant_id uuid, -- The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.
@@ -1380,7 +1380,7 @@ create table app.outgoing_payment (
   recovered boolean not null default false, -- True if it was entered again from custody's journal (sluice custody reconcile); several of an address may then wait for the chain at once.
   max_fee numeric(78,0) not null, -- The highest network fee of any of its attempts; reserved where the treasury pays it.
   txid text, -- The transaction that became final with its nonce; null before.
-  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.
+  outcome text, -- What that did: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.
   fee_paid numeric(78,0), -- What it cost, in the native coin's base units; null before.
   waiting_reason text, -- What it waits for, if its next step could not be taken; null while it moves.
   waiting_detail text, -- More about that, for the operator.
@@ -1405,7 +1405,7 @@ CREATE INDEX outgoing_payment_open ON app.outgoing_payment USING btree (chain) W
 CREATE INDEX outgoing_payment_payout ON app.outgoing_payment USING btree (payout_id) WHERE (payout_id IS NOT NULL);
 CREATE TRIGGER adopt_return AFTER INSERT ON app.outgoing_payment FOR EACH ROW WHEN ((new.recovered AND (new.kind = ANY (ARRAY['sweep'::text, 'withdrawal'::text])))) EXECUTE FUNCTION app.adopt_outgoing_payment();
 
--- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no spend, not spent, and mature.
+-- Final outputs of ours on chains that have them. Free ones (app.free_output) are in no outgoing payment, not spent, and mature.
 create table app.output (
   chain text not null, -- Chain code.
   txid text not null, -- The transaction that made it.
@@ -1413,7 +1413,7 @@ create table app.output (
   address text not null, -- Our address.
   merchant_id uuid, -- The merchant whose user's address it is; null for the treasury's.
   amount numeric(78,0) not null, -- Amount in base units.
-  outgoing_payment_id uuid, -- The spend that has it reserved, or spent it; null while it is free.
+  outgoing_payment_id uuid, -- The outgoing payment that has it reserved, or spent it; null while it is free.
   from_attempt integer, -- The attempt of that spend from which on it is an input; null while it is free.
   spent_by text, -- The final transaction that spent it; null while it is unspent.
   mature_at integer, -- The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.
@@ -1756,7 +1756,7 @@ create view app.chain_state with (security_barrier=true) as
 --   waiting_reason text: Why nothing of it is read now, as in app.standstill; null if nothing keeps it from that, or its indexer has not said.
 --   way_out text: What an operator does about that, where it is known.
 
--- Outputs that a bump under way spends, as long as they are not final: a child that pays for its unconfirmed parent.
+-- Outputs that a CPFP child under way spends, as long as they are not final: a child that pays for its unconfirmed parent.
 create view app.cpfp_output as
  SELECT b.outgoing_payment_id,
     u.chain,
@@ -1797,7 +1797,7 @@ create view app.delivery_partition as
 --   delivery_bytes bigint: Size of the part of app.delivery on disk, indexes included.
 --   attempt_bytes bigint: Size of the part of app.delivery_attempt on disk, indexes included.
 
--- The jobs of every payout, outgoing payment (app.outgoing_payment) and stamping of deposits that is due now.
+-- The jobs of every payout, outgoing payment (app.outgoing_payment) and allocation of deposits that is due now.
 create view app.due_job as
  SELECT 'advance_payout'::text AS task,
     json_build_object('payout_id', payout.id) AS payload,
@@ -1852,7 +1852,7 @@ create view app.due_return as
 --   treasury text: The treasury of the chain.
 --   step text: What is to be begun: sweep (to the treasury) or withdrawal (to the destination).
 
--- Outputs that can be spent now: in no spend, not spent, mature.
+-- Outputs that can be spent now: in no outgoing payment, not spent, mature.
 create view app.free_output as
  SELECT chain,
     txid,
@@ -2384,7 +2384,7 @@ UNION ALL
     r.expires_at AS since
    FROM app.payment_request r
   WHERE r.expires_at < (clock_timestamp() - '01:00:00'::interval) AND r.expired_at IS NULL AND (r.status = ANY (ARRAY['awaiting'::text, 'detected'::text]));
---   what text: payout, sweep, withdrawal, deposit, stamping (of deposits with their payout), event, delivery or payment request.
+--   what text: payout, sweep, withdrawal, deposit, allocation (of deposits with their payout), event, delivery or payment request.
 --   id text: Its id, as commands take it.
 --   chain text: Chain code; null if it concerns none.
 --   state text: What it waits for, or how far it is.
@@ -2526,7 +2526,7 @@ begin
   return true;
 end $function$;
 
--- Adds the outputs that become final at this height; those of a bump are reserved for it.
+-- Adds the outputs that become final at this height; those of a CPFP child are reserved for it.
 CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -2720,7 +2720,7 @@ begin
     where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null);
 end $function$;
 
--- Stamps a recovered payout's deposits, up to a point, and its adjustments, its debt among them.
+-- Allocates a recovered payout's deposits, up to a point, and its adjustments, its debt among them.
 CREATE OR REPLACE FUNCTION app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -3355,7 +3355,7 @@ begin
     new.waiting_reason := null;
     new.waiting_detail := null;
     new.waiting_since := null;
-    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its spend goes on
+    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment goes on
     new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
   end if;
   return new;
@@ -3864,7 +3864,7 @@ begin
   perform app.enqueue('deliver_webhooks');
 end $function$;
 
--- Ends bumps whose parent another final transaction excludes.
+-- Ends CPFP children whose parent another final transaction excludes.
 CREATE OR REPLACE FUNCTION app.end_conflicted_cpfp(of_chain text, final_height integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -4024,7 +4024,7 @@ AS $function$
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $function$;
 
--- Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.
+-- Finds and allocates the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.
 CREATE OR REPLACE FUNCTION app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text)
  RETURNS void
  LANGUAGE plpgsql
@@ -4261,7 +4261,7 @@ begin
   end if;
 end $function$;
 
--- The first of these outputs that was never the lead of an outgoing payment; null if there is none.
+-- The first of these outputs that was never the first input of an outgoing payment; null if there is none.
 CREATE OR REPLACE FUNCTION app.first_input_of(of_chain text, inputs text[])
  RETURNS text
  LANGUAGE sql
@@ -4694,7 +4694,7 @@ begin
   return null;
 end $function$;
 
--- Trigger: looks for deposits of recovered payouts, because one was recovered, or a stamping ended that held this up.
+-- Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation ended that held this up.
 CREATE OR REPLACE FUNCTION app.note_recovered()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -5461,7 +5461,7 @@ AS $function$
   update app.treasury set reserved = reserved + more where chain = of_chain and token = of_token
 $function$;
 
--- Reserves the outputs of bumps whose parent is final.
+-- Reserves the outputs of CPFP children whose parent is final.
 CREATE OR REPLACE FUNCTION app.reserve_cpfp_outputs(of_chain text)
  RETURNS void
  LANGUAGE sql
@@ -5508,7 +5508,7 @@ begin
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
     perform app.lock_treasury(deposit.chain);
-    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
+    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is allocated now, or counts without it
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
     if found then
@@ -5654,7 +5654,7 @@ begin
   return new_secret;
 end $function$;
 
--- The address of ours behind the sender of an inclusion: on Bitcoin that is the output that was spent.
+-- The address of ours behind the sender of a confirmed transaction: on Bitcoin that is the output that was spent.
 CREATE OR REPLACE FUNCTION app.sending_address(of_chain text, of_sender text)
  RETURNS text
  LANGUAGE sql
@@ -6150,7 +6150,7 @@ AS $function$
     and (u.waiting_reason, u.waiting_detail) is distinct from (reason, detail)
 $function$;
 
--- Adds the job that stamps the deposits of a payout's merchant, chain and token.
+-- Adds the job that allocates the deposits of a payout's merchant, chain and token.
 CREATE OR REPLACE FUNCTION app.wake_allocation(p app.payout)
  RETURNS void
  LANGUAGE sql
@@ -6493,7 +6493,7 @@ create view audit.fees as
 --   posted numeric: What the ledger has, in base units.
 --   due numeric: What completed payouts earned, or final transactions cost, in base units.
 
--- deposits and spends are final at or below the final height, and nothing below it is still pending
+-- deposits and outgoing payments are final at or below the final height, and nothing below it is still pending
 create view audit.finality as
  SELECT d.chain,
     'deposit'::text AS what,
@@ -6755,7 +6755,7 @@ create view audit.one_payout_each as
 --   settlement_id uuid: The payout that it says.
 --   status text: Status of that payout; null if it is not one of its merchant, chain and token.
 
--- an output is spent or reserved by one spend, from its lead on, and what is unspent adds up to holdings and treasury
+-- an output is spent or reserved by one outgoing payment, from its first input on, and what is unspent adds up to holdings and treasury
 create view audit.outputs as
  SELECT u.chain,
     (u.txid || ':'::text) || u.vout AS output,
@@ -8269,7 +8269,7 @@ begin
       select * from app.outgoing_payment x
       where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
         or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
-      order by custody.is_purpose(x, e) -- it may get the lead of one that is given up
+      order by custody.is_purpose(x, e) -- it may get the first input of one that is given up
     loop
       update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then

@@ -128,9 +128,9 @@ describe('a credit', () => {
     const {user, id} = await arrived(1000, 'USDC')
     await enable(user)
     await arrivedAt(user, 10, 'USDC')
-    const before = await money.withoutStamping(user, 'USDC', () => money.claim(user)) // at a moment when it did not count
+    const before = await money.withoutAllocation(user, 'USDC', () => money.claim(user)) // at a moment when it did not count
     await credit(id)
-    while (await money.stamp(user, 1));
+    while (await money.allocate(user, 1));
     expect(await eventsOf(id)).toEqual([{type: 'deposit.confirmed', version: 3}])
     expect(await money.balance(user)).toBe(1000)
     const payout = await money.claim(user)
@@ -143,7 +143,7 @@ describe('a credit', () => {
     await money.mineFinally([await money.payAndSign(payout)])
     expect(await money.status(payout)).toBe('completed')
     await money.work('fail_payout', before, 'cancelled', 'x')
-    expect([await money.stamp(user, 10), await money.balance(user)]).toEqual([false, 10])
+    expect([await money.allocate(user, 10), await money.balance(user)]).toEqual([false, 10])
   })
 
   test('is refused the second time, and for what is not final, not supported, the treasury’s or unknown', async () => {
@@ -473,7 +473,7 @@ describe('an older copy of the database', () => {
       withdrawal_id,
     ])
     await money.db.rows('delete from app.unattributed_decision where deposit_id = $1', [id])
-    for (const {id: spend} of await money.db.rows<{id: string}>(
+    for (const {id: outgoingPayment} of await money.db.rows<{id: string}>(
       'select id from app.outgoing_payment where id in ($1, $2)',
       [sweep_id, withdrawal_id],
     )) {
@@ -481,7 +481,7 @@ describe('an older copy of the database', () => {
         `with gone as (delete from app.outgoing_payment where id = $1 returning *)
          update app.treasury t set reserved = reserved - case when g.kind = 'withdrawal' and t.token = g.token then g.amount else 0 end
            - case when t.token = 'ETH' and g.sender = $2 then g.max_fee else 0 end from gone g`,
-        [spend, money.treasury],
+        [outgoingPayment, money.treasury],
       )
     }
     return entries

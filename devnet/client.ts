@@ -7,7 +7,7 @@ import {type ChainCode, chainCodes, chain as registered} from '../chains/registr
 const callTimeoutMs = 120_000
 const minedTimeoutMs = 30_000
 
-const Answer = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
+const Response = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
 export const Head = z.object({height: z.int(), hash: z.string(), timestamp: z.int()})
 /** What a chain says of itself (devnet_info). */
 const Info = z.object({
@@ -150,7 +150,7 @@ async function call(url: string, method: string, params: unknown[] = []): Promis
     body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
     signal: AbortSignal.timeout(callTimeoutMs),
   })
-  const {result, error} = Answer.parse(await response.json())
+  const {result, error} = Response.parse(await response.json())
   if (error) throw new Error(error.message)
   return result
 }

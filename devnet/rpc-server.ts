@@ -26,12 +26,12 @@ export interface Request {
 /** Answers each request as `answer` says. Where that rejects, the connection ends. */
 export class HttpServer {
   readonly server: Server
-  readonly #answer: (request: Request) => Promise<Reply>
+  readonly #response: (request: Request) => Promise<Reply>
   readonly #limitBytes: number
 
-  constructor(limitBytes: number, answer: (request: Request) => Promise<Reply>) {
+  constructor(limitBytes: number, response: (request: Request) => Promise<Reply>) {
     this.#limitBytes = limitBytes
-    this.#answer = answer
+    this.#response = response
     this.server = createServer((request, response) => {
       this.#take(request, response).catch(() => request.destroy()) // the client went away, or the node did
     })
@@ -56,7 +56,7 @@ export class HttpServer {
       if (length > this.#limitBytes) return void response.writeHead(413).end()
     }
     const {method = 'GET', url = '/'} = request
-    const {status, body, type} = await this.#answer({method, path: url, body: Buffer.concat(chunks).toString()})
+    const {status, body, type} = await this.#response({method, path: url, body: Buffer.concat(chunks).toString()})
     response.writeHead(status, {'content-type': type ?? 'application/json'}).end(body)
   }
 }
@@ -113,25 +113,25 @@ const Call = z.object({
   params: z.array(z.unknown()).default([]),
 })
 
-interface Answering {
+interface Responding {
   /** The result of a call; rejects with what `failed` makes an error of. */
   serve(method: string, params: unknown[]): unknown
   failed(error: unknown, method: string): Failure
 }
 
 /** The answer to what came as JSON-RPC 2.0: a call, or a batch of them. */
-export async function answer(text: string, answering: Answering): Promise<unknown> {
+export async function response(text: string, responding: Responding): Promise<unknown> {
   let calls: unknown
   try {
     calls = JSON.parse(text)
   } catch {
     return failure(null, {code: -32700, message: 'invalid JSON'})
   }
-  if (!Array.isArray(calls)) return await answerOne(calls, answering)
-  return await Promise.all(calls.map(call => answerOne(call, answering)))
+  if (!Array.isArray(calls)) return await respondToOne(calls, responding)
+  return await Promise.all(calls.map(call => respondToOne(call, responding)))
 }
 
-async function answerOne(input: unknown, {serve, failed}: Answering): Promise<object> {
+async function respondToOne(input: unknown, {serve, failed}: Responding): Promise<object> {
   const call = Call.safeParse(input)
   if (!call.success) return failure(null, {code: -32600, message: z.prettifyError(call.error)})
   const {id, method, params} = call.data

@@ -121,13 +121,13 @@ test('no secret stands in it: each is a file, of which a container sees those of
   expect(seeing('database_password')).toEqual(['postgres'])
 })
 
-test('keys are out of reach: custody talks to the database alone, and its volumes are nobody else’s but for the door of jobs', () => {
+test('keys are out of reach: custody talks to the database alone, and its volumes are nobody else’s but for the socket of jobs', () => {
   expect(compose.services.custody?.networks).toEqual(['database'])
   expect(compose.networks.database).toEqual({internal: true})
   const mounting = (volume: string) =>
     services.filter(([, {volumes}]) => volumes.some(each => each.startsWith(`${volume}:`))).map(([name]) => name)
   expect(mounting('custody')).toEqual(['custody', 'custody-cli'])
-  expect(mounting('door')).toEqual(['custody', 'jobs'])
+  expect(mounting('socket')).toEqual(['custody', 'jobs'])
 })
 
 test('what is published is for this machine alone, but for what nodes say to each other', () => {

@@ -17,7 +17,7 @@ export interface FinalitySource {
 const burialBlocks = 128
 
 /** How often in a row a fork below our final block must be seen. */
-export const patience = 5
+export const threshold = 5
 
 /** Looks once, and moves the final height if it can. */
 export async function advanceFinality(source: FinalitySource, cursor: ChainCursor): Promise<void> {

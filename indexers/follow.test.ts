@@ -10,7 +10,7 @@ import {FakeChain, FaultySource, HonestSource} from '../test/support/fake-chain.
 import {makeMerchant, watchAddress} from '../test/support/people.ts'
 import {Random} from '../test/torture/random.ts'
 import {ChainCursor} from './cursor.ts'
-import {advanceFinality, patience} from './finality.ts'
+import {advanceFinality, threshold} from './finality.ts'
 import {CannotFollow, Follower, type FollowOptions} from './follow.ts'
 import {writeBlocks} from './match.ts'
 import {resume} from './resume.ts'
@@ -32,7 +32,7 @@ interface Deposit {
 /** What the database should hold, from nothing but the head and the final height that it says it is at. */
 class Expected {
   readonly deposits = new Map<string, Deposit>()
-  inclusions = new Map<string, string>()
+  confirmedTxs = new Map<string, string>()
   /** What a rewind took away and was not read again yet: the block that it was in, and the height at which it is given up. */
   readonly #awaited = new Map<string, {height: number; until: number}>()
   readonly #world: FakeChain
@@ -52,11 +52,11 @@ class Expected {
 
   moveTo(headHash: string, finalHeight: number): void {
     const here = new Map<string, Pick<Deposit, 'amount' | 'height' | 'hash'>>()
-    this.inclusions = new Map()
+    this.confirmedTxs = new Map()
     for (let block = this.#world.byHash.get(headHash); block; block = this.#world.byHash.get(block.parentHash)) {
       const {height, hash, inside} = block
       for (const {txid, ours, outputs} of inside) {
-        if (ours) this.inclusions.set(txid, hash)
+        if (ours) this.confirmedTxs.set(txid, hash)
         for (const {outputIndex, token, amount, recipientKey} of outputs)
           if (this.#ours.has(recipientKey))
             here.set(`${txid}:${outputIndex}:${recipientKey}:${token}`, {amount: `${amount}`, height, hash})
@@ -110,7 +110,7 @@ async function check(db: TestDatabase, expected: Expected, {events = true} = {})
   const included = await db.rows<{txid: string; hash: string}>(
     'select txid, block_hash as hash from chain.confirmed_tx',
   )
-  expect(new Map(included.map(({txid, hash}) => [txid, hash]))).toEqual(expected.inclusions)
+  expect(new Map(included.map(({txid, hash}) => [txid, hash]))).toEqual(expected.confirmedTxs)
   const [left] = await db.rows(
     `select (select count(*) from chain.touched) + (select count(*) from chain.touched_chain) as marks,
        (select count(*) from app.incident where kind <> 'unknown_transaction') as incidents`,
@@ -214,7 +214,7 @@ async function run(seed: number): Promise<void> {
   }
 
   const rounds = 50 + Math.floor(random() * 50)
-  for (let i = 0, sightings = 0; i < rounds; i++) {
+  for (let i = 0, observations = 0; i < rounds; i++) {
     const steps = random() < 0.01 ? 150 : random() < 0.04 ? 30 : random() * 1.8 // sometimes the indexer was away for long
     for (let n = 0; n < steps; n++) await world.step()
     if (random() < 0.3) source.reveal(0.5)
@@ -222,11 +222,11 @@ async function run(seed: number): Promise<void> {
     try {
       if (random() < chaos && !late) await restart() // what is to be written again, the source of a new process finds out
       const moved = await step()
-      sightings = 0
+      observations = 0
       if (moved && random() < chaos / 2) throw new Error('the commit happened, and its answer was lost')
     } catch (error) {
       await follower.forget()
-      if (error instanceof CannotFollow && ++sightings >= patience) await judge()
+      if (error instanceof CannotFollow && ++observations >= threshold) await judge()
     }
     await learn()
     if (!late && i % 6 === 0) await check(db, expected)

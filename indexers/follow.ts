@@ -8,7 +8,7 @@
 //      stored with the source: the head by its hash, or by the link of the block above it.)
 //   3. Blocks are taken out and their replacements put in by one transaction, and a replacement ends no lower than what it replaces.
 //   4. A block that is final stays. A fork without it, another network, or a fork deeper than the store can undo: nothing is written, and a
-//      repeated sighting ends the loop. Then resume.ts judges, at the next start.
+//      repeated observation ends the loop. Then resume.ts judges, at the next start.
 //   5. What the source learns late of a block is written where that block stands, in the same order, final or not. What was there before is
 //      written again in the same transaction, which makes no event.
 // Final blocks are named beside this, by one rule for all chains (finality.ts); the head, its age and reorganisations stand in chain.cursor.
@@ -21,7 +21,7 @@ import {inWords} from '../db/failure.ts'
 import type {ReadBlock} from './block.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
-import {patience} from './finality.ts'
+import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
 import type {ChainDatabase} from './store.ts'
 
@@ -34,10 +34,10 @@ export interface ChainSource extends ChainView {
   /** Resolves when it may be worth looking again. The loop looks now and then by itself, too. */
   changed?(signal: AbortSignal): Promise<void>
   /** The lowest of the blocks given before of which the source knows more now; each is named once. */
-  takeRevised?(): number | undefined
+  takeInvalidatedHeight?(): number | undefined
 }
 
-/** What the source shows cannot be followed. One sighting proves nothing: a node that lags looks the same. */
+/** What the source shows cannot be followed. One observation proves nothing: a node that lags looks the same. */
 export class CannotFollow extends RetryableError {
   override name = 'CannotFollow'
 }
@@ -62,20 +62,20 @@ export interface FollowOptions {
 /** With more new blocks than this that can be undone in one call, the store keeps only some of their rows. */
 const storeLimit = 199
 
-/** Follows the chain until the signal. Rejects with what `patience` rounds in a row could not follow. */
+/** Follows the chain until the signal. Rejects with what `threshold` rounds in a row could not follow. */
 export async function follow(options: FollowOptions, signal: AbortSignal): Promise<void> {
   const {source, log, pollMs, retryMs = 1000} = options
   const follower = new Follower(options)
-  for (let sightings = 0; !signal.aborted; ) {
+  for (let observations = 0; !signal.aborted; ) {
     const over = new AbortController()
     const changed = source.changed?.(AbortSignal.any([signal, over.signal])) // asked for before looking, so that nothing is missed between
     try {
       const moved = await follower.round()
-      sightings = 0
+      observations = 0
       if (!moved) await Promise.race([sleep(pollMs, undefined, {signal: over.signal}), ...(changed ? [changed] : [])])
     } catch (error) {
       failedRounds.inc({chain: options.cursor.chain})
-      if (error instanceof CannotFollow && ++sightings >= patience) throw error
+      if (error instanceof CannotFollow && ++observations >= threshold) throw error
       log.warn({error: inWords(error)}, 'could not follow the chain; trying again')
       await follower.forget()
       await sleep(retryMs)
@@ -90,7 +90,7 @@ export class Follower {
   readonly #options: FollowOptions
   #tracked: BlockRef[] = []
   /** From this height on, blocks are to be written again; it outlives errors. */
-  #revised = Number.POSITIVE_INFINITY
+  #invalidatedHeight = Number.POSITIVE_INFINITY
 
   constructor(options: FollowOptions) {
     this.#options = options
@@ -111,10 +111,13 @@ export class Follower {
     const {source, cursor} = this.#options
     if (!this.#tracked.length) await this.#connect()
     const head = await source.head()
-    this.#revised = Math.min(this.#revised, source.takeRevised?.() ?? Number.POSITIVE_INFINITY)
+    this.#invalidatedHeight = Math.min(
+      this.#invalidatedHeight,
+      source.takeInvalidatedHeight?.() ?? Number.POSITIVE_INFINITY,
+    )
     const at = await cursor.read()
     assert(at, 'a chain is anchored before it is followed')
-    if (this.#revised <= this.#tracked[0]!.height) return this.#writeLate(this.#revised)
+    if (this.#invalidatedHeight <= this.#tracked[0]!.height) return this.#writeLate(this.#invalidatedHeight)
 
     const {base, blocks} = await this.#next(head)
     const next = [...this.#tracked.slice(0, base + 1), ...blocks.map(ref)]
@@ -122,7 +125,7 @@ export class Follower {
     this.#assertFollows(next, at)
     const settled = (await this.#believed(head, next.at(-1)!)) - (this.#options.horizon ?? 100)
     await this.#write(base, next, Math.max(at.finalHeight, settled), blocks)
-    this.#revised = Number.POSITIVE_INFINITY
+    this.#invalidatedHeight = Number.POSITIVE_INFINITY
     return true
   }
 
@@ -134,8 +137,8 @@ export class Follower {
 
   async #connect(): Promise<void> {
     const {database, source, network} = this.#options
-    const answered = await source.network()
-    if (answered !== network) throw new CannotFollow(`the node is on ${answered}, expected ${network}`)
+    const responded = await source.network()
+    if (responded !== network) throw new CannotFollow(`the node is on ${responded}, expected ${network}`)
     await database.disconnect()
     const {height, hash, top} = await database.connect()
     this.#tracked = [{height, hash}, ...top.map(ref)]
@@ -146,8 +149,8 @@ export class Follower {
     const {source, batch = 100} = this.#options
     const base = this.#tracked.length - 1
     const tip = this.tip!
-    if (this.#revised <= tip.height)
-      return this.#replacement(this.#tracked.findLastIndex(({height}) => height < this.#revised))
+    if (this.#invalidatedHeight <= tip.height)
+      return this.#replacement(this.#tracked.findLastIndex(({height}) => height < this.#invalidatedHeight))
     if (head.height < tip.height || (head.height === tip.height && head.hash === tip.hash)) return {base, blocks: []} // it may lag
     if (head.height === tip.height) return this.#replacement(base)
     const blocks = await source.blocksAbove(tip.height, Math.min(batch, storeLimit))
@@ -209,7 +212,7 @@ export class Follower {
       same.map(({height}) => height),
       store => write(store, same),
     )
-    this.#revised = (same.at(-1) ?? base!).height + 1
+    this.#invalidatedHeight = (same.at(-1) ?? base!).height + 1
     return true
   }
 }

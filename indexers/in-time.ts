@@ -2,10 +2,10 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 
-export async function inTime<T>(answer: Promise<T>, withinMs: number): Promise<T> {
+export async function inTime<T>(response: Promise<T>, withinMs: number): Promise<T> {
   const clock = new AbortController()
   const late = sleep(withinMs, undefined, clock).then(() => {
     throw new RetryableError(`the node did not answer in ${withinMs} ms`)
   })
-  return await Promise.race([answer, late]).finally(() => clock.abort())
+  return await Promise.race([response, late]).finally(() => clock.abort())
 }

@@ -5,8 +5,8 @@ import type {Store} from '@subsquid/typeorm-store'
 import type {EntityManager} from 'typeorm'
 import {RetryableError} from '../base/errors.ts'
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
+import {confirmedTxsIn} from './confirmed-txs.ts'
 import {Block, Transfer} from './entities.ts'
-import {inclusionsIn} from './inclusions.ts'
 import {type Found, lookUp, type Query} from './look-up.ts'
 
 /** Inserts blocks, in ascending order and without holes, through the store. Throws RetryableError if they do not link. */
@@ -24,7 +24,7 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], options: Wr
     }),
   )
   await store.insert(transfersIn(blocks, found, options))
-  await store.insert(await inclusionsIn(query, blocks, found, options))
+  await store.insert(await confirmedTxsIn(query, blocks, found, options))
   await noteMined(query, chain, blocks, () => true)
 }
 
@@ -46,7 +46,7 @@ export function transfersIn(
   )
 }
 
-/** What becomes of what was unmined. Of the transfers to us in these blocks, those that are to be kept until they are final are named by their id. */
+/** What becomes of what was unconfirmed. Of the transfers to us in these blocks, those that are to be kept until they are final are named by their id. */
 export async function noteMined(
   query: Query,
   chain: string,

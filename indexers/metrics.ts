@@ -81,9 +81,9 @@ export function countErrors<Source extends object>(source: Source, chain: string
       const value = Reflect.get(target, name, target)
       if (typeof value !== 'function') return value
       return (...given: unknown[]) => {
-        const answer = value.apply(target, given)
-        if (answer instanceof Promise) answer.catch(() => nodeErrors.inc({chain}))
-        return answer
+        const response = value.apply(target, given)
+        if (response instanceof Promise) response.catch(() => nodeErrors.inc({chain}))
+        return response
       }
     },
   })

@@ -36,7 +36,7 @@ beforeAll(async () => {
       return {txid: `0x${height}`, outputIndex: i, amount: BigInt(1 + height), recipient: address}
     })
     const sent = height % 5 ? [] : [{txid: `0xsent${height}`, sender, nonce: height / 5, fee: 3n}]
-    await writer.write({add: [{transfers: payments, inclusions: sent}]})
+    await writer.write({add: [{transfers: payments, confirmedTxs: sent}]})
   }
   await writer.finalize(heights - 4)
   for (const table of ['transfer', 'confirmed_tx'])
@@ -105,7 +105,7 @@ class Source implements HistorySource {
   }
   async close() {}
 
-  read({height, hash, parentHash, transfers, inclusions}: TestBlock): ReadBlock {
+  read({height, hash, parentHash, transfers, confirmedTxs}: TestBlock): ReadBlock {
     return {
       height,
       hash,
@@ -114,7 +114,7 @@ class Source implements HistorySource {
       candidates: transfers.map(({txid, outputIndex = 0, token = 'USDC', amount, recipient, sender = '0xSender'}) => {
         return {txid, outputIndex, token, amount, sender, recipientKey: recipient.toLowerCase()}
       }),
-      sent: inclusions.map(({txid, sender, nonce, fee = 0n}) => {
+      sent: confirmedTxs.map(({txid, sender, nonce, fee = 0n}) => {
         return {txid, senderKey: sender.toLowerCase(), nonce, executed: true, fee}
       }),
       spends: [],
@@ -495,7 +495,7 @@ test('what is added at a height that the live indexer can still undo, it writes 
   await db.rows(`select chain.anchor($1, 'test', 0, $2, now())`, [code, hashOf('0')])
   const paid = (height: number) => {
     const transfers = [{txid: `0xhot${height}`, token: 'POL', amount: 5n, recipient: users[2]!.address}]
-    return {height, hash: hashOf(`${height}`), parentHash: hashOf(`${height - 1}`), transfers, inclusions: []}
+    return {height, hash: hashOf(`${height}`), parentHash: hashOf(`${height - 1}`), transfers, confirmedTxs: []}
   }
   const blocks = [{...paid(0), transfers: []}, paid(1), paid(2), paid(3)]
   const source = new Source()

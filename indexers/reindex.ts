@@ -47,7 +47,7 @@ export class Interrupted extends Error {
 /** What is read in one transaction: blocks until they hold so many transactions and transfers. */
 const itemsPerTransaction = 5000
 /** How often in a row reading may fail. */
-const patience = 5
+const threshold = 5
 /** No step of a source takes longer. */
 const stepTimeoutMs = 300_000
 const retryOf = new Set(['40001', '40P01'])
@@ -111,7 +111,7 @@ class Reindex {
           `the node's blocks from ${run.next} on do not lead to block ${final.height} (${final.hash})`,
         )
       } catch (error) {
-        if (isFinalWord(error) || ++failures === patience) throw error
+        if (isFinalWord(error) || ++failures === threshold) throw error
         await sleep(this.#options.retryMs ?? 1000)
       }
     }
@@ -130,7 +130,7 @@ class Reindex {
       } catch (error) {
         if (isFinalWord(error)) throw error
         failures = run.next > before ? 1 : failures + 1
-        if (failures === patience) return await this.#giveUp(run, error as Error)
+        if (failures === threshold) return await this.#giveUp(run, error as Error)
         await sleep(this.#options.retryMs ?? 1000)
       }
     }
@@ -168,7 +168,7 @@ class Reindex {
         for (const block of blocks) if (doubtful.includes(block.height)) await this.#confirm(block)
         for (const height of doubtful) confirmed.add(height)
       } catch (error) {
-        if (!retryOf.has((error as pg.DatabaseError).code ?? '') || attempt === patience) throw error
+        if (!retryOf.has((error as pg.DatabaseError).code ?? '') || attempt === threshold) throw error
       }
     }
   }

@@ -1,7 +1,7 @@
 // What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
 // for a node of another network, nor for one of a main network unless that is allowed, nor with a token that its contract does not bear out, nor with
 // other tokens than the database has; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
-// a fork below the final block halts the chain, once it was seen `patience` times in a row, and then nothing moves until an operator
+// a fork below the final block halts the chain, once it was seen `threshold` times in a row, and then nothing moves until an operator
 // decides; while blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
@@ -10,7 +10,7 @@ import {isMainNetwork} from '../chains/registry.ts'
 import {failureOf, inWords} from '../db/failure.ts'
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
-import {patience} from './finality.ts'
+import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
 import {startingBlock, Waiting, type WaitingReason} from './start.ts'
 
@@ -33,24 +33,24 @@ export interface ResumeOptions {
 export async function resume(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<void> {
   const {log, retryMs = 1000} = options
   const warn = sparingly(log)
-  let sightings = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
+  let observations = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
   for (;;) {
     let waitMs = retryMs
     try {
-      const verdict = await look(source, cursor, options)
+      const verdict = await poll(source, cursor, options)
       await cursor.tellWaiting(reasons[verdict.kind], verdict.kind === 'go' ? '' : verdict.message)
       if (verdict.kind === 'go') return
-      sightings = {count: sightings.of === verdict.kind ? sightings.count + 1 : 1, of: verdict.kind}
-      if (sightings.count === 1) log.warn({height: verdict.height}, verdict.message)
-      if (verdict.kind === 'rewind_asked' || (verdict.kind === 'rewind' && sightings.count >= patience)) {
+      observations = {count: observations.of === verdict.kind ? observations.count + 1 : 1, of: verdict.kind}
+      if (observations.count === 1) log.warn({height: verdict.height}, verdict.message)
+      if (verdict.kind === 'rewind_asked' || (verdict.kind === 'rewind' && observations.count >= threshold)) {
         await cursor.rewind(verdict.to)
         log.warn({height: verdict.to.height}, 'rewound; the blocks above are read again')
-      } else if (verdict.kind === 'fork_below_final' && sightings.count >= patience) {
+      } else if (verdict.kind === 'fork_below_final' && observations.count >= threshold) {
         await cursor.halt(verdict.details)
       }
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
-      sightings = {count: 0, of: ''}
+      observations = {count: 0, of: ''}
       const {reason, firstHeight} = asWaiting(error)
       const message = withoutPaths(inWords(error))
       warn(reason, message)
@@ -101,17 +101,17 @@ type Verdict =
   | {kind: 'rewind' | 'rewind_asked'; height: number; message: string; to: BlockRef}
   | {kind: 'fork_below_final'; height: number; message: string; details: object}
 
-async function look(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<Verdict> {
+async function poll(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<Verdict> {
   const {network, networkSettings, mainnet = false} = options
-  const answered = await source.network()
-  if (!mainnet && isMainNetwork(answered)) {
+  const responded = await source.network()
+  if (!mainnet && isMainNetwork(responded)) {
     throw new Waiting(
       'wrong_network',
-      `the node is on a main network (${answered}), where coins are worth money, and SLUICE_MAINNET does not allow it; name a node of a test network, and check ${networkSettings}`,
+      `the node is on a main network (${responded}), where coins are worth money, and SLUICE_MAINNET does not allow it; name a node of a test network, and check ${networkSettings}`,
     )
   }
-  if (answered !== network) {
-    throw new Waiting('wrong_network', `the node is on ${answered}, expected ${network}; check ${networkSettings}`)
+  if (responded !== network) {
+    throw new Waiting('wrong_network', `the node is on ${responded}, expected ${network}; check ${networkSettings}`)
   }
   const refusal = (await options.refusal?.()) ?? (await source.refusal?.())
   if (refusal !== undefined) throw new Waiting('token_refused', refusal)

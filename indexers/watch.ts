@@ -4,7 +4,7 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/failure.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
-import {advanceFinality, type FinalitySource, finalBlockAtNode, patience} from './finality.ts'
+import {advanceFinality, type FinalitySource, finalBlockAtNode, threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
 
 export interface WatchOptions {
@@ -35,7 +35,7 @@ export async function watch(source: FinalitySource, cursor: ChainCursor, options
       await advanceFinality(source, cursor)
       const seen = at && (await finalBlockAtNode(source, at))
       forks = typeof seen === 'object' ? forks + 1 : 0
-      if (forks >= patience) return "the final block is not on the node's chain"
+      if (forks >= threshold) return "the final block is not on the node's chain"
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       options.log.warn({error: inWords(error)}, 'finality could not be moved; trying again')

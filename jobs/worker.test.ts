@@ -73,13 +73,13 @@ const allDelivered = (timeoutMs: number) =>
   until(async () => (await pending()).length === 0, {timeoutMs, what: 'everything to be delivered'})
 
 test('what a killed worker was sending is sent by the one beside it within three seconds', async () => {
-  receiver.answer = hang
+  receiver.response = hang
   const doomed = await startWorker()
   await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant, 10)
   await hangs(10)
   await startWorker()
-  receiver.answer = works
+  receiver.response = works
   doomed.kill('SIGKILL')
   await allDelivered(3000)
   expect(new Set(receiver.received.map(({headers}) => headers['webhook-id'])).size).toBe(10)
@@ -133,14 +133,14 @@ test('a worker that is told of a breaking migration, whoever said so, ends with 
 })
 
 test('a worker that hangs is cut off by the one beside it, which takes over; it ends when it goes on', async () => {
-  receiver.answer = hang
+  receiver.response = hang
   const stopped = await startWorker()
   await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant)
   await hangs(1)
   stopped.kill('SIGSTOP')
   await startWorker()
-  receiver.answer = works
+  receiver.response = works
   // The workers themselves allow 30 seconds; the connection that is live has asked within the last second.
   await until(
     async () => {
@@ -167,7 +167,7 @@ test('a worker gives up a deposit that a rewind took away, and that a chain whic
 })
 
 test('SIGTERM stops a worker within five seconds; what hangs stays due, as if it had not been tried', async () => {
-  receiver.answer = hang
+  receiver.response = hang
   const worker = await startWorker()
   await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant, 2)

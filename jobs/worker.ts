@@ -12,12 +12,12 @@ import {type DailyAudit, openDailyAudit} from './audit/daily.ts'
 import {holdLiveness, type Liveness} from './liveness.ts'
 import {countJobs} from './metrics.ts'
 import {advancePayout} from './payouts/advance-payout.ts'
+import {allocateDeposits} from './payouts/allocate-deposits.ts'
 import {collect} from './payouts/collect.ts'
 import type {Context} from './payouts/context.ts'
 import {closeContext, openContext} from './payouts/open-context.ts'
 import {carryOutReturns} from './payouts/returns.ts'
 import {sendTransactions} from './payouts/send-transactions.ts'
-import {stampDeposits} from './payouts/stamp-deposits.ts'
 import {type AnalyticsRefresh, analyticsRefresh} from './refresh-analytics.ts'
 import {startTick} from './tick.ts'
 import {deliverWebhooks} from './webhooks/deliver-webhooks.ts'
@@ -110,7 +110,7 @@ function startRunner({pool, sequencer, liveness, payouts, log}: Tasks): Promise<
       fail_undeliverable: failUndeliverable(pool),
       advance_payout: advancePayout(payouts),
       send_transactions: sendTransactions(payouts),
-      allocate_deposits: stampDeposits(pool),
+      allocate_deposits: allocateDeposits(pool),
     }),
     logger: new GraphileLogger(() => (level, message) => log[levels[level]](message)),
     noHandleSignals: true,

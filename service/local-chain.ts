@@ -9,7 +9,7 @@ import {fileURLToPath} from 'node:url'
 import type {Logger} from '../base/log.ts'
 import {commandLine, signal} from '../base/process.ts'
 import type {Chain, ChainCode} from '../chains/registry.ts'
-import {answers, fund, LocalNode} from './local-node.ts'
+import {fund, LocalNode, responses} from './local-node.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 /** Where bcoin is the node of a long chain, it is given every block again. */
@@ -47,7 +47,7 @@ export class LocalChain {
   /** Starts its process, or finds it running. Rejects, with the file that says why, if it does not serve in time. */
   async start(): Promise<void> {
     const running = await this.#find()
-    const adopted = running && (await answers(running))
+    const adopted = running && (await responses(running))
     if (running && !adopted) {
       killGroup(running.pid)
       while (await this.#isAlive(running)) await sleep(25)

@@ -18,7 +18,7 @@ export const LocalNode = z.object({
 export type LocalNode = z.infer<typeof LocalNode>
 
 /** Whether it does more than exist. */
-export async function answers(node: LocalNode): Promise<boolean> {
+export async function responses(node: LocalNode): Promise<boolean> {
   return await ask(node, 'devnet_info', []).then(
     () => true,
     () => false,
@@ -30,7 +30,7 @@ export async function fund(node: LocalNode, address: string): Promise<boolean> {
   return z.boolean().parse(await ask(node, 'devnet_fund', [address, firstCoins]))
 }
 
-const Answer = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
+const Response = z.object({result: z.unknown().optional(), error: z.object({message: z.string()}).nullish()})
 
 async function ask({control_url}: LocalNode, method: string, params: unknown[]): Promise<unknown> {
   const response = await fetch(control_url, {
@@ -39,7 +39,7 @@ async function ask({control_url}: LocalNode, method: string, params: unknown[]):
     body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
     signal: AbortSignal.timeout(answerTimeoutMs),
   })
-  const {result, error} = Answer.parse(await response.json())
+  const {result, error} = Response.parse(await response.json())
   if (error || result === undefined) throw new Error(`${method}: ${error?.message ?? 'no answer'}`)
   return result
 }

@@ -7,7 +7,7 @@ import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, 
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
-import {custodyDoor} from '../base/home.ts'
+import {custodySocket} from '../base/home.ts'
 import {settingNames} from '../chains/settings.ts'
 import type {Role} from '../db/migrate.ts'
 
@@ -66,8 +66,8 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
 
 /** Makes the directories of the seed and of the socket custody's, with whatever root wrote there since. No link in them is followed. */
 export function giveToCustody(home: string, {uid, gid}: User): void {
-  const [seedDirectory, doorDirectory] = [path.join(home, 'custody'), path.dirname(custodyDoor(home).socket)]
-  for (const directory of [seedDirectory, doorDirectory]) {
+  const [seedDirectory, socketDirectory] = [path.join(home, 'custody'), path.dirname(custodySocket(home).socket)]
+  for (const directory of [seedDirectory, socketDirectory]) {
     mkdirSync(directory, {recursive: true})
     const real = realpathSync(directory) // it may be on another disk
     chownSync(real, uid, gid)
@@ -75,7 +75,7 @@ export function giveToCustody(home: string, {uid, gid}: User): void {
       lchownSync(path.join(real, entry), uid, gid)
   }
   chmodSync(seedDirectory, 0o700)
-  chmodSync(doorDirectory, 0o750)
+  chmodSync(socketDirectory, 0o750)
 }
 
 /** The environment for a user who cannot read the files that its variables name: what they hold is in its place. */

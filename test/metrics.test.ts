@@ -102,7 +102,7 @@ test('custody counts what it signs, what it refuses, who has no token, and the a
   })
   const ask = async (...addresses: string[]) => {
     const intents = addresses.map(address => ({...sweep(address), outgoing_payment_id: crypto.randomUUID()}))
-    for (const intent of intents) await world.forgeSpend(intent)
+    for (const intent of intents) await world.forgeOutgoingPayment(intent)
     return await world.custody.ask('/sign', {intents})
   }
   await world.deposit(merchant.address, 10n ** 18n)
@@ -129,7 +129,7 @@ test('a worker counts its jobs, the webhooks that it sends, and what fails of wh
   expect([(await metrics('jobs')).get(fine), (await metrics('jobs')).get(broken)]).toEqual([0, 0])
   await world.deposit(merchant.address, 7n, {token: 'USDC', final: false})
   await rises('jobs', fine)
-  receiver.answer = (_request, response) => response.writeHead(503).end()
+  receiver.response = (_request, response) => response.writeHead(503).end()
   await world.deposit(merchant.address, 7n, {token: 'USDC', final: false})
   await rises('jobs', broken)
   await rises('jobs', 'sluice_job_duration_seconds_count{task="deliver_webhooks",outcome="done"}')

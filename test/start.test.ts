@@ -6,7 +6,7 @@ import path from 'node:path'
 import {promisify} from 'node:util'
 import pg from 'pg'
 import {afterEach, beforeEach, expect, test} from 'vitest'
-import {custodyDoor, isHeld, readProcesses, type Service} from '../base/home.ts'
+import {custodySocket, isHeld, readProcesses, type Service} from '../base/home.ts'
 import {portsInARow} from './support/ports.ts'
 import {kill, newHome, processesOf, removeHome} from './support/processes.ts'
 import {ended, sluice, spawnService, start} from './support/service.ts'
@@ -205,7 +205,7 @@ test.runIf(process.getuid?.() === 0)(
     }
     const uids = names.map(name => userOf(name).uid)
     expect(new Set([0, ...uids]).size).toBe(1 + names.length)
-    const {socket, tokenFile} = custodyDoor(home)
+    const {socket, tokenFile} = custodySocket(home)
     const files = {
       seed: path.join(home, 'custody', 'seed.json'),
       journal: path.join(home, 'custody', 'journal.jsonl'),

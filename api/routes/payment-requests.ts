@@ -47,7 +47,7 @@ const findRequest = statement(
   'find_payment_request',
   'select body, chain, token, address, amount from app.find_payment_request($1, $2)',
 )
-type Answer = [body: string, chain: ChainCode, token: string, address: string, amount: string]
+type Response = [body: string, chain: ChainCode, token: string, address: string, amount: string]
 
 const fields: Fields = {
   external_id: 'p.external_id',
@@ -223,8 +223,8 @@ export function paymentRequests(app: App, context: Context): void {
       if (!isStorable(currency)) throw notFound('currency')
       const asked = [currency, external_id, amount]
       const values = [merchantId, ...asked, paymentExpiryMs, ...keyAndHash(headers['idempotency-key'], asked)]
-      const answer = await withAddresses<Answer>(db.of(merchantId), createRequest, values)
-      return enveloped(await shown(context, answer), 'payment request created')
+      const response = await withAddresses<Response>(db.of(merchantId), createRequest, values)
+      return enveloped(await shown(context, response), 'payment request created')
     },
   )
 
@@ -258,8 +258,8 @@ export function paymentRequests(app: App, context: Context): void {
       },
     },
     async ({merchantId, params}, reply) => {
-      const answer = await requestOf(merchantId, params.external_id)
-      return reply.header('content-type', 'image/svg+xml').send(qrSvg(await uriOf(context, answer)))
+      const response = await requestOf(merchantId, params.external_id)
+      return reply.header('content-type', 'image/svg+xml').send(qrSvg(await uriOf(context, response)))
     },
   )
 
@@ -291,9 +291,9 @@ export function paymentRequests(app: App, context: Context): void {
     },
   )
 
-  async function requestOf(merchantId: string, externalId: string): Promise<Answer> {
+  async function requestOf(merchantId: string, externalId: string): Promise<Response> {
     const found =
-      isStorable(externalId) && (await db.of(merchantId).read<Answer>(findRequest, [merchantId, externalId]))
+      isStorable(externalId) && (await db.of(merchantId).read<Response>(findRequest, [merchantId, externalId]))
     if (!found) throw notFound('payment_request')
     return found
   }
@@ -307,21 +307,21 @@ function enveloped(data: string, message?: string): string {
 }
 
 /** What the database tells of a request, with what the settings add. */
-async function shown(context: Context, answer: Answer): Promise<string> {
-  const {external_id, currency, address, amount, page_token, ...rest} = JSON.parse(answer[0])
+async function shown(context: Context, response: Response): Promise<string> {
+  const {external_id, currency, address, amount, page_token, ...rest} = JSON.parse(response[0])
   const payment_url = `${context.publicUrl()}/pay/${page_token}`
   return JSON.stringify({
     external_id,
     currency,
     address,
     amount,
-    payment_uri: await uriOf(context, answer),
+    payment_uri: await uriOf(context, response),
     payment_url,
     ...rest,
   })
 }
 
-async function uriOf({chains}: Context, [, chain, token, address, amount]: Answer): Promise<string> {
+async function uriOf({chains}: Context, [, chain, token, address, amount]: Response): Promise<string> {
   const settings = chains.get(chain)!
   return (await formsOf(settings)).paymentUri(settings, {token, address, amount: BigInt(amount)})
 }

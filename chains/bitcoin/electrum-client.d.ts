@@ -3,7 +3,7 @@ declare module 'electrum-client' {
   import type {EventEmitter} from 'node:events'
   import type {Socket} from 'node:net'
 
-  type Answered = (error: unknown, result?: unknown) => void
+  type Responded = (error: unknown, result?: unknown) => void
 
   class ElectrumClient {
     constructor(port: number, host: string, protocol: 'tcp')
@@ -13,7 +13,7 @@ declare module 'electrum-client' {
     /** 1 while there is a connection. */
     status: 0 | 1
     /** By the id of the call. */
-    readonly callback_message_queue: Record<number, Answered>
+    readonly callback_message_queue: Record<number, Responded>
     /** Emits notifications: the method as the name, the parameters as the argument. */
     readonly subscribe: EventEmitter
     /** Hands an answer to the call that it is of; without one, it is ignored. */

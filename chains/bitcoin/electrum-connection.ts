@@ -102,20 +102,20 @@ export class ElectrumConnection extends ElectrumClient {
   }
 
   /** How many calls have no answer yet. */
-  get unanswered(): number {
+  get withoutResponse(): number {
     return this.#asked.size
   }
 
   /** Sends a call; those of one turn go out together. `answered` is called once, from within the reading of the answer. */
-  ask(method: string, params: unknown[], answered: (error: unknown, result?: unknown) => void): void {
-    if (this.#isOver) return void answered(new Error('the connection is over'))
+  ask(method: string, params: unknown[], responded: (error: unknown, result?: unknown) => void): void {
+    if (this.#isOver) return void responded(new Error('the connection is over'))
     const id = ++this.id
     this.callback_message_queue[id] = (error, result) => {
       this.#asked.delete(id)
-      answered(error, result)
+      responded(error, result)
     }
     this.#asked.set(id, {method, at: performance.now()})
-    this.#watch ??= setTimeout(() => this.#lookForHang(), this.#options.timeoutMs)
+    this.#watch ??= setTimeout(() => this.#detectHang(), this.#options.timeoutMs)
     if (this.#unsent.length === 0) process.nextTick(() => this.#flush())
     this.#unsent.push(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
   }
@@ -212,14 +212,14 @@ export class ElectrumConnection extends ElectrumClient {
   }
 
   /** One timer for all calls: it looks at the oldest. */
-  #lookForHang(): void {
+  #detectHang(): void {
     this.#watch = undefined
     const oldest = this.#asked.values().next().value
     if (!oldest) return
     const {timeoutMs} = this.#options
     const leftMs = oldest.at + timeoutMs - performance.now()
     if (leftMs <= 0) this.end(`no answer to ${oldest.method} within ${timeoutMs} ms`)
-    else this.#watch = setTimeout(() => this.#lookForHang(), leftMs)
+    else this.#watch = setTimeout(() => this.#detectHang(), leftMs)
   }
 }
 

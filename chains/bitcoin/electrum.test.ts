@@ -33,7 +33,7 @@ afterEach(async () => {
 /** A small server of the network above, in which scripthashes have the statuses that the test gives them. */
 async function startServer(tls?: {key: string; cert: string}) {
   const statuses = new Map<string, string | null>()
-  const answers: Behaviour = ({method, params}) => {
+  const responses: Behaviour = ({method, params}) => {
     if (method === 'server.version') return ['test 1.0', '1.4']
     if (method === 'server.ping') return null
     if (method === 'blockchain.block.header') return header
@@ -42,7 +42,7 @@ async function startServer(tls?: {key: string; cert: string}) {
     if (method === 'echo') return params[0]
     return faults.error(`unknown method ${method}`, -32601)
   }
-  const server = await LyingElectrum.start(answers, tls)
+  const server = await LyingElectrum.start(responses, tls)
   open.push(server)
   const set = (scripthash: string, status: string | null) => {
     statuses.set(scripthash, status)
@@ -146,10 +146,10 @@ describe('questions', () => {
     const server = await startServer()
     await server.close()
     const electrum = connect(server.url)
-    const answer = echo(electrum, 'x')
+    const response = echo(electrum, 'x')
     await until(async () => electrum.reasons().length > 0, {timeoutMs: 5000, what: 'a failure'})
     await server.listen()
-    expect(await answer).toBe('x')
+    expect(await response).toBe('x')
   })
 
   test('that were sent reject at once when the connection ends', async () => {
@@ -157,11 +157,11 @@ describe('questions', () => {
     const electrum = connect(server.url)
     await echo(electrum, 'connected')
     server.behave = faults.hang
-    const answer = echo(electrum, 'x')
-    answer.catch(() => {})
+    const response = echo(electrum, 'x')
+    response.catch(() => {})
     await until(async () => server.count('echo') === 2, {timeoutMs: 5000, what: 'the question'})
     server.disconnect()
-    await expect(answer).rejects.toThrow('the connection ended')
+    await expect(response).rejects.toThrow('the connection ended')
   })
 
   test('reject when it is closed, and ever after', async () => {
@@ -171,8 +171,8 @@ describe('questions', () => {
     server.behave = faults.hang
     const sent = Promise.allSettled([echo(electrum, 'x'), electrum.changed()])
     electrum.close()
-    const [answer, changed] = await sent
-    expect(answer).toMatchObject({status: 'rejected', reason: expect.any(RetryableError)})
+    const [response, changed] = await sent
+    expect(response).toMatchObject({status: 'rejected', reason: expect.any(RetryableError)})
     expect(changed.status).toBe('fulfilled')
     await expect(echo(electrum, 'x')).rejects.toThrow(RetryableError)
     await electrum.changed()
@@ -221,8 +221,8 @@ describe('a server that', () => {
     const [bad, good] = [await startServer(), await startServer()]
     bad.behave = behave
     const electrum = connect([bad.url, good.url], {timeoutMs: reason.startsWith('no answer') ? 400 : 5000})
-    const answer = await until(() => echo(electrum, 'x'), {timeoutMs: 10_000, what: 'an answer of the good one'})
-    expect(answer).toBe('x')
+    const response = await until(() => echo(electrum, 'x'), {timeoutMs: 10_000, what: 'an answer of the good one'})
+    expect(response).toBe('x')
     expect(electrum.reasons()).toEqual([expect.stringContaining(reason)])
     expect(good.count('echo')).toBeGreaterThan(0)
     expect(bad.connections).toBe(0)
@@ -401,8 +401,8 @@ describe('subscriptions', () => {
     server.behave = ({method}, pass) => {
       if (method !== 'blockchain.scripthash.subscribe') return pass()
       const params = JSON.stringify([a, hash('newer')])
-      const answer = JSON.stringify({jsonrpc: '2.0', id: 5, result: hash('older')})
-      faults.send(`${answer}\n{"jsonrpc":"2.0","method":"blockchain.scripthash.subscribe","params":${params}}`)
+      const response = JSON.stringify({jsonrpc: '2.0', id: 5, result: hash('older')})
+      faults.send(`${response}\n{"jsonrpc":"2.0","method":"blockchain.scripthash.subscribe","params":${params}}`)
     }
     await electrum.subscribeScripthashes([a])
     expect(electrum.statuses().get(a)).toBe(hash('newer'))
@@ -433,7 +433,7 @@ describe('subscriptions', () => {
     const server = await startServer()
     const electrum = connect(server.url)
     const all = Array.from({length: 20_002}, (_, i) => hash(`${i}`))
-    const warnings = () => electrum.lines.filter(({msg}) => msg.includes('BITCOIN_SOURCE=node')).length
+    const warnings = () => electrum.lines.filter(({msg}) => msg.includes('BTC_SOURCE=node')).length
     await electrum.subscribeScripthashes(all.slice(0, 20_000))
     expect(warnings()).toBe(0)
     await electrum.subscribeScripthashes(all.slice(20_000))

@@ -110,7 +110,7 @@ export class Electrum {
     if (before <= manySubscriptions && this.#statuses.size > manySubscriptions) {
       this.#log.warn(
         {subscriptions: this.#statuses.size},
-        'many Electrum servers refuse so many subscriptions; with BITCOIN_SOURCE=node blocks are scanned instead',
+        'many Electrum servers refuse so many subscriptions; with BTC_SOURCE=node blocks are scanned instead',
       )
     }
   }
@@ -233,7 +233,7 @@ export class Electrum {
   #send(): void {
     const connection = this.#connection
     for (const question of this.#queue) {
-      if (!connection?.status || connection.unanswered >= maxInFlight) return
+      if (!connection?.status || connection.withoutResponse >= maxInFlight) return
       this.#queue.delete(question)
       connection.ask(question.method, question.params, (error, result) => {
         this.#settle(question, connection, error, result)
@@ -269,12 +269,12 @@ export class Electrum {
 
 /** Asks for each item, only so many at a time: who asks for much leaves others their turn. The first failure ends it. */
 async function inWindow<T, R>(items: T[], ask: (item: T) => Promise<R>): Promise<R[]> {
-  const answers = new Array<R>(items.length)
+  const responses = new Array<R>(items.length)
   let next = 0
   const worker = async () => {
     while (next < items.length) {
       const index = next++
-      answers[index] = await ask(items[index]!)
+      responses[index] = await ask(items[index]!)
     }
   }
   try {
@@ -282,7 +282,7 @@ async function inWindow<T, R>(items: T[], ask: (item: T) => Promise<R>): Promise
   } finally {
     next = items.length
   }
-  return answers
+  return responses
 }
 
 /** Every server is tried once before the wait grows. */

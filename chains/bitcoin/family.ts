@@ -7,7 +7,7 @@ import {type BitcoinSettings, bitcoinReading, bitcoinVariables} from './settings
 export const bitcoin: ChainFamily<BitcoinChain, BitcoinSettings> = {
   variables: bitcoinVariables,
   endpoint: ({source, electrumUrls, rpcUrl}) => (source === 'electrum' ? electrumUrls[0] : rpcUrl),
-  endpointVariable: ({code}) => `${code}_ELECTRUM_URLS (with BITCOIN_SOURCE=node: ${code}_RPC_URL)`,
+  endpointVariable: ({code}) => `${code}_ELECTRUM_URLS (with BTC_SOURCE=node: ${code}_RPC_URL)`,
   reading: bitcoinReading,
   networkName: ({network}) => network,
   attemptsExcludeBy: 'output',

@@ -41,7 +41,7 @@ async function startServer(serve: Serve) {
   return {host: `127.0.0.1:${(server.address() as AddressInfo).port}`, asked}
 }
 
-const answers = (result: unknown): Serve => {
+const responses = (result: unknown): Serve => {
   return (_, response) => void response.end(JSON.stringify({id: 0, result, error: null}))
 }
 const says = (status: number, text: string): Serve => {
@@ -158,7 +158,7 @@ describe('a connection', () => {
     return await startServer((body, response, request) => {
       if (!isFirst && left-- > 0) return void request.socket.resetAndDestroy()
       isFirst = false
-      answers('x')(body, response, request)
+      responses('x')(body, response, request)
     })
   }
 
@@ -202,7 +202,7 @@ describe('an answer that is none', () => {
     'a page': [says(200, '<html>'), 'answered help with 200: <html>'],
     'a full work queue': [says(503, 'Work queue depth exceeded'), 'Work queue depth exceeded'],
     'a number': [says(200, '1'), 'what is no answer'],
-    'another shape': [answers(1), 'something else'],
+    'another shape': [responses(1), 'something else'],
     'a node that is starting': [
       says(500, JSON.stringify({id: 0, result: null, error: {code: -28, message: 'Loading block index…'}})),
       'bitcoind is starting: Loading block index',

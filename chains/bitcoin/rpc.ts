@@ -10,12 +10,12 @@ const batchMax = 100
 /** What a node answers while it reads its files. */
 const warmingUp = -28
 
-const Answer = z.object({
+const Response = z.object({
   id: z.number().nullish(),
   result: z.unknown().optional(),
   error: z.object({code: z.number(), message: z.string()}).nullish(),
 })
-type Answer = z.infer<typeof Answer>
+type Response = z.infer<typeof Response>
 const Hex = z.string().regex(/^([0-9a-f]{2})*$/)
 
 export interface RpcCall {
@@ -54,9 +54,9 @@ export class Bitcoind {
 
   /** Rejects with RpcError when the node refuses, else with another RetryableError. */
   async call<T>(method: string, params: unknown[], schema: z.ZodType<T>): Promise<T> {
-    const answer = Answer.safeParse(await this.#post({id: 0, method, params}, method)).data
-    if (!answer) throw new RetryableError(`bitcoind answered ${method} with what is no answer`)
-    const result = read(method, answer, schema)
+    const response = Response.safeParse(await this.#post({id: 0, method, params}, method)).data
+    if (!response) throw new RetryableError(`bitcoind answered ${method} with what is no answer`)
+    const result = read(method, response, schema)
     if (result instanceof RpcError) throw result
     return result
   }
@@ -86,12 +86,12 @@ export class Bitcoind {
       calls.map(({method, params}, id) => ({id, method, params})),
       what,
     )
-    const answers = z.array(Answer).safeParse(body).data
-    const byId = new Map(answers?.map(answer => [answer.id, answer]))
+    const responses = z.array(Response).safeParse(body).data
+    const byId = new Map(responses?.map(response => [response.id, response]))
     return calls.map(({method}, id) => {
-      const answer = byId.get(id)
-      if (!answer) throw new RetryableError(`bitcoind left ${method} of ${what} without an answer`)
-      return read(method, answer, schema)
+      const response = byId.get(id)
+      if (!response) throw new RetryableError(`bitcoind left ${method} of ${what} without an answer`)
+      return read(method, response, schema)
     })
   }
 
@@ -138,7 +138,7 @@ function wasIdle(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ECONNRESET' || error.code === 'EPIPE' || error.code === 'UND_ERR_SOCKET'
 }
 
-function read<T>(method: string, {result, error}: Answer, schema: z.ZodType<T>): T | RpcError {
+function read<T>(method: string, {result, error}: Response, schema: z.ZodType<T>): T | RpcError {
   if (error?.code === warmingUp) throw new RetryableError(`bitcoind is starting: ${error.message.slice(0, 300)}`)
   if (error) return new RpcError(method, error)
   const parsed = schema.safeParse(result)

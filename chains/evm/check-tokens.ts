@@ -5,7 +5,7 @@ import {domainSeparator} from 'viem'
 import {getAddress} from 'viem/utils'
 import {RetryableError} from '../../base/errors.ts'
 import type {Erc20} from '../registry.ts'
-import {type Answer, Questions} from './client.ts'
+import {Questions, type Response} from './client.ts'
 import {type EvmSettings, erc20} from './settings.ts'
 
 const timeoutMs = 10_000
@@ -17,7 +17,7 @@ interface TokenQuestion {
   method: string
   params: unknown[]
   /** Why the token is refused, by the answer in hex, undefined where the contract refused; undefined if it is not. */
-  judge(answer: string | undefined): string | undefined
+  judge(response: string | undefined): string | undefined
 }
 
 /** Why one of a chain's tokens is refused; undefined if none is. Throws RetryableError where the node cannot be asked. */
@@ -40,11 +40,11 @@ const againMs = 10_000
 /** Resolves once no token is refused, which is asked again until it is so; rejects with RetryableError before. */
 export function tokenGuard(settings: EvmSettings): () => Promise<void> {
   let isRight = false
-  let last: {at: number; answer: Promise<string | undefined>} | undefined
+  let last: {at: number; response: Promise<string | undefined>} | undefined
   return async () => {
     if (isRight) return
-    if (!last || performance.now() - last.at > againMs) last = {at: performance.now(), answer: refusedToken(settings)}
-    const why = await last.answer.catch(error => {
+    if (!last || performance.now() - last.at > againMs) last = {at: performance.now(), response: refusedToken(settings)}
+    const why = await last.response.catch(error => {
       last = undefined
       throw error
     })
@@ -55,9 +55,9 @@ export function tokenGuard(settings: EvmSettings): () => Promise<void> {
 
 async function ask(node: Questions, token: Token, settings: EvmSettings): Promise<string | undefined> {
   const questions = questionsOf(token, settings)
-  const answers = await node.ask(questions.map(({method, params}) => ({method, params})))
+  const responses = await node.ask(questions.map(({method, params}) => ({method, params})))
   for (const [index, {name, judge}] of questions.entries()) {
-    const why = judge(hexOf(answers[index]!, name))
+    const why = judge(hexOf(responses[index]!, name))
     if (why === undefined) continue
     const {code} = settings.chain
     return `${code} ${token.token} cannot be followed: its contract ${getAddress(token.contract)} was asked for ${name}, and ${why}; put its entry right (${code}_${token.token}_CONTRACT for a token of Sluice's own, ${code}_TOKENS for yours), or take it out`
@@ -79,43 +79,43 @@ function questionsOf({contract, decimals, sweep}: Token, {chainId}: EvmSettings)
     {
       name: 'decimals()',
       ...call('0x313ce567'),
-      judge: answer =>
-        isWord(answer) && BigInt(answer) === BigInt(decimals)
+      judge: response =>
+        isWord(response) && BigInt(response) === BigInt(decimals)
           ? undefined
-          : `${said(answer)}, not the entry's ${decimals}`,
+          : `${said(response)}, not the entry's ${decimals}`,
     },
     {
       name: 'DOMAIN_SEPARATOR()',
       ...call('0x3644e515'),
-      judge: answer => (answer === separator ? undefined : `${said(answer)}, not the ${separator} ${domain}`),
+      judge: response => (response === separator ? undefined : `${said(response)}, not the ${separator} ${domain}`),
     },
     {
       name: 'authorizationState(address,bytes32)',
       ...call(`0xe94a0102${'1'.padStart(64, '0')}${'0'.repeat(64)}`),
-      judge: answer =>
-        isWord(answer) && BigInt(answer) <= 1n
+      judge: response =>
+        isWord(response) && BigInt(response) <= 1n
           ? undefined
-          : `${said(answer)}, so it has no authorisations (EIP-3009), the one way in which deposits are swept`,
+          : `${said(response)}, so it has no authorisations (EIP-3009), the one way in which deposits are swept`,
     },
   ]
 }
 
 /** Undefined where the contract itself refused. Throws RetryableError where it was not asked, or the answer is none. */
-function hexOf(answer: Answer, name: string): string | undefined {
-  if ('message' in answer) {
-    if (answer.code === 3 || /revert|invalid opcode|VM execution|out of gas/i.test(answer.message)) return undefined
-    throw new RetryableError(`the node refused to ask a token for ${name}: ${answer.message}`)
+function hexOf(response: Response, name: string): string | undefined {
+  if ('message' in response) {
+    if (response.code === 3 || /revert|invalid opcode|VM execution|out of gas/i.test(response.message)) return undefined
+    throw new RetryableError(`the node refused to ask a token for ${name}: ${response.message}`)
   }
-  const {result} = answer
+  const {result} = response
   if (typeof result === 'string' && /^0x([0-9a-f]{2})*$/i.test(result)) return result.toLowerCase()
   throw new RetryableError(`the node answered with something else when a token was asked for ${name}`)
 }
 
-const isWord = (answer: string | undefined): answer is string => answer?.length === 66
+const isWord = (response: string | undefined): response is string => response?.length === 66
 
-const said = (answer: string | undefined) => {
-  if (answer === undefined) return 'it refused'
-  return answer === '0x'
+const said = (response: string | undefined) => {
+  if (response === undefined) return 'it refused'
+  return response === '0x'
     ? 'it answered nothing'
-    : `it answered ${isWord(answer) && answer.startsWith('0x00000000') ? BigInt(answer) : answer.slice(0, 66)}`
+    : `it answered ${isWord(response) && response.startsWith('0x00000000') ? BigInt(response) : response.slice(0, 66)}`
 }

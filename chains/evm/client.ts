@@ -37,7 +37,7 @@ export interface Question {
 }
 
 /** What the node says, or why it refuses. */
-export type Answer = {result: unknown} | {code: number; message: string}
+export type Response = {result: unknown} | {code: number; message: string}
 
 /**
  * A node that is asked now and then. Promises: a question has an answer, or a RetryableError, within the timeout; nothing waits for a node that
@@ -55,11 +55,11 @@ export class Questions {
   }
 
   /** Answers in the order of the questions. */
-  async ask(questions: Question[]): Promise<Answer[]> {
+  async ask(questions: Question[]): Promise<Response[]> {
     this.#closing.signal.throwIfAborted()
     this.#client ??= openRpc(this.#url, {timeoutMs: this.#timeoutMs})
     const client = this.#client
-    const options: CallOptions<Answer> = {
+    const options: CallOptions<Response> = {
       validateResult: result => ({result}),
       validateError: ({code, message}) => ({code, message}),
     }
@@ -69,7 +69,7 @@ export class Questions {
       throw signal.reason
     })
     try {
-      return await Promise.race([client.batchCall<Answer>(questions, options), aborted])
+      return await Promise.race([client.batchCall<Response>(questions, options), aborted])
     } catch (error) {
       if (this.#client === client) this.#disconnect()
       throw new RetryableError(`the node cannot be asked: ${(error as Error).message}`, {cause: error})

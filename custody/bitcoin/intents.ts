@@ -21,15 +21,15 @@ const inputsAndFee = {
 
 const Pay = z.strictObject({intent: z.literal('pay_outputs'), payout_id: id, ...inputsAndFee})
 const Sweep = z.strictObject({intent: z.literal('sweep_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
-const Bump = z.strictObject({intent: z.literal('cpfp_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
+const Cpfp = z.strictObject({intent: z.literal('cpfp_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
 const Withdraw = z.strictObject({intent: z.literal('withdraw_outputs'), outgoing_payment_id: id, ...inputsAndFee})
 const Cancel = z.strictObject({intent: z.literal('cancel_outputs'), outgoing_payment_id: id, chain, ...inputsAndFee})
 
-export const BitcoinIntent = z.discriminatedUnion('intent', [Pay, Sweep, Bump, Withdraw, Cancel])
+export const BitcoinIntent = z.discriminatedUnion('intent', [Pay, Sweep, Cpfp, Withdraw, Cancel])
 
 export type Pay = z.infer<typeof Pay>
 export type Sweep = z.infer<typeof Sweep>
-export type Bump = z.infer<typeof Bump>
+export type Cpfp = z.infer<typeof Cpfp>
 export type Withdraw = z.infer<typeof Withdraw>
 export type Cancel = z.infer<typeof Cancel>
 export type BitcoinIntent = z.infer<typeof BitcoinIntent>

@@ -25,7 +25,7 @@ const sweep = (inputs: string[], fee = 1000, outgoing_payment_id: string = rando
   inputs,
   fee: String(fee),
 })
-const bump = (outgoing_payment_id: string, inputs: string[], fee = 1000, more: object = {}) => ({
+const cpfp = (outgoing_payment_id: string, inputs: string[], fee = 1000, more: object = {}) => ({
   intent: 'cpfp_outputs',
   outgoing_payment_id,
   chain: 'BTC',
@@ -294,7 +294,7 @@ describe('an output', () => {
     for (const inputs of [[a], [b], [c, b], [b, c]]) await refused(pay(other, inputs, 2000), 'nonce_taken')
     await refused(sweep([b]), 'nonce_taken')
     const intents = [sweep([c]), pay(other, [c])]
-    for (const intent of intents.toReversed()) await btc.forgeSpend(intent)
+    for (const intent of intents.toReversed()) await btc.forgeOutgoingPayment(intent)
     const results = await btc.sign(...intents)
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'nonce_taken'}]) // in one request, too
   })
@@ -373,17 +373,17 @@ describe('a sweep', () => {
   })
 })
 
-describe('a bump', () => {
-  test('takes unmined outputs of one transaction to the treasury, as they were begun with, and is written down as a sweep', async () => {
+describe('a CPFP child', () => {
+  test('takes unconfirmed outputs of one transaction to the treasury, as they were begun with, and is written down as a sweep', async () => {
     const merchant = await btc.merchant()
-    const [a, b, c] = (await btc.unmined([70_000n, 30_000n, 20_000n].map(value => [merchant.bitcoin, value]))) as [
+    const [a, b, c] = (await btc.unconfirmed([70_000n, 30_000n, 20_000n].map(value => [merchant.bitcoin, value]))) as [
       string,
       string,
       string,
     ]
-    const id = await btc.bump([a, b], 200)
-    for (const inputs of [[b, a], [a], [a, b, c], [a, c], [c]]) await refused(bump(id, inputs), 'settlement_changed')
-    const {raw, amount, txid, vsize} = await signed(bump(id, [a, b]))
+    const id = await btc.cpfp([a, b], 200)
+    for (const inputs of [[b, a], [a], [a, b, c], [a, c], [c]]) await refused(cpfp(id, inputs), 'settlement_changed')
+    const {raw, amount, txid, vsize} = await signed(cpfp(id, [a, b]))
     expect(btc.read(raw)).toMatchObject({inputs: [a, b], outputs: [[btc.treasury, 99_000n]], fee: 1000n})
     expect(amount).toBe('99000')
     expect(await lastEntry()).toMatchObject({
@@ -396,88 +396,88 @@ describe('a bump', () => {
       txid,
       details: {inputs: [a, b], network_fee: '1000', vsize, change: '0'},
     })
-    expect(await signed(bump(id, [a, b]))).toMatchObject({txid})
+    expect(await signed(cpfp(id, [a, b]))).toMatchObject({txid})
   })
 
   test('is of the treasury, too', async () => {
-    const inputs = await btc.unmined([[btc.treasury, 70_000n]])
-    const {raw} = await signed(bump(await btc.bump(inputs, 200), inputs))
+    const inputs = await btc.unconfirmed([[btc.treasury, 70_000n]])
+    const {raw} = await signed(cpfp(await btc.cpfp(inputs, 200), inputs))
     expect(btc.read(raw).outputs).toEqual([[btc.treasury, 69_000n]])
   })
 
   test('that nobody began, or that is over, or of another chain, is refused', async () => {
     const merchant = await btc.merchant()
-    const inputs = await btc.unmined([[merchant.bitcoin, 70_000n]])
-    await refused(bump(randomUUID(), inputs), 'unknown_settlement')
-    const id = await btc.bump(inputs, 200)
+    const inputs = await btc.unconfirmed([[merchant.bitcoin, 70_000n]])
+    await refused(cpfp(randomUUID(), inputs), 'unknown_settlement')
+    const id = await btc.cpfp(inputs, 200)
     await btc.db.rows(`update app.outgoing_payment set status = 'final' where id = $1`, [id])
-    await refused(bump(id, inputs), 'unknown_settlement')
-    const other = await btc.unmined([[merchant.bitcoin, 70_000n]])
-    await refused(bump(await btc.bump(other, 200, 'ETH'), other), 'unknown_settlement')
+    await refused(cpfp(id, inputs), 'unknown_settlement')
+    const other = await btc.unconfirmed([[merchant.bitcoin, 70_000n]])
+    await refused(cpfp(await btc.cpfp(other, 200, 'ETH'), other), 'unknown_settlement')
   })
 
   test('of outputs of others, of two owners, of two transactions, of another token, or of what the source does not show is refused', async () => {
     const [one, other] = [await btc.merchant(), await btc.merchant()]
-    const refusedWith = async (inputs: string[]) => await refused(bump(await btc.bump(inputs, 200), inputs), 'not_ours')
+    const refusedWith = async (inputs: string[]) => await refused(cpfp(await btc.cpfp(inputs, 200), inputs), 'not_ours')
     await refusedWith([`${newTxid()}:0`])
     await refusedWith(
-      await btc.unmined([
+      await btc.unconfirmed([
         [one.bitcoin, 50_000n],
         [other.bitcoin, 50_000n],
       ]),
     )
     await refusedWith(
-      await btc.unmined([
+      await btc.unconfirmed([
         [one.bitcoin, 50_000n],
         [btc.treasury, 50_000n],
       ]),
     )
     await refusedWith([
-      ...(await btc.unmined([[one.bitcoin, 50_000n]])),
-      ...(await btc.unmined([[one.bitcoin, 50_000n]])),
+      ...(await btc.unconfirmed([[one.bitcoin, 50_000n]])),
+      ...(await btc.unconfirmed([[one.bitcoin, 50_000n]])),
     ])
-    await refusedWith(await btc.unmined([[one.bitcoin, 50_000n]], {token: 'TOKEN'}))
+    await refusedWith(await btc.unconfirmed([[one.bitcoin, 50_000n]], {token: 'TOKEN'}))
   })
 
   test('pays for parent and child, up to the cap for both together', async () => {
     const merchant = await btc.merchant()
-    const inputs = await btc.unmined([[merchant.bitcoin, 100_000n]])
-    const id = await btc.bump(inputs, 1000)
+    const inputs = await btc.unconfirmed([[merchant.bitcoin, 100_000n]])
+    const id = await btc.cpfp(inputs, 1000)
     const cap = 50 * (110 + 1000) // for one input and one output, and the parent
-    await refused(bump(id, inputs, cap + 1), 'fee_above_cap')
-    await signed(bump(id, inputs, cap - 1000))
-    await refused(bump(id, inputs, cap + 1), 'fee_above_cap')
-    await signed(bump(id, inputs, cap))
-    const small = await btc.unmined([[merchant.bitcoin, 1293n]])
-    await refused(bump(await btc.bump(small, 1000), small), 'dust')
+    await refused(cpfp(id, inputs, cap + 1), 'fee_above_cap')
+    await signed(cpfp(id, inputs, cap - 1000))
+    await refused(cpfp(id, inputs, cap + 1), 'fee_above_cap')
+    await signed(cpfp(id, inputs, cap))
+    const small = await btc.unconfirmed([[merchant.bitcoin, 1293n]])
+    await refused(cpfp(await btc.cpfp(small, 1000), small), 'dust')
   })
 
-  test('serves no other purpose, and opens no other way to what is unmined', async () => {
+  test('serves no other purpose, and opens no other way to what is unconfirmed', async () => {
     const merchant = await btc.merchant()
-    const inputs = await btc.unmined([[merchant.bitcoin, 100_000n]])
-    const id = await btc.bump(inputs, 200)
+    const inputs = await btc.unconfirmed([[merchant.bitcoin, 100_000n]])
+    const id = await btc.cpfp(inputs, 200)
     await refused(sweep(inputs, 1000, id), 'not_ours')
     await refused(cancel(inputs, 1000, id), 'not_ours')
     await btc.db.rows('update app.outgoing_payment set cancelling = false where id = $1', [id])
     await btc.output(merchant.bitcoin, 100_000n)
     await refused(pay(await btc.swept(merchant), inputs), 'not_ours')
-    await signed(bump(id, inputs))
+    await signed(cpfp(id, inputs))
     await btc.mine(inputs)
     await refused(pay(await btc.swept(merchant), inputs, 3000), 'nonce_taken')
   })
 
   test('is an ordinary sweep of the same outputs once they are final: the child is replaced, and never signed beside it', async () => {
     const merchant = await btc.merchant()
-    const inputs = await btc.unmined([[merchant.bitcoin, 100_000n]])
-    const id = await btc.bump(inputs, 1000)
-    await signed(bump(id, inputs))
+    const inputs = await btc.unconfirmed([[merchant.bitcoin, 100_000n]])
+    const id = await btc.cpfp(inputs, 1000)
+    await signed(cpfp(id, inputs))
     await btc.mine(inputs, {final: false})
-    const {fee} = await signed(bump(id, inputs, 2000))
+    const {fee} = await signed(cpfp(id, inputs, 2000))
     expect(fee).toBe('2000')
     await btc.finalize()
-    await refused(bump(id, inputs, 3000), 'not_ours')
+    await refused(cpfp(id, inputs, 3000), 'not_ours')
     await btc.noteAgain(inputs) // as a block does that is written again
-    await refused(bump(id, inputs, 3000), 'not_ours')
+    await refused(cpfp(id, inputs, 3000), 'not_ours')
     await refused(sweep(inputs, 3000), 'nonce_taken')
     const {raw} = await signed(sweep(inputs, 3000, id))
     expect(btc.read(raw)).toMatchObject({inputs, outputs: [[btc.treasury, 97_000n]]})
@@ -541,11 +541,11 @@ describe('a cancel', () => {
 
 describe('a withdrawal', () => {
   /** As the owner of the database begins it. */
-  async function begun(recipient: string, lead: string, amount = 70_000): Promise<string> {
+  async function begun(recipient: string, firstInput: string, amount = 70_000): Promise<string> {
     const [row] = await btc.db.rows<{id: string}>(
       `insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)
        values ('withdrawal', 'BTC', 'BTC', $1, $2, $3, $4, 0, 1000) returning id`,
-      [amount, btc.treasury, recipient, lead],
+      [amount, btc.treasury, recipient, firstInput],
     )
     return row!.id
   }
@@ -585,7 +585,7 @@ describe('a withdrawal', () => {
   })
 })
 
-describe('the door', () => {
+describe('the socket', () => {
   test('takes outputs that are well written, each once, up to 500, or refuses the request whole', async () => {
     const {bitcoin} = await btc.merchant()
     const good = sweep(await btc.outputs(bitcoin, [10_000n]))

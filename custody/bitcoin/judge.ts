@@ -1,7 +1,7 @@
 // What custody signs on Bitcoin, and what it refuses; ../policy.ts has what all families share. Promises: only final outputs of ours are spent, as
-// the indexer saw them (and unmined ones for a bump alone, which an operator began); all signatures of a subject spend its first input, the lead, so
-// at most one of them can ever be mined; an output serves one subject, until every signature in which it serves is over (its lead is spent, finally);
-// money leaves for the destination alone, and the rest, less a network fee within the cap, goes to the treasury.
+// the indexer saw them (and unconfirmed ones for a CPFP child alone, which an operator began); all signatures of a subject spend its first input, the
+// first input, so at most one of them can ever be mined; an output serves one subject, until every signature in which it serves is over (its first
+// input is spent, finally); money leaves for the destination alone, and the rest, less a network fee within the cap, goes to the treasury.
 
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'
@@ -16,9 +16,10 @@ import {
   checkWithdraw,
   type Decision,
   type FamilyContext,
+  findOutgoingPayment,
   findPayout,
-  findSpend,
   findWithdrawal,
+  type OutgoingPayment,
   type Own,
   type OwnRow,
   ownOf,
@@ -26,26 +27,25 @@ import {
   type Purpose,
   purposeOfPayout,
   purposeOfWithdrawal,
-  type Spend,
 } from '../policy.ts'
 import {type Kind, Refusal} from '../refusal.ts'
-import type {BitcoinIntent, Bump, Cancel, Pay, Sweep, Withdraw} from './intents.ts'
+import type {BitcoinIntent, Cancel, Cpfp, Pay, Sweep, Withdraw} from './intents.ts'
 import {type Input, largestVsize, type Output} from './sign.ts'
 
-/** The first input is the lead: what Bitcoin has in the place of a sender, with the nonce 0. */
+/** The first input is the first input: what Bitcoin has in the place of a sender, with the nonce 0. */
 export interface BitcoinPlan extends Plan {
   inputs: Input[]
   outputs: Output[]
   /** What goes back to the treasury, besides the amount. */
   change: bigint
   /** Brings in what somebody else sent, by an operator's command, and is worth that. */
-  isBump: boolean
+  isCpfp: boolean
 }
 
 export type Details = Entry['details'] & {inputs: string[]; network_fee: string; vsize: number}
 
 interface BitcoinAttempt extends Attempt<Details> {
-  lead: string
+  firstInput: string
   inputs: string[]
   fee: bigint
   vsize: number
@@ -63,7 +63,7 @@ interface Asked {
 export async function judge(context: FamilyContext, intent: BitcoinIntent): Promise<BitcoinDecision> {
   if (intent.intent === 'pay_outputs') return await judgePay(context, intent)
   if (intent.intent === 'sweep_outputs') return await judgeSweep(context, intent)
-  if (intent.intent === 'cpfp_outputs') return await judgeBump(context, intent)
+  if (intent.intent === 'cpfp_outputs') return await judgeCpfp(context, intent)
   if (intent.intent === 'withdraw_outputs') return await judgeWithdraw(context, intent)
   return await judgeCancel(context, intent)
 }
@@ -73,23 +73,23 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<BitcoinDec
   const attempts = await findAttempts(context, payout.chain, intent.inputs, payout.id)
   const before = attemptsFor(attempts, 'pay', payout.id)
   await checkPay(context, payout, before)
-  const spend = await findSpend(context, payout.chain, {payoutId: payout.id})
-  return await decide(context, purposeOfPayout(payout), spend, intent, attempts)
+  const outgoingPayment = await findOutgoingPayment(context, payout.chain, {payoutId: payout.id})
+  return await decide(context, purposeOfPayout(payout), outgoingPayment, intent, attempts)
 }
 
-async function judgeSweep(context: FamilyContext, intent: Sweep | Bump, find = findOutputs): Promise<BitcoinDecision> {
+async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = findOutputs): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, intent.inputs, outgoing_payment_id)
-  const spend = await findSpend(context, chain, {id: outgoing_payment_id})
+  const outgoingPayment = await findOutgoingPayment(context, chain, {id: outgoing_payment_id})
   const isOther = ({kind, subjectId}: BitcoinAttempt) =>
     subjectId === outgoing_payment_id && kind !== 'sweep' && kind !== 'cancel'
-  if (spend.kind !== 'sweep' || attempts.some(isOther))
+  if (outgoingPayment.kind !== 'sweep' || attempts.some(isOther))
     throw new Refusal('settlement_changed', 'it was begun as something else than a sweep')
   return await decide(
     context,
     purposeOfTreasury(context, chain, 'sweep', outgoing_payment_id),
-    spend,
+    outgoingPayment,
     intent,
     attempts,
     find,
@@ -97,31 +97,37 @@ async function judgeSweep(context: FamilyContext, intent: Sweep | Bump, find = f
 }
 
 /** A sweep of outputs that are not final, which pays for the transaction that made them, too. The row can be made by the owner of the database alone. */
-async function judgeBump(context: FamilyContext, intent: Bump): Promise<BitcoinDecision> {
+async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id, inputs} = intent
-  const {rows} = await context.client.query<{lead: string; outputs: string[]; vsize: number}>({
+  const {rows} = await context.client.query<{firstInput: string; outputs: string[]; vsize: number}>({
     name: 'find_cpfp',
-    text: `select s.sender as lead, b.outputs, b.parent_vsize as vsize from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id
+    text: `select s.sender as "firstInput", b.outputs, b.parent_vsize as vsize from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id
       where b.outgoing_payment_id = $1 and s.chain = $2 and s.status <> 'final'`,
     values: [outgoing_payment_id, chain],
   })
-  const [bump] = rows
-  if (!bump) throw new Refusal('unknown_settlement', `no bump ${outgoing_payment_id} is under way`)
-  const known = new Set(bump.outputs)
-  if (bump.lead !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))
-    throw new Refusal('settlement_changed', 'a bump spends the outputs that it was begun with, the same one first')
-  return await judgeSweep(context, intent, async (...of) => ({...(await findUnmined(...of)), parentVsize: bump.vsize}))
+  const [cpfp] = rows
+  if (!cpfp) throw new Refusal('unknown_settlement', `no CPFP child ${outgoing_payment_id} is under way`)
+  const known = new Set(cpfp.outputs)
+  if (cpfp.firstInput !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))
+    throw new Refusal(
+      'settlement_changed',
+      'a CPFP child spends the outputs that it was begun with, the same one first',
+    )
+  return await judgeSweep(context, intent, async (...of) => ({
+    ...(await findUnconfirmed(...of)),
+    parentVsize: cpfp.vsize,
+  }))
 }
 
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<BitcoinDecision> {
-  const spend = await findWithdrawal(context, intent.outgoing_payment_id)
-  const attempts = await findAttempts(context, spend.chain, intent.inputs, spend.id)
-  const before = attemptsFor(attempts, 'withdraw', spend.id)
-  await checkWithdraw(context, spend, before)
+  const outgoingPayment = await findWithdrawal(context, intent.outgoing_payment_id)
+  const attempts = await findAttempts(context, outgoingPayment.chain, intent.inputs, outgoingPayment.id)
+  const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
+  await checkWithdraw(context, outgoingPayment, before)
   return await decide(
     context,
-    purposeOfWithdrawal(spend),
-    await findSpend(context, spend.chain, {id: spend.id}),
+    purposeOfWithdrawal(outgoingPayment),
+    await findOutgoingPayment(context, outgoingPayment.chain, {id: outgoingPayment.id}),
     intent,
     attempts,
   )
@@ -132,9 +138,15 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<Bitc
   const {chain, outgoing_payment_id, inputs} = intent
   checkJournal(context, chain)
   const attempts = await findAttempts(context, chain, inputs, outgoing_payment_id)
-  const spend = await findSpend(context, chain, {id: outgoing_payment_id}, {cancelling: true})
-  const subjectId = attempts.find(({lead}) => lead === inputs[0])?.subjectId ?? outgoing_payment_id
-  return await decide(context, purposeOfTreasury(context, chain, 'cancel', subjectId), spend, intent, attempts)
+  const outgoingPayment = await findOutgoingPayment(context, chain, {id: outgoing_payment_id}, {cancelling: true})
+  const subjectId = attempts.find(({firstInput}) => firstInput === inputs[0])?.subjectId ?? outgoing_payment_id
+  return await decide(
+    context,
+    purposeOfTreasury(context, chain, 'cancel', subjectId),
+    outgoingPayment,
+    intent,
+    attempts,
+  )
 }
 
 /** What goes to the treasury as a whole. How much that is, and whose, the inputs say. */
@@ -153,7 +165,7 @@ function purposeOfTreasury(
 async function decide(
   context: FamilyContext,
   purpose: Purpose,
-  spend: Spend,
+  outgoingPayment: OutgoingPayment,
   asked: Asked,
   attempts: BitcoinAttempt[],
   find = findOutputs,
@@ -165,20 +177,20 @@ async function decide(
   const identical = mine.find(attempt => isSame(attempt) && attempt.fee === fee)
   if (identical) return {attempt: identical}
   const newest = mine.at(-1)
-  if (newest) checkKept(newest, asked)
+  if (newest) checkInputsKept(newest, asked)
   if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isOver))
     throw new Refusal('nonce_taken', 'an output was signed for something else, which can still be mined')
-  if (spend.sender !== asked.inputs[0])
+  if (outgoingPayment.sender !== asked.inputs[0])
     throw new Refusal('settlement_changed', 'it spends that output first with which it was begun')
   const {outputs, parentVsize} = await find(context, purpose, asked.inputs)
-  if (find === findOutputs) await checkReserved(context, purpose.chain, spend, asked.inputs)
-  const isForPaymentUnderWay = spend.kind !== 'sweep' && (kind === 'cancel' || mine.length > 0)
-  const isBump = await isBegunAsBump(context, spend)
+  if (find === findOutputs) await checkReserved(context, purpose.chain, outgoingPayment, asked.inputs)
+  const isForPaymentUnderWay = outgoingPayment.kind !== 'sweep' && (kind === 'cancel' || mine.length > 0)
+  const isCpfp = await isBegunAsCpfp(context, outgoingPayment)
   const plan: BitcoinPlan = {
     ...build(context, purpose, outputs, fee),
-    spendId: spend.id,
+    outgoingPaymentId: outgoingPayment.id,
     isForPaymentUnderWay,
-    isBump,
+    isCpfp,
   }
   const vsize = largestVsize(
     plan.inputs.length,
@@ -199,7 +211,7 @@ async function decide(
   })
 }
 
-async function isBegunAsBump({client}: FamilyContext, {id}: Spend): Promise<boolean> {
+async function isBegunAsCpfp({client}: FamilyContext, {id}: OutgoingPayment): Promise<boolean> {
   const {rowCount} = await client.query({
     name: 'is_cpfp',
     text: 'select from app.cpfp where outgoing_payment_id = $1',
@@ -208,20 +220,24 @@ async function isBegunAsBump({client}: FamilyContext, {id}: Spend): Promise<bool
   return rowCount === 1
 }
 
-/** As every family's, but of a bump: what it brings in would else not come at all. */
+/** As every family's, but of a CPFP child: what it brings in would else not come at all. */
 export function checkSweep(settings: BitcoinSettings, sweep: BitcoinPlan): void {
-  if (!sweep.isBump) checkSweepFee(settings, sweep)
+  if (!sweep.isCpfp) checkSweepFee(settings, sweep)
 }
 
-function hasSameInputs({lead, inputs}: BitcoinAttempt, asked: Asked): boolean {
+function hasSameInputs({firstInput, inputs}: BitcoinAttempt, asked: Asked): boolean {
   const known = new Set(inputs)
-  return lead === asked.inputs[0] && known.size === asked.inputs.length && asked.inputs.every(input => known.has(input))
+  return (
+    firstInput === asked.inputs[0] &&
+    known.size === asked.inputs.length &&
+    asked.inputs.every(input => known.has(input))
+  )
 }
 
 /** All signatures of a subject exclude each other, and what one of them spends serves nothing else meanwhile. */
-function checkKept(newest: BitcoinAttempt, {inputs}: Asked): void {
+function checkInputsKept(newest: BitcoinAttempt, {inputs}: Asked): void {
   const kept = new Set(inputs)
-  if (newest.lead === inputs[0] && newest.inputs.every(input => kept.has(input))) return
+  if (newest.firstInput === inputs[0] && newest.inputs.every(input => kept.has(input))) return
   throw new Refusal(
     'settlement_changed',
     'it keeps its first output, and every other one that it was signed with before',
@@ -241,7 +257,7 @@ function build(
   purpose: Purpose,
   from: OwnOutput[],
   fee: bigint,
-): Omit<BitcoinPlan, 'spendId' | 'isForPaymentUnderWay' | 'isBump'> {
+): Omit<BitcoinPlan, 'outgoingPaymentId' | 'isForPaymentUnderWay' | 'isCpfp'> {
   const {chain, network} = bitcoinSettings(context.chains.get(purpose.chain))
   const scriptOf = (address: string) => scriptOfAddress(address, chain.networks[network])
   const treasury = scriptOf(context.treasury.address)
@@ -320,7 +336,12 @@ async function findOutputs(
 }
 
 /** Nobody has custody spend more outputs than the purpose has reserved: each costs. */
-async function checkReserved({client}: FamilyContext, chain: string, {id}: Spend, outpoints: string[]): Promise<void> {
+async function checkReserved(
+  {client}: FamilyContext,
+  chain: string,
+  {id}: OutgoingPayment,
+  outpoints: string[],
+): Promise<void> {
   const {rows} = await client.query<{outpoint: string}>({
     name: 'find_unreserved',
     text: `select i.outpoint from unnest($2::text[]) i (outpoint)
@@ -332,7 +353,7 @@ async function checkReserved({client}: FamilyContext, chain: string, {id}: Spend
 }
 
 /** As findOutputs, of one transaction that is not final yet. Once it is, they are outputs like any others. */
-async function findUnmined({client}: FamilyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
+async function findUnconfirmed({client}: FamilyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
   const {rows} = await client.query<OutputRow & {txid: string}>({
     name: 'find_unconfirmed',
     text: `select i.outpoint, u.txid, u.amount::text as value, a.address, a.purpose, a.derivation_index as index, a.merchant_id
@@ -344,12 +365,12 @@ async function findUnmined({client}: FamilyContext, {chain, token}: Purpose, out
       order by i.place`,
     values: [chain, outpoints, token],
   })
-  checkFound(outpoints, rows, 'is no unmined output of an address of ours')
+  checkFound(outpoints, rows, 'is no unconfirmed output of an address of ours')
   const [first] = rows
   if (rows.some(({txid, merchant_id}) => txid !== first!.txid || merchant_id !== first!.merchant_id))
     throw new Refusal(
       'not_ours',
-      'a bump spends outputs of one transaction, to addresses of one merchant or the treasury',
+      'a CPFP child spends outputs of one transaction, to addresses of one merchant or the treasury',
     )
   return {outputs: rows.map(ownOutput), parentVsize: 0}
 }
@@ -409,7 +430,7 @@ async function findAttempts(
   const entries = rows.map(({is_over: _, ...entry}) => entry)
   return attemptsOf(context, chain, subjectId, entries).map((attempt, n) => ({
     ...attempt,
-    lead: attempt.sender,
+    firstInput: attempt.sender,
     inputs: attempt.details.inputs,
     fee: BigInt(attempt.details.network_fee),
     vsize: attempt.details.vsize,

@@ -221,7 +221,7 @@ describe('a payout', () => {
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1500n)
     const intents = [pay(await forged(merchant)), pay(await forged(merchant))]
-    for (const intent of intents) await world.forgeSpend(intent)
+    for (const intent of intents) await world.forgeOutgoingPayment(intent)
     const results = await world.sign(...intents)
     await nextNonce()
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'exceeds_received'}])

@@ -14,8 +14,8 @@ import {
   checkWithdraw,
   type Decision,
   type FamilyContext,
+  findOutgoingPayment,
   findPayout,
-  findSpend,
   findWithdrawal,
   type Own,
   type OwnRow,
@@ -58,10 +58,10 @@ async function judgePay(context: FamilyContext, intent: Pay): Promise<EvmDecisio
   const before = attemptsFor(attempts, 'pay', payout.id)
   checkNonce(nonce, before)
   await checkPay(context, payout, before)
-  const spend = await findSpend(context, payout.chain, {payoutId: payout.id})
-  checkNonce(nonce, [spend])
+  const outgoingPayment = await findOutgoingPayment(context, payout.chain, {payoutId: payout.id})
+  checkNonce(nonce, [outgoingPayment])
   await checkNext(context, payout.chain, treasury, nonce)
-  const use = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
+  const use = {source: treasury, sender: treasury, nonce, fees, outgoingPaymentId: outgoingPayment.id}
   return decide(planOf(purposeOfPayout(payout), {...use, isForPaymentUnderWay: before.length > 0}), attempts)
 }
 
@@ -76,13 +76,13 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   if (amount === 0n) throw new Refusal('settlement_changed', 'a sweep moves more than nothing')
   const {treasury} = context
   const sender = isNative ? source : treasury
-  const spend = await findSpend(context, chain, {id: intent.outgoing_payment_id})
+  const outgoingPayment = await findOutgoingPayment(context, chain, {id: intent.outgoing_payment_id})
   const isAsBegun =
-    spend.kind === 'sweep' &&
-    spend.token === token &&
-    spend.source === source.address &&
-    spend.sender === sender.address
-  if (!isAsBegun || spend.nonce !== nonce || amount > spend.amount)
+    outgoingPayment.kind === 'sweep' &&
+    outgoingPayment.token === token &&
+    outgoingPayment.source === source.address &&
+    outgoingPayment.sender === sender.address
+  if (!isAsBegun || outgoingPayment.nonce !== nonce || amount > outgoingPayment.amount)
     throw new Refusal(
       'settlement_changed',
       'a sweep is signed with the address, token and nonce that it was begun with, and moves no more than that',
@@ -110,22 +110,25 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
     destination: treasury.address,
     details: {},
   }
-  const use = {source, sender, nonce, fees, spendId: spend.id, isForPaymentUnderWay: false}
+  const use = {source, sender, nonce, fees, outgoingPaymentId: outgoingPayment.id, isForPaymentUnderWay: false}
   return decide(planOf(purpose, use), attempts)
 }
 
 async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<EvmDecision> {
   const {nonce} = intent
   const {treasury} = context
-  const spend = await findWithdrawal(context, intent.outgoing_payment_id)
-  const fees = checkFees(context, spend.chain, intent, gasCap)
-  const attempts = await findAttempts(context, spend.chain, treasury.address, nonce, spend.id)
-  const before = attemptsFor(attempts, 'withdraw', spend.id)
-  checkNonce(nonce, [...before, spend])
-  await checkWithdraw(context, spend, before)
-  await checkNext(context, spend.chain, treasury, nonce)
-  const use = {source: treasury, sender: treasury, nonce, fees, spendId: spend.id}
-  return decide(planOf(purposeOfWithdrawal(spend), {...use, isForPaymentUnderWay: before.length > 0}), attempts)
+  const outgoingPayment = await findWithdrawal(context, intent.outgoing_payment_id)
+  const fees = checkFees(context, outgoingPayment.chain, intent, gasCap)
+  const attempts = await findAttempts(context, outgoingPayment.chain, treasury.address, nonce, outgoingPayment.id)
+  const before = attemptsFor(attempts, 'withdraw', outgoingPayment.id)
+  checkNonce(nonce, [...before, outgoingPayment])
+  await checkWithdraw(context, outgoingPayment, before)
+  await checkNext(context, outgoingPayment.chain, treasury, nonce)
+  const use = {source: treasury, sender: treasury, nonce, fees, outgoingPaymentId: outgoingPayment.id}
+  return decide(
+    planOf(purposeOfWithdrawal(outgoingPayment), {...use, isForPaymentUnderWay: before.length > 0}),
+    attempts,
+  )
 }
 
 /** Uses up a nonce by a transaction that moves nothing, where whoever has it is to be cancelled. */
@@ -135,7 +138,7 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
   const fees = checkFees(context, chain, intent, transferGas)
   const sender = await findOwn(context, intent.sender)
   const attempts = await findAttempts(context, chain, sender.address, nonce, null)
-  const spend = await findSpend(context, chain, {sender: sender.address, nonce}, {cancelling: true})
+  const outgoingPayment = await findOutgoingPayment(context, chain, {sender: sender.address, nonce}, {cancelling: true})
   const {isFinal} = await checkNext(context, chain, sender, nonce)
   if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used up: its transaction is final`)
   const purpose: Purpose = {
@@ -148,14 +151,14 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
     destination: sender.address,
     details: {},
   }
-  const isForPaymentUnderWay = spend.kind !== 'sweep'
+  const isForPaymentUnderWay = outgoingPayment.kind !== 'sweep'
   return decide(
-    planOf(purpose, {source: sender, sender, nonce, fees, spendId: spend.id, isForPaymentUnderWay}),
+    planOf(purpose, {source: sender, sender, nonce, fees, outgoingPaymentId: outgoingPayment.id, isForPaymentUnderWay}),
     attempts,
   )
 }
 
-interface Use extends Pick<EvmPlan, 'nonce' | 'fees' | 'spendId' | 'isForPaymentUnderWay'> {
+interface Use extends Pick<EvmPlan, 'nonce' | 'fees' | 'outgoingPaymentId' | 'isForPaymentUnderWay'> {
   source: Own
   sender: Own
 }

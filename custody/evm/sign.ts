@@ -127,8 +127,8 @@ export async function receiveCall(token: Token, authorisation: Authorisation, si
 }
 
 /** The number that makes the authorisation of a sweep unique: every attempt of it has the same, so one can succeed. */
-export function authorisationNonce(spendId: string): Hex {
-  return keccak256(`0x${spendId.replaceAll('-', '')}`)
+export function authorisationNonce(outgoingPaymentId: string): Hex {
+  return keccak256(`0x${outgoingPaymentId.replaceAll('-', '')}`)
 }
 
 function word(value: bigint): Hex {

@@ -10,8 +10,8 @@
 -- decides about a chain that is halted or does not start; custody halts one when the database is an older copy.
 -- Readers: settling, the worker, custody (which judges by what is here), the API for the state of the chains, the audit, analysts through views.
 --
--- Invariants: the blocks from the final one to the head form one linked chain; a transfer or an inclusion is here as long as its block is on the
--- chain; the final height never falls, except by a rewind that an operator asked for.
+-- Invariants: the blocks from the final one to the head form one linked chain; a transfer or a confirmed transaction is here as long as its block is
+-- on the chain; the final height never falls, except by a rewind that an operator asked for.
 -- Locks: the row of chain.cursor first, before every other lock of chain and app, but for the rows that the store itself wrote before COMMIT.
 -- Whoever settles, moves finality, rewinds or corrects holds it.
 
@@ -231,7 +231,7 @@ comment on column chain.reorganisation.deposits_reorged is 'How many credited de
 -- or another, they cause nothing. They are settled as gone, with an event, once the chain is as high as it was, or its final height reaches the
 -- block that they were in, or a quarter of an hour has passed (chain.release; chain.release_overdue where a chain stands still).
 --
--- Invariants: a deposit that is awaited is pending, and is settled before the final height promotes it, so it is never final without being in a
+-- Invariants: a deposit that is awaited is pending, and is settled before the final height finalises it, so it is never final without being in a
 -- block of ours. What is final is never awaited: an incident opens at once, and payouts of the chain stand still.
 create table chain.awaited (
   id text primary key,

@@ -4,7 +4,7 @@
 --   1. settling (chain.derive_deposits, at COMMIT of each transaction that touched a transfer): a new one is pending, one that went is reorged,
 --      one that is back is pending again;
 --   2. at or below the final height it is final (chain.finalise_deposits), which writes the balance, the ledger and the event with it;
---   3. a payout claims it, and its row is stamped with the payout afterwards (app.allocate_deposits), or given back when the payout fails;
+--   3. a payout claims it, and its row is allocated to the payout afterwards (app.allocate_deposits), or given back when the payout fails;
 --   4. an operator alone takes a final one back (app.resolve_incident), or credits one that was unattributed (app.credit_unattributed);
 --   5. where an older copy of the database was restored, the payouts that it had forgotten get their deposits again (app.find_recovered_deposits).
 -- Each change of the balance is a row in app.balance_delta, written with its cause; app.fold_balances adds them to app.balance in the background.
@@ -186,7 +186,7 @@ comment on table app.incident is 'What must never happen and did, for an operato
 comment on column app.incident.id is 'Number of the incident.';
 comment on column app.incident.chain is 'Chain code; null if it concerns no single chain, and then nothing waits for it.';
 comment on column app.incident.kind is 'Its kind; app.incident_kind has all of them.';
-comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the spend (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
+comment on column app.incident.subject is 'The id of the deposit (final_deposit_...) or of the outgoing payment (..._payment_vanished, payment_of_failed_payout); <chain>:<the address that sent> (unknown_transaction); the id of the transfer (payment_replaced); the chain (fork_below_final, journal_ahead); the stream of the journal (journal_changed); audit:<check>.';
 comment on column app.incident.details is 'What was seen.';
 comment on column app.incident.opened_at is 'When it was noticed.';
 comment on column app.incident.resolved_at is 'When it was resolved; null while it is open.';

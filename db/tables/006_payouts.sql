@@ -3,19 +3,19 @@
 -- Steps:
 --   1. the API claims (app.create_payout): the whole balance of a (merchant, chain, token), and the finalisation number up to which deposits belong
 --      to it, read in one statement, so both are of one moment; payout, claim, negative balance delta and posting in one transaction;
---   2. stamping writes the payout into its deposits (app.allocate_deposits): the first hundred in the same transaction, the rest by a job;
+--   2. allocation writes the payout into its deposits (app.allocate_deposits): the first hundred in the same transaction, the rest by a job;
 --   3. the worker takes one step at a time: pending, sweeping, swept; the payment's first signed attempt makes it paying;
 --   4. settling makes it completed, or failed with proof from the chain. Before paying, the worker, the merchant or an operator can fail it;
 --   5. a payout that failed is released: its balance is back at once, its deposits and adjustments follow (a claim of kind release).
 -- Readers: the API, the worker, custody (which signs what a row here says, after checking it against its own journal), analysts through views.
 --
 -- Claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance; so each finds
--- exactly the deposits that were in its sum. A stamping that does not come out at the sum stops with an error.
+-- exactly the deposits that were in its sum. An allocation that does not come out at the sum stops with an error.
 --
 -- Invariants: a status changes only as the contract has it, completed and failed are for ever, and no payout is deleted (triggers refuse the rest);
--- one event for each of the two; gross = the sum of the deposits and adjustments that are stamped with the payout, once stamping is done; gross =
--- fee + net.
--- Locks, always in this order: chain.cursor, payout, treasury (app.lock_treasury), sender, spend, pair and then stamping (advisory), deposits.
+-- one event for each of the two; gross = the sum of the deposits and adjustments that are allocated to the payout, once allocation is done; gross =
+-- fee + net. Locks, always in this order: chain.cursor, payout, treasury (app.lock_treasury), sender, outgoing payment, pair and then allocation
+-- (advisory), deposits.
 
 create table app.payout (
   id uuid primary key default uuidv7(),
@@ -91,7 +91,7 @@ create table app.claim (
   unique (payout_id, kind)
 );
 create index claim_open on app.claim (merchant_id, chain, token, id) where finished_at is null;
-comment on table app.claim is 'Stamping that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.';
+comment on table app.claim is 'Allocation that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.';
 comment on column app.claim.id is 'Order in which the balance changed.';
 comment on column app.claim.kind is 'claim or release.';
 comment on column app.claim.payout_id is 'The payout.';
@@ -103,7 +103,7 @@ comment on column app.claim.deposit_count is 'How many deposits it is about.';
 comment on column app.claim.amount is 'The sum of them, in base units.';
 comment on column app.claim.done_count is 'How many are done.';
 comment on column app.claim.done_amount is 'The sum of those.';
-comment on column app.claim.last_finalisation is 'Promotion number of the last one that was done.';
+comment on column app.claim.last_finalisation is 'Finalisation number of the last one that was done.';
 comment on column app.claim.last_seq is 'seq of the last one that was done.';
 comment on column app.claim.created_at is 'When it was asked for.';
 comment on column app.claim.finished_at is 'When it was done; null before.';

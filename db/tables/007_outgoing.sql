@@ -2,8 +2,9 @@
 --
 -- An outgoing payment (app.outgoing_payment) is the use of one nonce of one address of ours, for one purpose: a payout's payment, a sweep of an
 -- address to the treasury, or a withdrawal from it. Its attempts (app.outgoing_attempt) share the nonce, so at most one of them can ever be mined:
--- the payment itself, the same with a higher fee, or a cancel that moves nothing. On Bitcoin the place of the nonce is taken by an output, its lead,
--- which every attempt has among its inputs (sender = txid:vout, nonce = 0); attempts only ever add inputs, so there, too, at most one can be mined.
+-- the payment itself, the same with a higher fee, or a cancel that moves nothing. On Bitcoin the place of the nonce is taken by an output, its first
+-- input, which every attempt has among its inputs (sender = txid:vout, nonce = 0); attempts only ever add inputs, so there, too, at most one can be
+-- mined.
 --
 -- Life of one:
 --   allocated   app.begin_...: a nonce, or outputs, are taken; value and highest network fee are reserved in the treasury; nothing is signed
@@ -14,9 +15,9 @@
 -- Writers: the worker and the command line, through functions; settling; custody's reconciliation, which enters what an older copy of the database
 -- had forgotten (recovered). Readers: the worker, custody, the indexers (by custody's journal), the audit, analysts through views.
 --
--- Invariants: nonces of a sender are handed out in order, without a gap, and never taken from a node; an attempt is stored before it is broadcast;
--- a spend is final only by a chain.confirmed_tx at or below the final height (a bump also if another transaction excludes its parent).
--- Locks: chain.cursor, payout, treasury, sender, spend (006_payouts.sql). Reconciliation locks the tables whole.
+-- Invariants: nonces of a sender are handed out in order, without a gap, and never taken from a node; an attempt is stored before it is broadcast; an
+-- outgoing payment is final only by a chain.confirmed_tx at or below the final height (a CPFP child also if another transaction excludes its parent).
+-- Locks: chain.cursor, payout, treasury, sender, outgoing payment (006_payouts.sql). Reconciliation locks the tables whole.
 
 create table app.sender (
   chain text not null,
@@ -76,9 +77,9 @@ comment on column app.outgoing_payment.kind is 'payout, sweep or withdrawal.';
 comment on column app.outgoing_payment.chain is 'Chain code.';
 comment on column app.outgoing_payment.token is 'Token that it moves.';
 comment on column app.outgoing_payment.amount is 'How much, in base units; what an attempt moves may be less for a sweep.';
-comment on column app.outgoing_payment.source is 'Address that the amount is taken from; of a sweep on Bitcoin, its lead.';
+comment on column app.outgoing_payment.source is 'Address that the amount is taken from; of a sweep on Bitcoin, its first input.';
 comment on column app.outgoing_payment.recipient is 'Address that it goes to.';
-comment on column app.outgoing_payment.sender is 'Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the lead: the output (txid:vout) that every attempt spends.';
+comment on column app.outgoing_payment.sender is 'Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the first input: the output (txid:vout) that every attempt spends.';
 comment on column app.outgoing_payment.nonce is 'The nonce of the sender that it uses; 0 on Bitcoin.';
 comment on column app.outgoing_payment.payout_id is 'The payout that it pays, or that the sweep was made for.';
 comment on column app.outgoing_payment.merchant_id is 'The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.';
@@ -87,7 +88,7 @@ comment on column app.outgoing_payment.cancelling is 'True if its nonce is to be
 comment on column app.outgoing_payment.recovered is 'True if it was entered again from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
 comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved where the treasury pays it.';
 comment on column app.outgoing_payment.txid is 'The transaction that became final with its nonce; null before.';
-comment on column app.outgoing_payment.outcome is 'What that did: done, reverted, cancelled (the attempt that moves nothing), displaced (no attempt of this spend). Null until it is final.';
+comment on column app.outgoing_payment.outcome is 'What that did: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.';
 comment on column app.outgoing_payment.fee_paid is 'What it cost, in the native coin''s base units; null before.';
 comment on column app.outgoing_payment.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
 comment on column app.outgoing_payment.waiting_detail is 'More about that, for the operator.';
@@ -132,12 +133,12 @@ create table app.outgoing_attempt (
   unique (outgoing_payment_id, attempt),
   constraint priced check ((max_fee_per_gas is null) <> (fee is null))
 );
-comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. Those of one spend exclude each other.';
+comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. Those of one outgoing payment exclude each other.';
 comment on column app.outgoing_attempt.chain is 'Chain code.';
 comment on column app.outgoing_attempt.txid is 'Transaction id: the hash of raw.';
-comment on column app.outgoing_attempt.outgoing_payment_id is 'The spend that it is an attempt of.';
+comment on column app.outgoing_attempt.outgoing_payment_id is 'The outgoing payment that it is an attempt of.';
 comment on column app.outgoing_attempt.attempt is '1 for the first; each later one offers a higher fee.';
-comment on column app.outgoing_attempt.kind is 'effect: does what the spend is for. cancel: moves nothing.';
+comment on column app.outgoing_attempt.kind is 'effect: does what the outgoing payment is for. cancel: moves nothing.';
 comment on column app.outgoing_attempt.raw is 'The signed bytes, in hex.';
 comment on column app.outgoing_attempt.token is 'Token that it moves.';
 comment on column app.outgoing_attempt.source is 'Address that the amount is taken from.';
@@ -175,28 +176,28 @@ create index output_free on app.output (chain, merchant_id, amount desc) where o
 create index output_outgoing_payment on app.output (outgoing_payment_id) where outgoing_payment_id is not null;
 -- What an address holds, compared with the chain.
 create index output_unspent on app.output (chain, address) where spent_by is null;
-comment on table app.output is 'Final outputs of ours on chains that have them. Free ones (app.free_output) are in no spend, not spent, and mature.';
+comment on table app.output is 'Final outputs of ours on chains that have them. Free ones (app.free_output) are in no outgoing payment, not spent, and mature.';
 comment on column app.output.chain is 'Chain code.';
 comment on column app.output.txid is 'The transaction that made it.';
 comment on column app.output.vout is 'Its position there.';
 comment on column app.output.address is 'Our address.';
 comment on column app.output.merchant_id is 'The merchant whose user''s address it is; null for the treasury''s.';
 comment on column app.output.amount is 'Amount in base units.';
-comment on column app.output.outgoing_payment_id is 'The spend that has it reserved, or spent it; null while it is free.';
+comment on column app.output.outgoing_payment_id is 'The outgoing payment that has it reserved, or spent it; null while it is free.';
 comment on column app.output.from_attempt is 'The attempt of that spend from which on it is an input; null while it is free.';
 comment on column app.output.spent_by is 'The final transaction that spent it; null while it is unspent.';
 comment on column app.output.mature_at is 'The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.';
 grant select on app.output to sluice_custody, sluice_jobs;
 
--- A bump is a sweep of outputs that are not final, for an operator's explicit command alone (app.begin_cpfp; sluice treasury bump): a
+-- A CPFP child is a sweep of outputs that are not final, for an operator's explicit command alone (app.begin_cpfp; sluice treasury cpfp): a
 -- payment of somebody else to us, the parent, which no block takes, is made worth taking by our child of it, which pays for both. It is the one
 -- exception to "only final outputs are spent". Its inputs are here until the parent is final, and from then on reserved in app.output. It is
 -- settled as any sweep: the deposits are credited when they are final, by themselves, and the child, which cannot be final before them, takes them
 -- to the treasury. If the parent can never be mined, neither can the child: where the transaction that took the parent's place pays us, too, the
--- bump is over when that is final (displaced); where it does not, nothing here proves it, and the bump keeps waiting.
+-- bump is over when that is final (conflicted); where it does not, nothing here proves it, and the CPFP child keeps waiting.
 --
--- Invariants: the outputs of a bump are of one transaction, and of one merchant or the treasury; at most one bump that is not over has an output.
--- Custody signs for no unconfirmed output but these.
+-- Invariants: the outputs of a CPFP child are of one transaction, and of one merchant or the treasury; at most one CPFP child that is not over has an
+-- output. Custody signs for no unconfirmed output but these.
 create table app.cpfp (
   outgoing_payment_id uuid primary key references app.outgoing_payment on delete cascade,
   txid text not null,

@@ -19,7 +19,8 @@
 -- Invariants: the entries of a posting add up to zero for each token, and entries are never changed (triggers refuse the rest); app.holding,
 -- app.treasury and app.treasury_share are sums over entries, kept beside them because payouts decide by them (app.ledger_audit compares); a
 -- merchant is paid from what is its own and the operator's, never from another merchant's.
--- Locks: the rows of app.treasury of a chain, all tokens in one order (app.lock_treasury), after chain.cursor and payout, before sender and spend.
+-- Locks: the rows of app.treasury of a chain, all tokens in one order (app.lock_treasury), after chain.cursor and payout, before sender and outgoing
+-- payment.
 
 create sequence app.ledger_posting;
 comment on sequence app.ledger_posting is 'Numbers of postings.';
@@ -39,7 +40,7 @@ create table app.ledger_entry (
 );
 -- Balances of accounts, from the index alone.
 create index ledger_entry_account on app.ledger_entry (account, chain, token, merchant_id) include (amount);
--- What a deposit, a payout or a spend was posted with.
+-- What a deposit, a payout or an outgoing payment was posted with.
 create index ledger_entry_reference on app.ledger_entry (reference);
 -- What network fees took from the treasury of late (app.gas_left_days).
 create index ledger_entry_network_fee on app.ledger_entry (chain, created_at) include (amount) where account = 'treasury' and kind = 'network_fee';
@@ -51,7 +52,7 @@ comment on table app.ledger_entry is 'Double-entry bookkeeping of everything tha
 comment on column app.ledger_entry.id is 'Order of insertion.';
 comment on column app.ledger_entry.posting is 'The movement that the entry is a part of.';
 comment on column app.ledger_entry.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.';
-comment on column app.ledger_entry.reference is 'What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the spend.';
+comment on column app.ledger_entry.reference is 'What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.';
 comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).';
 comment on column app.ledger_entry.chain is 'Chain code.';
 comment on column app.ledger_entry.token is 'Token code.';

@@ -26,7 +26,7 @@ const defaultFeeRate = 2
 const Txids = z.array(z.string())
 
 /** What becomes of the transactions of blocks that are replaced. */
-export type Fate = 'dropped' | 'unmined' | 'same-height' | 'later'
+export type Fate = 'dropped' | 'unconfirmed' | 'same-height' | 'later'
 
 export interface Reorg {
   transactions?: Fate
@@ -34,7 +34,7 @@ export interface Reorg {
   include?: string[]
   /** Only these are mined again; the others meet `rest`. */
   only?: string[]
-  rest?: 'dropped' | 'unmined'
+  rest?: 'dropped' | 'unconfirmed'
 }
 
 export interface MineOptions {
@@ -123,9 +123,9 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   }
 
   /** Looks at the journal or the index after the changes asked for before. */
-  async settled<T>(look: () => T): Promise<T> {
+  async settled<T>(poll: () => T): Promise<T> {
     await this.#turns.over()
-    return look()
+    return poll()
   }
 
   /** A block by height or hash, and its transactions. */
@@ -160,20 +160,20 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   async #submit(raw: string, more: unknown[] = []): Promise<string> {
     const transaction = decode(raw)
     const txid = transaction.getId()
-    if (this.ledger.unmined(txid)) return txid
+    if (this.ledger.unconfirmed(txid)) return txid
     this.journal.addToPool({txid, raw: raw.toLowerCase()})
     try {
       await this.#ask('sendrawtransaction', [raw, ...more])
     } catch (error) {
       if (error instanceof RpcError) {
         this.journal.removeFromPool([txid])
-        if (this.ledger.unmined(txid)) await this.#settle() // the node died in between, and the next one was offered it with all that waits
+        if (this.ledger.unconfirmed(txid)) await this.#settle() // the node died in between, and the next one was offered it with all that waits
       }
       throw error
     }
     if (outpointsSpent(transaction).some(outpoint => this.ledger.spender(outpoint))) await this.#settle()
     else {
-      this.ledger.addUnmined(raw)
+      this.ledger.addUnconfirmed(raw)
       this.#tell(false)
     }
     return txid
@@ -206,7 +206,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return output
   }
 
-  /** Replaces an unmined transaction of the faucet by one with a higher fee, which pays the same or what is given. */
+  /** Replaces an unconfirmed transaction of the faucet by one with a higher fee, which pays the same or what is given. */
   async replace(txid: string, payees?: Payee[], feeRate?: number): Promise<{txid: string; raw: string}> {
     return await this.#change(async () => {
       const {raw} = this.#conflict(txid, payees, feeRate)
@@ -244,7 +244,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     return {outpoint, scripthash: scripthashOf(output.script), value: output.value, height: 0, coinbase: false}
   }
 
-  /** Makes the mempool forget unmined transactions, and what spends them. */
+  /** Makes the mempool forget unconfirmed transactions, and what spends them. */
   async forget(txids: string[]): Promise<void> {
     await this.#change(async () => {
       this.journal.removeFromPool(txids)
@@ -306,7 +306,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
         const first = height === fork + 1 ? include.map(decode) : []
         blocks.push(branch.extend([...first, ...again], fork + depth + 1 - height))
       }
-      const back = transactions === 'unmined' || (again && rest === 'unmined') ? others : []
+      const back = transactions === 'unconfirmed' || (again && rest === 'unconfirmed') ? others : []
       await this.#commit(fork, blocks, [...back, ...this.journal.pool()])
       return this.head
     })
@@ -315,11 +315,11 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
   /** Takes the top `depth` blocks away, with nothing in their place. */
   async invalidate(
     depth: number,
-    {transactions = 'unmined'}: {transactions?: 'dropped' | 'unmined'} = {},
+    {transactions = 'unconfirmed'}: {transactions?: 'dropped' | 'unconfirmed'} = {},
   ): Promise<Head> {
     return await this.#change(async () => {
       const fork = this.journal.below(depth)
-      const back = transactions === 'unmined' ? this.#transactionsAbove(fork) : []
+      const back = transactions === 'unconfirmed' ? this.#transactionsAbove(fork) : []
       this.journal.countFork()
       await this.#commit(fork, [], [...back, ...this.journal.pool()])
       return this.head
@@ -435,7 +435,7 @@ export class BitcoinChain extends EventEmitter<{change: [Change]}> {
     while (this.ledger.height >= 0 && this.#topHash() !== this.journal.find(this.ledger.height)?.hash)
       this.ledger.disconnect()
     while (this.ledger.height < this.head.height) this.ledger.connect(this.journal.rawBlock(this.ledger.height + 1)!)
-    this.ledger.setUnmined(this.journal.pool().map(({raw}) => raw))
+    this.ledger.setUnconfirmed(this.journal.pool().map(({raw}) => raw))
     this.#tell(this.#topHash() !== before)
   }
 

@@ -16,15 +16,15 @@ export type Output = {to: string; amount: bigint} | {script: string; amount: big
 
 interface BitcoinReorgOptions extends ReorgOptions {
   /**
-   * What becomes of the transactions of the replaced blocks. dropped (the default): they are in no block and not in the mempool; unmined:
+   * What becomes of the transactions of the replaced blocks. dropped (the default): they are in no block and not in the mempool; unconfirmed:
    * in the mempool; same-height: in the new block of their height; later: one block later than before.
    */
-  transactions?: 'dropped' | 'unmined' | 'same-height' | 'later'
+  transactions?: 'dropped' | 'unconfirmed' | 'same-height' | 'later'
   /** Raw transactions for the first new block; what conflicts with them is not mined again. */
   include?: string[]
   /** Only these are mined again; the others are dropped, or as `rest` says. */
   only?: string[]
-  rest?: 'dropped' | 'unmined'
+  rest?: 'dropped' | 'unconfirmed'
 }
 
 const Balance = z.object({confirmed: z.string().transform(BigInt)})
@@ -105,7 +105,7 @@ export class BitcoinClient extends LocalClient<string> {
   }
 
   /** Takes the top `depth` blocks away, with nothing in their place; their transactions wait again, or are dropped. */
-  async invalidate(depth: number, options: {transactions?: 'dropped' | 'unmined'} = {}): Promise<Head> {
+  async invalidate(depth: number, options: {transactions?: 'dropped' | 'unconfirmed'} = {}): Promise<Head> {
     return Head.parse(await this.rpc('devnet_invalidate', [depth, options]))
   }
 }

@@ -74,7 +74,7 @@ async function electrum(url: string) {
   const socket = createConnection(Number(port), hostname)
   sockets.push(socket)
   await once(socket, 'connect')
-  const waiting = new Map<number, (answer: {result?: unknown; error?: {code: number; message: string}}) => void>()
+  const waiting = new Map<number, (response: {result?: unknown; error?: {code: number; message: string}}) => void>()
   const notifications: {method: string; params: unknown[]}[] = []
   createInterface({input: socket})
     .on('error', () => {})
@@ -85,17 +85,17 @@ async function electrum(url: string) {
     })
   socket.on('error', () => {}) // its close follows
   socket.on('close', () => {
-    for (const answer of waiting.values()) answer({error: {code: -1, message: 'the server is gone'}})
+    for (const response of waiting.values()) response({error: {code: -1, message: 'the server is gone'}})
   })
   let last = 0
   const ask = async (method: string, ...params: unknown[]): Promise<unknown> => {
     const id = ++last
     if (socket.destroyed) throw new Error('-1: the server is gone')
-    const answer = new Promise<{result?: unknown; error?: {code: number; message: string}}>(resolve => {
+    const response = new Promise<{result?: unknown; error?: {code: number; message: string}}>(resolve => {
       waiting.set(id, resolve)
     })
     socket.write(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
-    const {result, error} = await answer
+    const {result, error} = await response
     if (error) throw new Error(`${error.code}: ${error.message}`)
     return result
   }
@@ -125,7 +125,7 @@ async function expectAgreement({client, devnet}: Started<BitcoinClient>, address
   const first = Math.max(0, height - 20)
   const histories = new Map<string, [string, number][]>(addresses.map(to => [to, []]))
   const values = new Map<string, {to: string; value: bigint}>()
-  const look = (txid: string, outs: {script: Uint8Array; value: bigint}[], at: number) => {
+  const poll = (txid: string, outs: {script: Uint8Array; value: bigint}[], at: number) => {
     for (const to of addresses) {
       const script = address.toOutputScript(to, networks.regtest)
       const paid = outs.map((out, vout) => ({...out, vout})).filter(out => Buffer.compare(out.script, script) === 0)
@@ -142,7 +142,7 @@ async function expectAgreement({client, devnet}: Started<BitcoinClient>, address
     const block = Block.fromBuffer(raw)
     for (const [position, transaction] of block.transactions!.entries()) {
       const txid = transaction.getId()
-      look(txid, transaction.outs, at)
+      poll(txid, transaction.outs, at)
       expect(await ask('blockchain.transaction.get', txid)).toBe(transaction.toHex())
       expect(await ask('blockchain.transaction.id_from_pos', at, position)).toBe(txid)
       const proof = z
@@ -296,7 +296,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       let devnet = await start(node)
       const {client} = devnet
       const wrong: string[] = []
-      let looks = 0
+      let polls = 0
       let isOver = false
 
       const watch = async () => {
@@ -310,14 +310,14 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
             const isNamed = async () => (await history(alice)).some(([again, at]) => again === txid && at === height)
             if (!is && (await isNamed())) wrong.push(`${txid} at ${height} is named, and not there`)
           }
-          looks++
+          polls++
         }
       }
       const watching = (async () => {
         while (!isOver) await watch().catch(() => sleep(20)) // it was killed
       })()
 
-      const fates = ['dropped', 'unmined', 'same-height', 'later'] as const
+      const fates = ['dropped', 'unconfirmed', 'same-height', 'later'] as const
       const doings: (() => Promise<unknown>)[] = [
         () => client.pay([{to: alice, amount: 10_000n}]),
         () => client.pay([{to: alice, amount: 20_000n}]),
@@ -326,7 +326,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
         () => client.mine(),
         () => client.mine(1, {only: []}),
         () => client.reorg(1 + Math.floor(random.next() * 3), {transactions: random.pick(fates)}),
-        () => client.invalidate(1, {transactions: random.pick(['dropped', 'unmined'])}),
+        () => client.invalidate(1, {transactions: random.pick(['dropped', 'unconfirmed'])}),
       ]
       for (let round = 0; round < 40; round++) {
         const doing = random
@@ -341,8 +341,8 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
         await doing
       }
       await client.mine()
-      const seen = looks
-      await until(async () => looks >= seen + 2, {timeoutMs: 10_000, what: 'a last look'})
+      const seen = polls
+      await until(async () => polls >= seen + 2, {timeoutMs: 10_000, what: 'a last look'})
       isOver = true
       await watching
       expect(wrong).toEqual([])
@@ -389,7 +389,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       ])
 
       const {height: top} = await client.head()
-      await client.reorg(top - height + 1, {transactions: 'same-height', only: [two.txid], rest: 'unmined'})
+      await client.reorg(top - height + 1, {transactions: 'same-height', only: [two.txid], rest: 'unconfirmed'})
       expect([await at(alice), await at(bob)]).toEqual([
         [one.txid, 0],
         [two.txid, height + 1],
@@ -398,7 +398,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
       await expectAgreement(devnet, [alice, bob])
 
       const {height: now} = await client.head()
-      await client.reorg(now - height + 1, {transactions: 'unmined'})
+      await client.reorg(now - height + 1, {transactions: 'unconfirmed'})
       expect((await client.mempool()).sort()).toEqual([one.txid, two.txid].sort())
       await client.mine()
       expect(await client.mempool()).toEqual([])

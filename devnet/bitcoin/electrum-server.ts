@@ -7,7 +7,7 @@ import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import {EngineGone, RpcError} from '../engine.ts'
 import {listenLocally} from '../listen.ts'
-import {answer, type Failure, failureOf} from '../rpc-server.ts'
+import {type Failure, failureOf, response} from '../rpc-server.ts'
 import type {BitcoinChain, Change} from './chain.ts'
 import type {Entry} from './ledger.ts'
 
@@ -65,13 +65,13 @@ export class ElectrumServer {
     this.#sockets.add(socket)
     this.#connections.add(connection)
     let begun = '' // a line that has no end yet
-    let answering = Promise.resolve()
+    let responding = Promise.resolve()
     socket.on('data', (text: string) => {
       const lines = (begun + text).split('\n')
       begun = lines.pop()!
       if (begun.length > maxLineBytes) socket.destroy()
       for (const line of lines)
-        answering = answering.then(async () => connection.send(await this.#answer(line, connection)))
+        responding = responding.then(async () => connection.send(await this.#response(line, connection)))
     })
     socket.on('error', () => {}) // its close follows
     socket.on('close', () => {
@@ -80,8 +80,8 @@ export class ElectrumServer {
     })
   }
 
-  async #answer(line: string, connection: Connection): Promise<unknown> {
-    return await answer(line, {
+  async #response(line: string, connection: Connection): Promise<unknown> {
+    return await response(line, {
       serve: (method, params) => {
         const serve = this.#methods[method]
         if (!serve) throw new RpcError({code: -32601, message: `unknown method "${method}"`})
@@ -151,7 +151,8 @@ export class ElectrumServer {
     },
     'blockchain.scripthash.unsubscribe': ([param], {subscriptions}) => subscriptions.delete(lower(param)),
     'blockchain.scripthash.get_history': ([param]) => this.#chain.ledger.history(lower(param)).map(historyEntry),
-    'blockchain.scripthash.get_mempool': ([param]) => this.#chain.ledger.unminedHistory(lower(param)).map(historyEntry),
+    'blockchain.scripthash.get_mempool': ([param]) =>
+      this.#chain.ledger.unconfirmedHistory(lower(param)).map(historyEntry),
     'blockchain.scripthash.listunspent': ([param]) =>
       this.#chain.ledger.unspent(lower(param)).map(({outpoint, height, value}) => {
         const [txid, vout] = outpoint.split(':')
@@ -207,11 +208,11 @@ export class ElectrumServer {
 
   /** In BTC per kvB; -1 where the node cannot tell, as ever on a chain without competition for blocks. */
   async #estimate(blocks: number): Promise<number> {
-    const answer = await this.#chain.query('estimatesmartfee', [blocks]).catch(error => {
+    const response = await this.#chain.query('estimatesmartfee', [blocks]).catch(error => {
       if (error instanceof RpcError) return {}
       throw error
     })
-    const {feerate, fee} = z.object({feerate: z.number().optional(), fee: z.number().optional()}).parse(answer)
+    const {feerate, fee} = z.object({feerate: z.number().optional(), fee: z.number().optional()}).parse(response)
     return feerate ?? fee ?? -1
   }
 }

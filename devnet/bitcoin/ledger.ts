@@ -1,5 +1,5 @@
 // What can be asked about the scripts of the local Bitcoin chain: their histories and unspent outputs, in memory, made from the blocks of
-// the journal and the transactions that wait. Promises: after connect, disconnect and setUnmined it is what the whole chain gives.
+// the journal and the transactions that wait. Promises: after connect, disconnect and setUnconfirmed it is what the whole chain gives.
 import {createHash} from 'node:crypto'
 import {Block, Transaction} from 'bitcoinjs-lib'
 import {scripthashOf} from '../../chains/bitcoin/script.ts'
@@ -10,16 +10,16 @@ export interface Output {
   outpoint: string
   scripthash: string
   value: bigint
-  /** Of its block; 0 where it is unmined. */
+  /** Of its block; 0 where it is unconfirmed. */
   height: number
   coinbase: boolean
 }
 
-/** An entry of a script's history, as Electrum has it: unmined ones have height 0, or -1 if one of their parents is unmined, too. */
+/** An entry of a script's history, as Electrum has it: unconfirmed ones have height 0, or -1 if one of their parents is unconfirmed, too. */
 export interface Entry {
   txid: string
   height: number
-  /** Of unmined ones. */
+  /** Of unconfirmed ones. */
   fee?: bigint
 }
 
@@ -35,7 +35,7 @@ interface Indexed {
   spent: Output[]
 }
 
-interface Unmined {
+interface Unconfirmed {
   transaction: Transaction
   entry: Entry
   scripthashes: Set<string>
@@ -49,9 +49,9 @@ export class Ledger {
   readonly #histories = new Map<string, Entry[]>()
   readonly #unspent = new Map<string, Output>()
   readonly #unspentOf = new Map<string, Set<Output>>()
-  readonly #unmined = new Map<string, Unmined>()
-  readonly #unminedOf = new Map<string, Set<string>>()
-  /** The unmined transaction that spends an outpoint. */
+  readonly #unconfirmed = new Map<string, Unconfirmed>()
+  readonly #unconfirmedOf = new Map<string, Set<string>>()
+  /** The unconfirmed transaction that spends an outpoint. */
   readonly #spenders = new Map<string, string>()
   #touched = new Set<string>()
 
@@ -149,26 +149,26 @@ export class Ledger {
 
   // --- what waits for a block ---
 
-  /** Replaces all unmined transactions; parents come first. */
-  setUnmined(raws: string[]): void {
-    for (const {scripthashes} of this.#unmined.values()) for (const one of scripthashes) this.#touched.add(one)
-    this.#unmined.clear()
-    this.#unminedOf.clear()
+  /** Replaces all unconfirmed transactions; parents come first. */
+  setUnconfirmed(raws: string[]): void {
+    for (const {scripthashes} of this.#unconfirmed.values()) for (const one of scripthashes) this.#touched.add(one)
+    this.#unconfirmed.clear()
+    this.#unconfirmedOf.clear()
     this.#spenders.clear()
-    for (const raw of raws) this.addUnmined(raw)
+    for (const raw of raws) this.addUnconfirmed(raw)
   }
 
-  /** Adds an unmined transaction that conflicts with none. */
-  addUnmined(raw: string): void {
+  /** Adds an unconfirmed transaction that conflicts with none. */
+  addUnconfirmed(raw: string): void {
     const transaction = Transaction.fromHex(raw)
     const txid = transaction.getId()
-    if (this.#unmined.has(txid)) return
+    if (this.#unconfirmed.has(txid)) return
     const spent = outpointsSpent(transaction).map(outpoint => this.output(outpoint))
     const outputs = outputsOf(transaction, txid, 0)
     const scripthashes = new Set([...spent, ...outputs].flatMap(output => output?.scripthash ?? []))
     const total = (list: (Output | undefined)[]) => list.reduce((sum, output) => sum + (output?.value ?? 0n), 0n)
-    const height = spent.some(output => output && this.#unmined.has(txidOf(output.outpoint))) ? -1 : 0
-    this.#unmined.set(txid, {
+    const height = spent.some(output => output && this.#unconfirmed.has(txidOf(output.outpoint))) ? -1 : 0
+    this.#unconfirmed.set(txid, {
       transaction,
       entry: {txid, height, fee: total(spent) - total(outputs)},
       scripthashes,
@@ -176,20 +176,20 @@ export class Ledger {
     })
     for (const outpoint of outpointsSpent(transaction)) this.#spenders.set(outpoint, txid)
     for (const scripthash of scripthashes) {
-      this.#unminedOf.set(scripthash, (this.#unminedOf.get(scripthash) ?? new Set()).add(txid))
+      this.#unconfirmedOf.set(scripthash, (this.#unconfirmedOf.get(scripthash) ?? new Set()).add(txid))
       this.#touched.add(scripthash)
     }
   }
 
-  unmined(txid: string): Transaction | undefined {
-    return this.#unmined.get(txid)?.transaction
+  unconfirmed(txid: string): Transaction | undefined {
+    return this.#unconfirmed.get(txid)?.transaction
   }
 
-  unminedTxids(): string[] {
-    return [...this.#unmined.keys()]
+  unconfirmedTxids(): string[] {
+    return [...this.#unconfirmed.keys()]
   }
 
-  /** The unmined transaction that spends an outpoint. */
+  /** The unconfirmed transaction that spends an outpoint. */
   spender(outpoint: string): string | undefined {
     return this.#spenders.get(outpoint)
   }
@@ -199,10 +199,10 @@ export class Ledger {
   /** An output that no block has spent. */
   output(outpoint: string): Output | undefined {
     const mined = this.#unspent.get(outpoint)
-    return mined ?? this.#unmined.get(txidOf(outpoint))?.outputs.find(output => output.outpoint === outpoint)
+    return mined ?? this.#unconfirmed.get(txidOf(outpoint))?.outputs.find(output => output.outpoint === outpoint)
   }
 
-  /** Unspent outputs in blocks that a transaction of the next block may spend, and no unmined one does. */
+  /** Unspent outputs in blocks that a transaction of the next block may spend, and no unconfirmed one does. */
   spendable(scripthash: string): Output[] {
     return [...(this.#unspentOf.get(scripthash) ?? [])].filter(
       ({outpoint, coinbase, height}) =>
@@ -211,12 +211,12 @@ export class Ledger {
   }
 
   history(scripthash: string): Entry[] {
-    return [...(this.#histories.get(scripthash) ?? []), ...this.unminedHistory(scripthash)]
+    return [...(this.#histories.get(scripthash) ?? []), ...this.unconfirmedHistory(scripthash)]
   }
 
-  unminedHistory(scripthash: string): Entry[] {
-    return [...(this.#unminedOf.get(scripthash) ?? [])]
-      .map(txid => this.#unmined.get(txid)!.entry)
+  unconfirmedHistory(scripthash: string): Entry[] {
+    return [...(this.#unconfirmedOf.get(scripthash) ?? [])]
+      .map(txid => this.#unconfirmed.get(txid)!.entry)
       .sort((a, b) => b.height - a.height || (a.txid < b.txid ? -1 : 1))
   }
 
@@ -230,22 +230,24 @@ export class Ledger {
   }
 
   unspent(scripthash: string): Output[] {
-    const unmined = this.#unminedOutputs(scripthash)
-    return [...(this.#unspentOf.get(scripthash) ?? []), ...unmined].filter(
+    const unconfirmed = this.#unconfirmedOutputs(scripthash)
+    return [...(this.#unspentOf.get(scripthash) ?? []), ...unconfirmed].filter(
       ({outpoint}) => !this.#spenders.has(outpoint),
     )
   }
 
-  /** What unmined transactions change is apart from what blocks say, and may be negative. */
+  /** What unconfirmed transactions change is apart from what blocks say, and may be negative. */
   balance(scripthash: string): {confirmed: bigint; unconfirmed: bigint} {
     const sum = (outputs: Iterable<Output>) => [...outputs].reduce((total, {value}) => total + value, 0n)
     const confirmed = sum(this.#unspentOf.get(scripthash) ?? [])
     return {confirmed, unconfirmed: sum(this.unspent(scripthash)) - confirmed}
   }
 
-  #unminedOutputs(scripthash: string): Output[] {
-    const txids = [...(this.#unminedOf.get(scripthash) ?? [])]
-    return txids.flatMap(txid => this.#unmined.get(txid)!.outputs).filter(output => output.scripthash === scripthash)
+  #unconfirmedOutputs(scripthash: string): Output[] {
+    const txids = [...(this.#unconfirmedOf.get(scripthash) ?? [])]
+    return txids
+      .flatMap(txid => this.#unconfirmed.get(txid)!.outputs)
+      .filter(output => output.scripthash === scripthash)
   }
 }
 

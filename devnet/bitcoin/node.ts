@@ -20,7 +20,7 @@ const user = 'sluice'
 const authorization = `Basic ${Buffer.from(`${user}:${user}`).toString('base64')}`
 const bcoinMain = fileURLToPath(new URL('bcoin/main.cjs', import.meta.url))
 
-const Answer = z.object({
+const Response = z.object({
   result: z.unknown().optional(),
   error: z.object({code: z.number(), message: z.string()}).nullish(),
 })
@@ -96,23 +96,23 @@ export class BitcoinNode extends Engine {
   /** Rejects with RpcError when the node refuses, and with EngineGone when there is no answer. */
   async call(method: string, params: unknown[]): Promise<unknown> {
     const {body} = await this.forward('/', JSON.stringify({jsonrpc: '1.0', id: 1, method, params}))
-    let answer: z.infer<typeof Answer>
+    let response: z.infer<typeof Response>
     try {
-      answer = Answer.parse(JSON.parse(body.toString()))
+      response = Response.parse(JSON.parse(body.toString()))
     } catch (cause) {
       throw new EngineGone(`the Bitcoin node gave no answer to ${method}`, {cause})
     }
-    if (answer.error) throw new RpcError(answer.error)
-    return answer.result
+    if (response.error) throw new RpcError(response.error)
+    return response.result
   }
 
   /** Submits blocks in this order, on the best branch or beside it. Resolves to what the node says of one that it refuses. */
   async submitBlocks(raws: string[]): Promise<string | undefined> {
     const calls = raws.map((raw, id) => ({jsonrpc: '1.0', id, method: 'submitblock', params: [raw]}))
     const {body} = await this.forward('/', JSON.stringify(calls))
-    const answers = z.array(Answer).safeParse(JSON.parse(body.toString()))
-    if (!answers.success) throw new EngineGone('the Bitcoin node gave no answer to submitblock')
-    const said = answers.data.map(({result, error}) => String(error?.message ?? result ?? 'taken'))
+    const responses = z.array(Response).safeParse(JSON.parse(body.toString()))
+    if (!responses.success) throw new EngineGone('the Bitcoin node gave no answer to submitblock')
+    const said = responses.data.map(({result, error}) => String(error?.message ?? result ?? 'taken'))
     return said.find(word => !/^(taken|inconclusive|duplicate|duplicate-inconclusive)$/.test(word))
   }
 

@@ -37,15 +37,15 @@ const Mine = z
   .default({})
 const Reorg = z
   .object({
-    transactions: z.enum(['dropped', 'unmined', 'same-height', 'later']).optional(),
+    transactions: z.enum(['dropped', 'unconfirmed', 'same-height', 'later']).optional(),
     include: z.array(Hex).optional(),
     only: z.array(Txid).optional(),
-    rest: z.enum(['dropped', 'unmined']).optional(),
+    rest: z.enum(['dropped', 'unconfirmed']).optional(),
     keepTransactions: z.boolean().optional(),
     doubleSpend: Txid.optional(),
   })
   .default({})
-const Invalidate = z.object({transactions: z.enum(['dropped', 'unmined']).optional()}).default({})
+const Invalidate = z.object({transactions: z.enum(['dropped', 'unconfirmed']).optional()}).default({})
 const Request = z.object({
   jsonrpc: z.string().optional(),
   id: z.union([z.string(), z.number(), z.null()]).default(null),
@@ -60,7 +60,7 @@ export class BitcoinRpcServer extends HttpServer {
   readonly #controls: Record<string, Method>
 
   constructor(chain: BitcoinChain, info: Info, log: Logger) {
-    super(bodyLimitBytes, ({method, path, body}) => (method === 'GET' ? this.#rest(path) : this.#answer(body)))
+    super(bodyLimitBytes, ({method, path, body}) => (method === 'GET' ? this.#rest(path) : this.#response(body)))
     this.#chain = chain
     this.#log = log
     this.server.keepAliveTimeout = 3_600_000
@@ -90,7 +90,7 @@ export class BitcoinRpcServer extends HttpServer {
   }
 
   /** The answer to a request, or to a batch: what is not ours goes to the node as it came. */
-  async #answer(text: string): Promise<Reply> {
+  async #response(text: string): Promise<Reply> {
     let parsed: unknown
     try {
       parsed = JSON.parse(text)
@@ -100,10 +100,10 @@ export class BitcoinRpcServer extends HttpServer {
     const requests = z.array(Request).safeParse(Array.isArray(parsed) ? parsed : [parsed])
     if (!requests.success || requests.data.every(({method}) => !this.#isOurs(method)))
       return await this.#chain.forward('/', text)
-    const answers = []
-    for (const request of requests.data) answers.push(await this.#one(request))
-    if (Array.isArray(parsed)) return {status: 200, body: JSON.stringify(answers)}
-    return {status: answers[0]!.error ? 500 : 200, body: JSON.stringify(answers[0])}
+    const responses = []
+    for (const request of requests.data) responses.push(await this.#one(request))
+    if (Array.isArray(parsed)) return {status: 200, body: JSON.stringify(responses)}
+    return {status: responses[0]!.error ? 500 : 200, body: JSON.stringify(responses[0])}
   }
 
   #isOurs(method: string): boolean {

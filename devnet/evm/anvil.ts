@@ -14,7 +14,7 @@ export const keptStates = 128
 const startTimeoutMs = 20_000
 const callTimeoutMs = 5_000
 
-const Answer = z.object({
+const Response = z.object({
   result: z.unknown().optional(),
   error: z.object({code: z.number(), message: z.string(), data: z.unknown().optional()}).optional(),
 })
@@ -58,7 +58,7 @@ export class Anvil extends Engine {
 
   /** Rejects with RpcError when anvil refuses, and with EngineGone when there is no answer. */
   async call(method: string, params: unknown[] = []): Promise<unknown> {
-    let answer: z.infer<typeof Answer>
+    let response: z.infer<typeof Response>
     try {
       const {body} = await this.#http.request({
         path: '/',
@@ -66,12 +66,12 @@ export class Anvil extends Engine {
         headers: {'content-type': 'application/json'},
         body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
       })
-      answer = Answer.parse(await body.json())
+      response = Response.parse(await body.json())
     } catch (cause) {
       throw new EngineGone(`anvil did not answer ${method}`, {cause})
     }
-    if (answer.error) throw new RpcError(answer.error)
-    return answer.result
+    if (response.error) throw new RpcError(response.error)
+    return response.result
   }
 }
 

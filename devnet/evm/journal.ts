@@ -58,7 +58,7 @@ export class Journal extends JournalFile {
   }
 
   /** The block of a transaction and the position in it. */
-  inclusion(txid: string): {block: FullBlock; position: number} | undefined {
+  confirmedTx(txid: string): {block: FullBlock; position: number} | undefined {
     const row = this.get('select body, position from included join block using (height) where txid = ?', txid)
     return row && {block: unpack(row.body), position: z.int().parse(row.position)}
   }

@@ -7,7 +7,7 @@ import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
 import type {Info} from '../client.ts'
 import {RpcError} from '../engine.ts'
-import {answer, controlMethods, failureOf, HttpServer, type Method, type Reply} from '../rpc-server.ts'
+import {controlMethods, failureOf, HttpServer, type Method, type Reply, response} from '../rpc-server.ts'
 import type {LocalChain} from './chain.ts'
 import {accounts, faucet, finalizedDepth, safeDepth} from './constants.ts'
 import type {Block, FullBlock} from './journal.ts'
@@ -89,12 +89,12 @@ export class EvmRpcServer extends HttpServer {
   // --- transports ---
 
   async #onRequest({method, body}: {method: string; body: string}): Promise<Reply> {
-    return method === 'POST' ? {status: 200, body: await this.#answer(body)} : {status: 405, body: ''}
+    return method === 'POST' ? {status: 200, body: await this.#response(body)} : {status: 405, body: ''}
   }
 
   #onSocket(socket: WebSocket): void {
     const subscriptions = new Map<string, () => void>()
-    socket.on('message', async message => socket.send(await this.#answer(String(message), {socket, subscriptions})))
+    socket.on('message', async message => socket.send(await this.#response(String(message), {socket, subscriptions})))
     socket.on('error', () => {}) // its close follows
     socket.on('close', () => {
       for (const end of subscriptions.values()) end()
@@ -102,13 +102,13 @@ export class EvmRpcServer extends HttpServer {
   }
 
   /** As JSON. */
-  async #answer(text: string, connection?: Connection): Promise<string> {
-    const answered = await answer(text, {
+  async #response(text: string, connection?: Connection): Promise<string> {
+    const responded = await response(text, {
       serve: async (method, params) =>
         (connection && this.#subscription(method, params, connection)) ?? (await this.#call(method, params)),
       failed: (error, method) => failureOf(error, {method, log: this.#log, invalid: -32602}),
     })
-    return JSON.stringify(answered)
+    return JSON.stringify(responded)
   }
 
   /** The result of a method that belongs to a connection; undefined for the others. */
@@ -152,7 +152,7 @@ export class EvmRpcServer extends HttpServer {
       case 'eth_getTransactionByHash':
         return await this.#transaction(Hash.parse(params[0]))
       case 'eth_getTransactionReceipt': {
-        const found = this.#chain.journal.inclusion(Hash.parse(params[0]))
+        const found = this.#chain.journal.confirmedTx(Hash.parse(params[0]))
         return found?.block.receipts[found.position]
       }
       case 'eth_getLogs':
@@ -194,7 +194,7 @@ export class EvmRpcServer extends HttpServer {
   }
 
   async #transaction(txid: string): Promise<unknown> {
-    const found = this.#chain.journal.inclusion(txid)
+    const found = this.#chain.journal.confirmedTx(txid)
     if (found) return found.block.block.transactions[found.position]
     return await this.#chain.query('eth_getTransactionByHash', [txid]) // it may wait in the pool
   }

@@ -73,13 +73,13 @@ export class ElectrumHeaders {
   ask(heights: number[]): Promise<(BlockHeader | undefined)[]> {
     const calls = heights.map(height => ({method: 'blockchain.block.header', params: [height]}))
     return this.#servers.trusting(async electrum => {
-      const answers = await electrum.batch(calls, Hex)
-      return answers.map(answer => (answer instanceof ElectrumError ? undefined : headerOf(answer)))
+      const responses = await electrum.batch(calls, Hex)
+      return responses.map(response => (response instanceof ElectrumError ? undefined : headerOf(response)))
     })
   }
 
   /** Takes in the server's chain as it is now. `forget` is called with the height above which it is another one than before. */
-  async look(forget: (above: number) => void): Promise<void> {
+  async poll(forget: (above: number) => void): Promise<void> {
     this.#chain ??= new HeaderChain(await this.#options.base(), this.#options.easiestBits)
     const chain = this.#chain
     const tip = await this.#askTip()
@@ -127,9 +127,9 @@ export class ElectrumHeaders {
   }
 
   async #askRange(from: number, count: number): Promise<BlockHeader[]> {
-    const answer = await this.#servers.electrum.request('blockchain.block.headers', [from, count], Headers)
-    if (answer.count > count || answer.hex.length !== answer.count * 160)
+    const response = await this.#servers.electrum.request('blockchain.block.headers', [from, count], Headers)
+    if (response.count > count || response.hex.length !== response.count * 160)
       throw new MalformedError('headers of another length')
-    return Array.from({length: answer.count}, (_, i) => headerOf(answer.hex.slice(i * 160, (i + 1) * 160)))
+    return Array.from({length: response.count}, (_, i) => headerOf(response.hex.slice(i * 160, (i + 1) * 160)))
   }
 }

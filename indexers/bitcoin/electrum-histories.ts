@@ -84,7 +84,7 @@ export class ElectrumHistories {
   }
 
   /** Takes in what changed. The scripthashes whose history is another one than before, or may be in other blocks. */
-  async look(): Promise<string[]> {
+  async poll(): Promise<string[]> {
     for (const scripthash of this.#electrum.takeChanged()) this.#outdated.add(scripthash)
     const changed: string[] = []
     let asked = [...this.#outdated]
@@ -100,12 +100,12 @@ export class ElectrumHistories {
 
   async #ask(scripthashes: string[]): Promise<{taken: string[]; doubtful: string[]}> {
     const calls = scripthashes.map(scripthash => ({method: 'blockchain.scripthash.get_history', params: [scripthash]}))
-    const answers = await this.#electrum.batch(calls, History)
+    const responses = await this.#electrum.batch(calls, History)
     const statuses = this.#electrum.statuses()
     const taken: string[] = []
     const doubtful: string[] = []
     for (const [i, scripthash] of scripthashes.entries()) {
-      const history = answers[i]!
+      const history = responses[i]!
       if (history instanceof ElectrumError) {
         this.#sayRefused(scripthash, history)
       } else if (statusOf(history) !== statuses.get(scripthash)) doubtful.push(scripthash)

@@ -239,7 +239,7 @@ test('what is in no block, and the server does not have, is absent, and the serv
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
   const shown = async () => {
     await follower.round()
-    return (await source.unmined())?.transactions.map(({transaction}) => transaction.txid)
+    return (await source.unconfirmed())?.transactions.map(({transaction}) => transaction.txid)
   }
   await until(async () => (await shown())?.includes(txid), {timeoutMs: 20_000, what: 'what is there to be shown'})
   expect(await shown()).toEqual([txid])

@@ -1,4 +1,4 @@
-// Bitcoin as Electrum servers show it, for what the loop follows and for what is unmined. Promises: a transaction counts as mined only by a
+// Bitcoin as Electrum servers show it, for what the loop follows and for what is unconfirmed. Promises: a transaction counts as mined only by a
 // merkle proof that leads to a header of our own chain of headers, and is read from bytes that have its id (electrum-transactions.ts,
 // electrum-headers.ts); a server that contradicts itself, or offers a false proof, is dropped, and nothing is written; status tells of it, as long as
 // the chain stands still for it (electrum-servers.ts); what is in no block, and the server does not have, is absent, whatever a history says; new
@@ -22,7 +22,7 @@ import {ElectrumTransactions} from './electrum-transactions.ts'
 import {blockTimes} from './network.ts'
 import {readBlock} from './read-block.ts'
 import {rowsIn, withoutRow} from './stored.ts'
-import type {Unmined, UnminedSource} from './unmined.ts'
+import type {Unconfirmed, UnconfirmedSource} from './unconfirmed.ts'
 
 /** Blocks are handed over until they hold so many. */
 const transactionsPerCall = 2000
@@ -41,7 +41,7 @@ export interface ElectrumSourceOptions {
   readsAgainAbove?: BlockRef
 }
 
-export class ElectrumSource implements ChainSource, UnminedSource {
+export class ElectrumSource implements ChainSource, UnconfirmedSource {
   readonly #options: ElectrumSourceOptions
   readonly confirmations: number
   readonly blockTimes = blockTimes
@@ -51,8 +51,8 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   readonly #transactions: ElectrumTransactions
   /** What was found late once, so that it is not found again where it leaves no row. */
   readonly #notified = new Set<string>()
-  #revised = Number.POSITIVE_INFINITY
-  #lookedAt: {generation: number} | undefined
+  #invalidatedHeight = Number.POSITIVE_INFINITY
+  #polledAt: {generation: number} | undefined
 
   constructor(options: ElectrumSourceOptions) {
     const {electrum, cursor, log, readsAgainAbove} = options
@@ -80,14 +80,14 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   }
 
   async head(): Promise<BlockRef> {
-    await this.#look()
+    await this.#poll()
     return this.#headers.tip
   }
 
-  takeRevised(): number | undefined {
-    const revised = this.#revised
-    this.#revised = Number.POSITIVE_INFINITY
-    return Number.isFinite(revised) ? revised : undefined
+  takeInvalidatedHeight(): number | undefined {
+    const invalidatedHeight = this.#invalidatedHeight
+    this.#invalidatedHeight = Number.POSITIVE_INFINITY
+    return Number.isFinite(invalidatedHeight) ? invalidatedHeight : undefined
   }
 
   async finalBlock(): Promise<BlockRef | undefined> {
@@ -142,8 +142,8 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     this.#options.electrum.drop('another one is asked for a second opinion')
   }
 
-  async unmined(): Promise<Unmined | undefined> {
-    if (this.#lookedAt?.generation !== this.#options.electrum.generation) return
+  async unconfirmed(): Promise<Unconfirmed | undefined> {
+    if (this.#polledAt?.generation !== this.#options.electrum.generation) return
     const {height: top, hash: head} = this.#headers.tip
     const claims: {txid: string; height: number; scripthash: string}[] = []
     for (const [scripthash, history] of this.#histories.all)
@@ -158,17 +158,17 @@ export class ElectrumSource implements ChainSource, UnminedSource {
   }
 
   /** Takes in everything that the server shows now: first what is new of us, then its chain, then what happened to us in it. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const {electrum, addresses, readsAgainAbove} = this.#options
-    this.#lookedAt = undefined
+    this.#polledAt = undefined
     const {generation} = electrum
     await this.#servers.trusting(async () => {
       await this.#histories.subscribe(await addresses.take())
-      await this.#headers.look(fork => this.#histories.outdateAbove(fork))
-      const changed = await this.#histories.look()
+      await this.#headers.poll(fork => this.#histories.outdateAbove(fork))
+      const changed = await this.#histories.poll()
       if (!readsAgainAbove) await this.#findLate(changed)
     })
-    if (generation === electrum.generation) this.#lookedAt = {generation}
+    if (generation === electrum.generation) this.#polledAt = {generation}
   }
 
   /** Of what is in blocks of ours, but has no row there: the lowest is to be written again. */
@@ -183,7 +183,7 @@ export class ElectrumSource implements ChainSource, UnminedSource {
     )
     for (const {key, height} of await withoutRow(this.#options.db, this.#options.cursor.chain, named)) {
       this.#notified.add(key)
-      this.#revised = Math.min(this.#revised, height)
+      this.#invalidatedHeight = Math.min(this.#invalidatedHeight, height)
     }
   }
 

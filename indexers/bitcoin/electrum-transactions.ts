@@ -34,7 +34,7 @@ export interface Claim extends Place {
   txid: string
 }
 
-interface Answered {
+interface Responded {
   found: {transaction: Transaction; raw: string}[]
   /** Those that there are none of, as the server says. */
   none: Set<string>
@@ -92,10 +92,10 @@ export class ElectrumTransactions {
     await this.#servers.trusting(async electrum => {
       const hidden = claims.find(one => !known.has(one.txid) && !unproven.includes(one))
       if (hidden) throw new Contradiction(hidden.txid, `it has no ${hidden.txid}, which is in block ${hidden.height}`)
-      const answers = await electrum.batch(calls, Merkle)
+      const responses = await electrum.batch(calls, Merkle)
       for (const [i, {height, header, txid}] of unproven.entries()) {
         try {
-          assertProven(txid, known.get(txid)?.transaction, answers[i]!, header)
+          assertProven(txid, known.get(txid)?.transaction, responses[i]!, header)
         } catch (error) {
           // The server may be on another branch already; then it said nothing false.
           const [theirs] = await this.#headers.ask([height])
@@ -117,10 +117,10 @@ export class ElectrumTransactions {
           method: 'blockchain.transaction.id_from_pos',
           params: [height, txids.length + i, false],
         }))
-        const answers = await electrum.batch(calls, Hash)
-        const end = answers.findIndex(answer => answer instanceof ElectrumError)
+        const responses = await electrum.batch(calls, Hash)
+        const end = responses.findIndex(response => response instanceof ElectrumError)
         isEnd = end >= 0
-        txids.push(...((isEnd ? answers.slice(0, end) : answers) as string[]))
+        txids.push(...((isEnd ? responses.slice(0, end) : responses) as string[]))
       }
       const [first] = (await this.#ask(txids.slice(0, 1))).found
       if (!first) throw new MalformedError(`it does not tell what is in block ${height}`)
@@ -129,12 +129,12 @@ export class ElectrumTransactions {
     })
   }
 
-  #ask(txids: string[]): Promise<Answered> {
+  #ask(txids: string[]): Promise<Responded> {
     const calls = txids.map(txid => ({method: 'blockchain.transaction.get', params: [txid]}))
     return this.#servers.trusting(async electrum => {
-      const answers = await electrum.batch(calls, Hex)
-      const none = txids.filter((_, i) => answers[i] instanceof ElectrumError && saysNone.test(answers[i].message))
-      const found = answers.flatMap((raw, i) => {
+      const responses = await electrum.batch(calls, Hex)
+      const none = txids.filter((_, i) => responses[i] instanceof ElectrumError && saysNone.test(responses[i].message))
+      const found = responses.flatMap((raw, i) => {
         if (raw instanceof ElectrumError) return []
         const txid = txids[i]!
         const transaction = parseTransaction(Buffer.from(raw, 'hex'))

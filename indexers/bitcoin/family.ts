@@ -1,4 +1,4 @@
-// How Bitcoin is followed, and read again: the source that the operator chose, the loop that follows it, and the looks at what is unmined.
+// How Bitcoin is followed, and read again: the source that the operator chose, the loop that follows it, and the looks at what is unconfirmed.
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import {caip2} from '../../chains/registry.ts'
@@ -8,7 +8,7 @@ import {countErrors} from '../metrics.ts'
 import {AddressFeed} from './addresses.ts'
 import {ElectrumSource} from './electrum-source.ts'
 import {NodeSource} from './node-source.ts'
-import {type UnminedSource, watchUnmined} from './unmined.ts'
+import {type UnconfirmedSource, watchUnconfirmed} from './unconfirmed.ts'
 
 export {openHistory} from './history.ts'
 
@@ -24,14 +24,14 @@ export function openReader(settings: BitcoinSettings, options: ReaderOptions): C
     network,
     networkSettings: `${chain.code}_${named} and ${chain.code}_NETWORK`,
     async read() {
-      void watchUnmined(source, {db, cursor, network: settings, log, intervalMs: pollMs})
+      void watchUnconfirmed(source, {db, cursor, network: settings, log, intervalMs: pollMs})
       await follow({database, cursor, source, network, write, log, pollMs}, new AbortController().signal)
       throw new Error('following has no end')
     },
   }
 }
 
-function sourceOf(settings: BitcoinSettings, {url, db, cursor, log}: ReaderOptions): ChainSource & UnminedSource {
+function sourceOf(settings: BitcoinSettings, {url, db, cursor, log}: ReaderOptions): ChainSource & UnconfirmedSource {
   if (settings.source === 'node') return new NodeSource({node: openBitcoind(settings), db, settings})
   const electrum = openElectrum(settings, log)
   const addresses = new AddressFeed(db, url, settings.chain.code)

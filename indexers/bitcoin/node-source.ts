@@ -23,7 +23,7 @@ import {
   unknownSender,
 } from './read-block.ts'
 import {Hash, Hex, headerOf} from './shapes.ts'
-import type {Unmined, UnminedSource} from './unmined.ts'
+import type {Unconfirmed, UnconfirmedSource} from './unconfirmed.ts'
 
 const Script = z.object({hex: Hex})
 /** Of `getblock` with verbosity 3. A node that has lost what a block spent (pruned), or is older than 23.0, names no prevout. */
@@ -48,7 +48,7 @@ export interface NodeSourceOptions {
   settings: Pick<BitcoinSettings, 'chain' | 'network' | 'confirmations'>
 }
 
-export class NodeSource implements ChainSource, UnminedSource {
+export class NodeSource implements ChainSource, UnconfirmedSource {
   readonly #options: NodeSourceOptions
   readonly #format: AddressFormat
   readonly confirmations: number
@@ -56,7 +56,7 @@ export class NodeSource implements ChainSource, UnminedSource {
   #headHeight = 0
   /** Blocks that are being fetched, or were and not handed over yet, by hash. */
   readonly #ahead = new Map<string, Promise<Block>>()
-  /** Whom each unmined transaction pays, and the transaction where that is us. */
+  /** Whom each unconfirmed transaction pays, and the transaction where that is us. */
   readonly #mempool = new Map<string, {recipients: string[]; ours?: KnownTransaction}>()
   #matchedAllAt = 0
 
@@ -98,8 +98,8 @@ export class NodeSource implements ChainSource, UnminedSource {
 
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
     const calls = heights.map(height => ({method: 'getblockhash', params: [height]}))
-    const answers = await this.#options.node.batch(calls, Hash)
-    return answers.map(answer => (answer instanceof RpcError ? undefined : answer))
+    const responses = await this.#options.node.batch(calls, Hash)
+    return responses.map(response => (response instanceof RpcError ? undefined : response))
   }
 
   async lacks(height: number): Promise<string | undefined> {
@@ -179,10 +179,10 @@ export class NodeSource implements ChainSource, UnminedSource {
     throw new RetryableError(`the node answered with another block than ${hash}`)
   }
 
-  async unmined(): Promise<Unmined> {
+  async unconfirmed(): Promise<Unconfirmed> {
     const txids = new Set(await this.#options.node.call('getrawmempool', [], z.array(Hash)))
     for (const txid of this.#mempool.keys()) if (!txids.has(txid)) this.#mempool.delete(txid)
-    const fresh = await this.#fetchUnmined([...txids].filter(txid => !this.#mempool.has(txid)))
+    const fresh = await this.#fetchUnconfirmed([...txids].filter(txid => !this.#mempool.has(txid)))
     for (const one of fresh) {
       const recipients = candidatesOf(one, this.#options.settings).map(({recipientKey}) => recipientKey)
       this.#mempool.set(one.transaction.txid, {recipients})
@@ -194,10 +194,10 @@ export class NodeSource implements ChainSource, UnminedSource {
   }
 
   /** Those that are in the mempool still. */
-  async #fetchUnmined(txids: string[]): Promise<KnownTransaction[]> {
+  async #fetchUnconfirmed(txids: string[]): Promise<KnownTransaction[]> {
     const calls = txids.map(txid => ({method: 'getrawtransaction', params: [txid, false]}))
-    const answers = await this.#options.node.batch(calls, Hex)
-    return answers.flatMap((raw, i) => {
+    const responses = await this.#options.node.batch(calls, Hex)
+    return responses.flatMap((raw, i) => {
       if (raw instanceof RpcError) return []
       const transaction = parseTransaction(Buffer.from(raw, 'hex'))
       if (transaction.txid !== txids[i])
@@ -217,7 +217,7 @@ export class NodeSource implements ChainSource, UnminedSource {
     for (const one of await this.#withSenders(found)) this.#mempool.get(one.transaction.txid)!.ours = one
   }
 
-  /** Unmined ones with their senders, as far as the node can tell: for it, what they spend is an unspent output of the chain, or of the mempool. */
+  /** Unconfirmed ones with their senders, as far as the node can tell: for it, what they spend is an unspent output of the chain, or of the mempool. */
   async #withSenders(transactions: KnownTransaction[]): Promise<KnownTransaction[]> {
     const {node} = this.#options
     return await Promise.all(
@@ -225,7 +225,7 @@ export class NodeSource implements ChainSource, UnminedSource {
         if (one.sender !== unknownSender) return one
         const {txid, vout} = firstSpent(one.transaction)
         if (this.#mempool.has(txid)) {
-          const [parent] = await this.#fetchUnmined([txid])
+          const [parent] = await this.#fetchUnconfirmed([txid])
           return {...one, sender: senderOfScript(parent?.transaction.outputs[vout]?.script, this.#format)}
         }
         const unspent = await unlessRefused(node.call('gettxout', [txid, vout, false], Unspent))
@@ -240,7 +240,7 @@ export class NodeSource implements ChainSource, UnminedSource {
     const others = [...this.#mempool].filter(([, {ours}]) => !ours)
     const ours = await this.#addressesOfOurs(others.flatMap(([, {recipients}]) => recipients))
     const found = others.filter(([, {recipients}]) => recipients.some(address => ours.has(address)))
-    await this.#match(await this.#fetchUnmined(found.map(([txid]) => txid)))
+    await this.#match(await this.#fetchUnconfirmed(found.map(([txid]) => txid)))
   }
 
   async #addressesOfOurs(addresses: string[]): Promise<Set<string>> {

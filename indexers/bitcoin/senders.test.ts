@@ -1,4 +1,4 @@
-// Who sent a payment: the same from an Electrum server and from a node, on each kind of node, for payers of every kind, unmined and mined. Both
+// Who sent a payment: the same from an Electrum server and from a node, on each kind of node, for payers of every kind, unconfirmed and mined. Both
 // sources follow the same chain, each into a database of its own.
 import {createHash} from 'node:crypto'
 import {initEccLib, payments as kinds, networks, type Payment, Psbt, Transaction} from 'bitcoinjs-lib'
@@ -23,7 +23,7 @@ import {ChainDatabase} from '../store.ts'
 import {AddressFeed} from './addresses.ts'
 import {ElectrumSource} from './electrum-source.ts'
 import {NodeSource} from './node-source.ts'
-import {lookOnce, type UnminedSource} from './unmined.ts'
+import {pollOnce, type UnconfirmedSource} from './unconfirmed.ts'
 
 initEccLib(ecc)
 const bitcoin = chain('BTC')
@@ -97,8 +97,8 @@ const each = 100_000n
 /** A source, and what comes of following it. */
 interface Reading {
   db: TestDatabase
-  /** Follows to the head, and looks at what is unmined. */
-  look(): Promise<void>
+  /** Follows to the head, and looks at what is unconfirmed. */
+  poll(): Promise<void>
   senderOf(txid: string): Promise<string | undefined>
   close(): Promise<void>
 }
@@ -157,7 +157,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       write: (store, blocks) => writeBlocks(store, blocks, write),
     })
 
-    function electrumSource(): {from: ChainSource & UnminedSource; end: () => Promise<void>} {
+    function electrumSource(): {from: ChainSource & UnconfirmedSource; end: () => Promise<void>} {
       const electrum = new Electrum({urls: [node.electrumUrl], genesis: format.genesis, log})
       const feed = new AddressFeed(pool, url, 'BTC')
       const from = new ElectrumSource({electrum, cursor, db: pool, addresses: feed, settings, log})
@@ -170,14 +170,14 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       }
     }
 
-    function nodeSource(): {from: ChainSource & UnminedSource; end: () => Promise<void>} {
+    function nodeSource(): {from: ChainSource & UnconfirmedSource; end: () => Promise<void>} {
       const client = new Bitcoind(proxy.httpUrl.replace('//', '//user:password@'))
       return {from: new NodeSource({node: client, db: pool, settings}), end: () => client.close()}
     }
 
     return {
       db,
-      async look() {
+      async poll() {
         await until(
           async () => {
             while (await follower.round());
@@ -185,7 +185,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
           },
           {timeoutMs: 20_000, what: 'the head'},
         )
-        await lookOnce(from, {db: pool, cursor, network: settings, log, intervalMs: 1})
+        await pollOnce(from, {db: pool, cursor, network: settings, log, intervalMs: 1})
       },
       async senderOf(txid) {
         const rows = await db.rows<{sender: string}>('select sender from app.deposit where txid = $1', [txid])
@@ -206,7 +206,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       readings.map(async reading => {
         await until(
           async () => {
-            await reading.look()
+            await reading.poll()
             return (await reading.senderOf(txid)) !== undefined
           },
           {timeoutMs: 20_000, what: `${txid} to be seen`},
@@ -216,21 +216,21 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     )
   }
 
-  test.each(kindsHere)('both sources name a payer by %s alike, unmined and mined', async (name, kind) => {
+  test.each(kindsHere)('both sources name a payer by %s alike, unconfirmed and mined', async (name, kind) => {
     const index = kindsHere.findIndex(([other]) => other === name)
     const txid = await node.client.submit(spend(kind, fund, index, ours[index]!))
     const expected = addresses.get(name)!
     expect(await toldBy(txid)).toEqual([expected, expected])
     await node.client.mine()
-    for (const {look} of readings) await look()
+    for (const {poll} of readings) await poll()
     const mined = readings.map(({db}) =>
       db.rows<{sender: string}>('select sender from chain.transfer where txid = $1', [txid]),
     )
     expect(await Promise.all(mined)).toEqual([[{sender: expected}], [{sender: expected}]])
   })
 
-  test('both name the payer of what spends an output that is unmined itself', async () => {
-    const txid = await node.client.submit(await unminedFrom('P2PKH', ours[10]!))
+  test('both name the payer of what spends an output that is unconfirmed itself', async () => {
+    const txid = await node.client.submit(await unconfirmedFrom('P2PKH', ours[10]!))
     expect(await toldBy(txid)).toEqual([addresses.get('P2PKH'), addresses.get('P2PKH')])
   })
 
@@ -250,11 +250,11 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     await node.client.mine(1, {include: [await minedFrom('P2PKH', newAddress())]}) // nobody's
     await node.client.pay([{to: ours[12]!, amount: 5000n}]) // by a P2WPKH input
     await node.client.mine()
-    await reading.look()
+    await reading.poll()
     expect(asked).toEqual([])
     const payments = [await minedFrom('P2PKH', ours[13]!), await minedFrom('P2WSH', ours[14]!)]
     const {hash} = await node.client.mine(1, {include: payments})
-    await reading.look()
+    await reading.poll()
     proxy.behave = undefined
     expect(asked).toEqual([hash])
     for (const [i, name] of ['P2PKH', 'P2WSH'].entries())
@@ -272,7 +272,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       return change((await pass()) as {tx: {vin: object[]}[]})
     }
     await node.client.mine(1, {include: [payment]})
-    await reading.look()
+    await reading.poll()
     proxy.behave = undefined
     expect(await reading.senderOf(idOf(payment))).toBe('unknown')
   })
@@ -291,14 +291,14 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
       return change((await pass()) as {tx: object[]})
     }
     await node.client.mine(1, {include: [payment]})
-    await reading.look()
+    await reading.poll()
     proxy.behave = undefined
     expect(lies).toBeLessThan(0)
     expect(await reading.senderOf(idOf(payment))).toBe(addresses.get('P2PKH'))
   })
 
   /** A payment by an output that is in the mempool. */
-  async function unminedFrom(name: string, to: string): Promise<string> {
+  async function unconfirmedFrom(name: string, to: string): Promise<string> {
     const {output} = payers[name]!
     const script = Buffer.from(output.output!).toString('hex')
     return spend(payers[name]!, await node.client.pay([{script, amount: each}]), 0, to)
@@ -306,7 +306,7 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
 
   /** A payment by an output that is in a block; it is given to nobody. */
   async function minedFrom(name: string, to: string): Promise<string> {
-    const payment = await unminedFrom(name, to)
+    const payment = await unconfirmedFrom(name, to)
     await node.client.mine()
     return payment
   }

@@ -55,8 +55,8 @@ async function fetchBlocks(client: RpcClient, from: number, to: number): Promise
   })
   for (let attempt = 1; ; attempt++) {
     try {
-      const answers = await client.batchCall(calls)
-      return heights.map((height, i) => assemble(height, answers[2 * i], answers[2 * i + 1]))
+      const responses = await client.batchCall(calls)
+      return heights.map((height, i) => assemble(height, responses[2 * i], responses[2 * i + 1]))
     } catch (error) {
       if (attempt === attempts) throw error
       await sleep(100 * attempt)

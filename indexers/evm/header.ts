@@ -5,7 +5,7 @@ import {quantity} from '../../chains/evm/client.ts'
 import type {BlockRef} from '../cursor.ts'
 
 export const smallQuantity = quantity.transform(Number)
-const Answer = z
+const Response = z
   .object({number: smallQuantity, hash: z.string(), parentHash: z.string(), timestamp: smallQuantity})
   .nullable()
 
@@ -20,8 +20,8 @@ export function headerCall(at: number | BlockTag): {method: string; params: unkn
   return {method: 'eth_getBlockByNumber', params: [typeof at === 'number' ? `0x${at.toString(16)}` : at, false]}
 }
 
-export function readHeader(answer: unknown): Header | undefined {
-  const header = Answer.parse(answer)
+export function readHeader(response: unknown): Header | undefined {
+  const header = Response.parse(response)
   if (!header) return
   const {number: height, hash, parentHash, timestamp} = header
   return {height, hash, parentHash, time: new Date(timestamp * 1000)}

@@ -150,8 +150,8 @@ async function isLinked(client: RpcClient, head: BlockRef, horizonBlocks: number
 }
 
 async function headers(client: RpcClient, heights: (number | 'latest')[]): Promise<(Header | undefined)[]> {
-  const answers = await client.batchCall(heights.map(headerCall))
-  return answers.map(readHeader)
+  const responses = await client.batchCall(heights.map(headerCall))
+  return responses.map(readHeader)
 }
 
 /** What is asked again soon anyway. */

@@ -39,8 +39,8 @@ export class Node {
 
   /** The blocks at several heights, undefined where the node has none. */
   async blocks(heights: number[]): Promise<(Header | undefined)[]> {
-    const answers = await inTime(this.#client.batchCall(heights.map(headerCall)), timeoutMs)
-    return answers.map((answer, i) => headerAt(heights[i]!, answer))
+    const responses = await inTime(this.#client.batchCall(heights.map(headerCall)), timeoutMs)
+    return responses.map((response, i) => headerAt(heights[i]!, response))
   }
 
   /** Why the node cannot give a block with its receipts and, where they are read, call traces; undefined if it can. */
@@ -70,8 +70,8 @@ export class Node {
   }
 }
 
-function headerAt(at: number | BlockTag, answer: unknown): Header | undefined {
-  const header = readHeader(answer)
+function headerAt(at: number | BlockTag, response: unknown): Header | undefined {
+  const header = readHeader(response)
   if (typeof at !== 'number' || !header || header.height === at) return header
   throw new RetryableError(`the node was asked for block ${at} and answered with block ${header.height}`)
 }

@@ -127,14 +127,14 @@ export function readBlock(block: FetchedBlock, {chain, tokens}: EvmSettings): Re
 async function completed(client: RpcClient, blocks: StreamedBlock[], {traces}: EvmSettings): Promise<FetchedBlock[]> {
   const streamed = blocks.filter(block => !('withdrawals' in block))
   try {
-    const answers: (RpcWithdrawals | null)[] = await client.batchCall(
+    const responses: (RpcWithdrawals | null)[] = await client.batchCall(
       streamed.map(({header: {hash}}) => ({method: 'eth_getBlockByHash', params: [hash, false]})),
     )
     const added = new Map(
       streamed.map((block, i) => {
-        const answer = answers[i]
-        if (!answer) throw new RetryableError(`the node has no block ${block.header.hash} any more`)
-        const {withdrawals, withdrawalsRoot} = readWithdrawals(answer)
+        const response = responses[i]
+        if (!response) throw new RetryableError(`the node has no block ${block.header.hash} any more`)
+        const {withdrawals, withdrawalsRoot} = readWithdrawals(response)
         const fetched = {...block, withdrawals, header: {...block.header, withdrawalsRoot}}
         assertWhole(fetched, traces !== 'off')
         return [block, fetched]

@@ -71,14 +71,14 @@ async function readCursor({query, chain}: Of): Promise<At> {
 }
 
 async function assertSameChain({source, chain}: Of, {network, final}: At): Promise<void> {
-  const answered = await source.network().catch(error => {
+  const responded = await source.network().catch(error => {
     throw new RetryableError(
       `the node of ${chain} cannot be asked (${error.message}); look at it, and at the settings of ${chain}`,
     )
   })
-  if (answered !== network)
+  if (responded !== network)
     throw new PermanentError(
-      `the node is on ${answered}, and ${chain} follows ${network}; check the settings of ${chain}`,
+      `the node is on ${responded}, and ${chain} follows ${network}; check the settings of ${chain}`,
     )
   const hash = await source.hashAt(final.height)
   if (hash === undefined)

@@ -3,8 +3,8 @@
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import type {ReadBlock} from '../block.ts'
+import {confirmedTxsIn} from '../confirmed-txs.ts'
 import type {HistorySource} from '../family.ts'
-import {inclusionsIn} from '../inclusions.ts'
 import {lookUp, type Query} from '../look-up.ts'
 import {noteMined, transfersIn} from '../match.ts'
 import type {Anchor} from './anchor.ts'
@@ -36,8 +36,8 @@ export async function write(
     await to.anchor.hold('for update')
     const wanted = await withStoredTokens(to, transfersIn(blocks, found, to))
     const transfers = await correctRows(to, 'transfers', blocks, wanted)
-    const inclusions = await correctRows(to, 'confirmed_txs', blocks, await inclusionsIn(query, blocks, found, to))
-    const doubtful = [...transfers.heights, ...inclusions.heights].filter(height => !confirmed.has(height))
+    const confirmedTxs = await correctRows(to, 'confirmed_txs', blocks, await confirmedTxsIn(query, blocks, found, to))
+    const doubtful = [...transfers.heights, ...confirmedTxs.heights].filter(height => !confirmed.has(height))
     if (doubtful.length) {
       await db.query('rollback')
       return [...new Set(doubtful)]
@@ -45,9 +45,9 @@ export async function write(
     const added = new Set(transfers.added)
     await noteMined(query, chain, blocks, id => added.has(id))
     await noteProgress(query, run, next, {
-      added: transfers.added.length + inclusions.added.length,
-      removed: transfers.removed + inclusions.removed,
-      changed: transfers.changed + inclusions.changed,
+      added: transfers.added.length + confirmedTxs.added.length,
+      removed: transfers.removed + confirmedTxs.removed,
+      changed: transfers.changed + confirmedTxs.changed,
     })
     await db.query('commit')
     return []

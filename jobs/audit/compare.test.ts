@@ -325,7 +325,7 @@ describe('on Bitcoin', () => {
   const settingsOf = (source: string) =>
     readSettings({
       BTC_NETWORK: 'regtest',
-      BITCOIN_SOURCE: source,
+      BTC_SOURCE: source,
       BTC_ELECTRUM_URLS: bitcoin.electrumUrl,
       BTC_RPC_URL: bitcoin.rpcUrl,
     }).chains.get('BTC')!

@@ -6,7 +6,7 @@ import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {ChainSettings} from '../../chains/families.ts'
 import {auditFamilyOf} from './families.ts'
-import type {Asked, Difference, Look} from './look.ts'
+import type {Asked, Difference, Observation} from './observation.ts'
 
 /** Compares the next addresses, where it is time to. Resolves to why the chain could not be compared. */
 export async function compareDue(db: pg.Client, settings: ChainSettings): Promise<string | undefined> {
@@ -69,7 +69,7 @@ async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked,
     [chain, after, asked.batch],
   )
   const addresses = rows.map(({address}) => address)
-  const {differences, unread, height} = await lookTwice(db, chain, asked, addresses)
+  const {differences, unread, height} = await observeTwice(db, chain, asked, addresses)
   const since = await heightsBelow(asked, rows, differences)
   const found = differences.map(({address, token, outpoint, ledger, chain: on_chain, height}) => {
     const row = rows.find(row => row.address === address)!
@@ -90,17 +90,17 @@ async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked,
 }
 
 // The chain is asked a moment after the ledger was read. What went or came between the two is not different when both are looked at again.
-async function lookTwice(db: pg.Client, chain: string, asked: Asked, addresses: string[]): Promise<Look> {
-  const look = async (some: string[]) => {
+async function observeTwice(db: pg.Client, chain: string, asked: Asked, addresses: string[]): Promise<Observation> {
+  const poll = async (some: string[]) => {
     const {rows} = await db.query<{why: string | null}>('select app.why_not_comparable($1) as why', [chain])
     if (rows[0]!.why) throw new RetryableError(rows[0]!.why)
-    return await asked.look(some)
+    return await asked.poll(some)
   }
   const keyOf = ({address, token, outpoint}: Difference) => `${address} ${token} ${outpoint}`
-  const first = await look(addresses)
+  const first = await poll(addresses)
   if (!first.differences.length) return first
   const keys = new Set(first.differences.map(keyOf))
-  const second = await look([...new Set(first.differences.map(({address}) => address))])
+  const second = await poll([...new Set(first.differences.map(({address}) => address))])
   return {
     height: first.height,
     differences: second.differences.filter(each => keys.has(keyOf(each))),

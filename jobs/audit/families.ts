@@ -3,7 +3,7 @@ import type {ChainSettings, SettingsOf} from '../../chains/families.ts'
 import type {Family} from '../../chains/registry.ts'
 import {bitcoin} from './bitcoin/outputs.ts'
 import {evm} from './evm/balances.ts'
-import type {AuditFamily} from './look.ts'
+import type {AuditFamily} from './observation.ts'
 
 const families: {[F in Family]: AuditFamily<SettingsOf<F>>} = {evm, bitcoin}
 

@@ -88,11 +88,11 @@ async function check(to: Context, payout: Payout): Promise<Outcome> {
 async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
   step('payout: before check')
   return await retryable(
-    to.custody.check(id).then(answer => {
-      if (answer.ok) return undefined
-      const wait = {reason: answer.code, detail: answer.message, ms: retryMs.refused}
-      if (passing.has(answer.code)) return wait
-      return {...wait, failsAs: answer.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'}
+    to.custody.check(id).then(response => {
+      if (response.ok) return undefined
+      const wait = {reason: response.code, detail: response.message, ms: retryMs.refused}
+      if (passing.has(response.code)) return wait
+      return {...wait, failsAs: response.code === 'not_whitelisted' ? 'address_not_whitelisted' : 'custody_rejected'}
     }),
     async detail => ({reason: 'custody_unreachable', detail, ms: retryMs.soon}),
   )
@@ -101,7 +101,7 @@ async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
 // --- sweeping ---
 
 async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<Outcome> {
-  if (payout.sweepFirst && payout.isStamping) return {reason: 'allocation', ms: retryMs.soon} // its deposits are not all known yet
+  if (payout.sweepFirst && payout.isAllocating) return {reason: 'allocation', ms: retryMs.soon} // its deposits are not all known yet
   const before = await untilSwept(to, payout)
   if (before) return before
   // Its addresses may be swept for others: on the chain their money may have moved already.

@@ -6,8 +6,8 @@ import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import {familyOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
-import type {Answers, Custody} from './custody.ts'
-import type {Spend} from './spends.ts'
+import type {Custody, Responses} from './custody.ts'
+import type {OutgoingPayment} from './outgoing-payments.ts'
 
 /** `Needed` is what custody wants at least of a replacement. */
 export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed = unknown> {
@@ -15,12 +15,12 @@ export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed =
   sweep(to: Context, payout: Payout): Promise<Outcome>
   /** Begins the payment of a payout that is swept and has none yet; undefined once it is begun. Absent where `sweep` begins both at once. */
   beginPayment?(to: Context, payout: Payout): Promise<Wait | undefined>
-  /** The next attempts of these spends, as far as they can be made now; the others wait. */
-  plan(to: Context, spends: Spend[]): Promise<P[]>
+  /** The next attempts of these outgoing payments, as far as they can be made now; the others wait. */
+  plan(to: Context, outgoingPayments: OutgoingPayment[]): Promise<P[]>
   /** What custody is asked for it. */
   intentOf(planned: P): object
   /** What custody answers to such intents. */
-  answers: Answers<Needed>
+  responses: Responses<Needed>
   /** The attempt with what custody wants at least, because of something that it signed before and that is not stored here; undefined if that is too much. */
   raise(to: Context, planned: P, needed: Needed): Promise<P | undefined>
   /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
@@ -53,8 +53,8 @@ export interface Payout {
   recipient: string
   treasury: string
   sweepFirst: boolean
-  /** Its deposits are still being stamped. */
-  isStamping: boolean
+  /** Its deposits are still being allocated. */
+  isAllocating: boolean
 }
 
 /** The next transaction of a return: a sweep of what an operator returns to the treasury, or what takes it from there to its destination. */
@@ -69,15 +69,15 @@ export interface ReturnStep {
   step: 'sweep' | 'withdrawal'
 }
 
-/** The next attempt of a spend, which can be made now. */
+/** The next attempt of an outgoing payment, which can be made now. */
 export interface PlannedAttempt {
-  spend: Spend
+  outgoingPayment: OutgoingPayment
   kind: 'effect' | 'cancel'
 }
 
 /** A signed transaction that is stored, and may be broadcast. */
 export interface Stored {
-  spendId: string
+  outgoingPaymentId: string
   txid: string
   raw: string
   ageMs: number

@@ -5,7 +5,7 @@ import {readFile} from 'node:fs/promises'
 import {Agent} from 'undici'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
-import {custodyDoor} from '../../base/home.ts'
+import {custodySocket} from '../../base/home.ts'
 
 const timeoutMs = 20_000
 
@@ -34,9 +34,9 @@ export interface Refusal<Needed> {
 }
 
 /** Answers to the intents of a family. */
-export type Answers<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
+export type Responses<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
 
-export function answers<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<Needed>): Answers<Needed> {
+export function responses<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<Needed>): Responses<Needed> {
   const refusal = z.object({ok: z.literal(false), code: z.string(), message: z.string(), needed: needed.optional()})
   return z.object({results: z.array(z.union([signed, refusal]))})
 }
@@ -47,16 +47,16 @@ const Check = z.union([
 ])
 
 export class Custody {
-  readonly #door: {socket: string; tokenFile: string}
+  readonly #endpoint: {socket: string; tokenFile: string}
   readonly #agent: Agent
 
   constructor(home: string) {
-    this.#door = custodyDoor(home)
-    this.#agent = new Agent({connect: {socketPath: this.#door.socket}})
+    this.#endpoint = custodySocket(home)
+    this.#agent = new Agent({connect: {socketPath: this.#endpoint.socket}})
   }
 
   /** Up to 200 signatures, in the order of the intents. */
-  async sign<Needed>(intents: object[], schema: Answers<Needed>): Promise<(Signed | Refusal<Needed>)[]> {
+  async sign<Needed>(intents: object[], schema: Responses<Needed>): Promise<(Signed | Refusal<Needed>)[]> {
     const {results} = await this.#ask('/sign', {intents}, schema)
     if (results.length !== intents.length) throw new RetryableError('custody left intents without an answer')
     return results
@@ -75,7 +75,7 @@ export class Custody {
   async #ask<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
     const {status, text} = await this.#post(path, JSON.stringify(body)).catch(error => {
       const why = (error as Error).cause ?? error
-      throw new RetryableError(`custody cannot be reached at ${this.#door.socket}: ${(why as Error).message}`)
+      throw new RetryableError(`custody cannot be reached at ${this.#endpoint.socket}: ${(why as Error).message}`)
     })
     // A 401 is the token of a custody that ended meanwhile; a 400 says that this program and custody are not of one version.
     if (status !== 200) throw new RetryableError(`custody answered ${path} with ${status}: ${text.slice(0, 500)}`)
@@ -85,7 +85,7 @@ export class Custody {
   }
 
   async #post(path: string, body: string): Promise<{status: number; text: string}> {
-    const token = (await readFile(this.#door.tokenFile, 'utf8')).trim()
+    const token = (await readFile(this.#endpoint.tokenFile, 'utf8')).trim()
     const response = await this.#agent.request({
       origin: 'http://custody',
       path,

@@ -12,10 +12,10 @@ export interface PayoutFamily<S extends CommonSettings> {
   /** Begins a withdrawal of the operator's own money; its id. Custody asks the whitelist again, and the limits. */
   beginWithdrawal(db: pg.Client, settings: S, withdrawal: Withdrawal): Promise<string>
   /**
-   * Has an unmined payment of somebody else to us mined sooner, by a transaction that pays for both. Custody reads again whose the money is, and
+   * Has an unconfirmed payment of somebody else to us mined sooner, by a transaction that pays for both. Custody reads again whose the money is, and
    * that it is not final. Absent where no transaction can pay for another one.
    */
-  beginBump?(db: pg.Client, settings: S, of: {txid: string; feeRate: number}): Promise<Bump>
+  beginCpfp?(db: pg.Client, settings: S, of: {txid: string; feeRate: number}): Promise<Cpfp>
 }
 
 export interface Withdrawal {
@@ -26,7 +26,7 @@ export interface Withdrawal {
   to: string
 }
 
-export interface Bump {
+export interface Cpfp {
   id: string
   fee: bigint
   /** What is left after it, for the treasury. */

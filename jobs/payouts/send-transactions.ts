@@ -1,14 +1,14 @@
 // Task send_transactions: has custody sign what is due on a chain, stores it, and passes it on until it is in a block.
 //
-// Safe to run twice, or beside itself (an advisory lock keeps that rare): a spend's nonce is in a committed row before custody is asked;
+// Safe to run twice, or beside itself (an advisory lock keeps that rare): an outgoing payment's nonce is in a committed row before custody is asked;
 // custody answers a repeated intent with the same bytes; what is not stored is never broadcast; app.store_signed takes one attempt of a
 // number; and a node may be given the same bytes as often as one likes. What died in between is due again, by its row.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
 import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalted} from './context.ts'
+import {dueOutgoingPayments, lowestUnsigned, type OutgoingPayment, waitOutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
-import {dueSpends, lowestUnsigned, type Spend, waitSpend} from './spends.ts'
 
 /** How soon the same bytes are passed on again: after half of their age, within these bounds. */
 const broadcastEveryMs = {least: 5000, most: 60_000}
@@ -24,7 +24,7 @@ export function sendTransactions(to: Context): Task {
     const {chain} = Payload.parse(payload)
     await alone(to, chain, async () => {
       while (!abortSignal?.aborted) {
-        const due = await dueSpends(to, chain, batch)
+        const due = await dueOutgoingPayments(to, chain, batch)
         if (!due.length) return
         await pass(to, chain, due)
       }
@@ -52,41 +52,46 @@ async function alone({pool}: Context, chain: string, work: () => Promise<void>):
   }
 }
 
-/** One look at each of these spends. Each has another time to be looked at afterwards. */
-async function pass(to: Context, code: string, due: Spend[]): Promise<void> {
+/** One look at each of these outgoing payments. Each has another time to be looked at afterwards. */
+async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<void> {
   const chain = to.chains.get(code)
   if (!chain) {
-    for (const {id} of due) await waitSpend(to, id, {reason: 'no_node', detail: noNode(code), ms: 30_000})
+    for (const {id} of due) await waitOutgoingPayment(to, id, {reason: 'no_node', detail: noNode(code), ms: 30_000})
     return
   }
-  const inBlock = due.filter(spend => spend.isIncluded)
-  for (const {id} of inBlock) await waitSpend(to, id, {ms: inBlockCheckMs})
-  const open = due.filter(spend => !spend.isIncluded)
+  const inBlock = due.filter(outgoingPayment => outgoingPayment.isIncluded)
+  for (const {id} of inBlock) await waitOutgoingPayment(to, id, {ms: inBlockCheckMs})
+  const open = due.filter(outgoingPayment => !outgoingPayment.isIncluded)
   const signed = await attempts(to, chain, code, open)
   await broadcast(
     to,
     chain,
     code,
-    open.flatMap(spend => signed.get(spend.id) ?? stillWanted(spend)),
+    open.flatMap(outgoingPayment => signed.get(outgoingPayment.id) ?? stillWanted(outgoingPayment)),
   )
 }
 
 /** What is passed on again. Not a payment that is being cancelled: its cancel follows, and what nobody has seen should stay so. */
-function stillWanted({id, newest, cancelling, isFinal}: Spend): Stored[] {
+function stillWanted({id, newest, cancelling, isFinal}: OutgoingPayment): Stored[] {
   if (!newest || (cancelling && newest.kind === 'effect' && !isFinal)) return []
-  return [{...newest, spendId: id}]
+  return [{...newest, outgoingPaymentId: id}]
 }
 
 /** The attempts to be made now: first ones, cancels, and replacements of what the chain leaves lying. */
-async function attempts(to: Context, chain: PayoutChain, code: string, open: Spend[]): Promise<Map<string, Stored>> {
+async function attempts(
+  to: Context,
+  chain: PayoutChain,
+  code: string,
+  open: OutgoingPayment[],
+): Promise<Map<string, Stored>> {
   let wanted = open.filter(
     ({newest, cancelling, isStuck, isFinal}) =>
       !isFinal && (!newest || (cancelling && newest.kind !== 'cancel') || isStuck),
   )
   if (!wanted.length) return new Map()
-  const wait = async (spends: Spend[], reason: string, detail: string) => {
-    for (const {id} of spends) await waitSpend(to, id, {reason, detail, ms: nodeRetryMs})
-    wanted = wanted.filter(spend => !spends.includes(spend))
+  const wait = async (outgoingPayments: OutgoingPayment[], reason: string, detail: string) => {
+    for (const {id} of outgoingPayments) await waitOutgoingPayment(to, id, {reason, detail, ms: nodeRetryMs})
+    wanted = wanted.filter(outgoingPayment => !outgoingPayments.includes(outgoingPayment))
     return []
   }
   const halted = await whyHalted(to, code)
@@ -105,18 +110,18 @@ async function attempts(to: Context, chain: PayoutChain, code: string, open: Spe
 async function broadcast(to: Context, chain: PayoutChain, code: string, attempts: Stored[]): Promise<void> {
   if (!attempts.length) return
   step('send: before broadcast')
-  const answers = await retryable(chain.broadcast(attempts.map(({raw}) => raw)), async detail => {
-    for (const {spendId} of attempts)
-      await waitSpend(to, spendId, {reason: 'node_unreachable', detail, ms: nodeRetryMs})
+  const responses = await retryable(chain.broadcast(attempts.map(({raw}) => raw)), async detail => {
+    for (const {outgoingPaymentId} of attempts)
+      await waitOutgoingPayment(to, outgoingPaymentId, {reason: 'node_unreachable', detail, ms: nodeRetryMs})
     return undefined
   })
   step('send: after broadcast')
-  if (!answers) return
+  if (!responses) return
   for (const [i, {txid, ageMs}] of attempts.entries())
     await to.pool.query('select app.record_broadcast($1, $2, $3, $4)', [
       code,
       txid,
-      answers[i] ?? null,
+      responses[i] ?? null,
       Math.min(Math.max(Math.round(ageMs / 2), broadcastEveryMs.least), broadcastEveryMs.most),
     ])
 }

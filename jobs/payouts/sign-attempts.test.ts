@@ -3,8 +3,8 @@ import {expect, test} from 'vitest'
 import {silent} from '../../base/log.ts'
 import type {Context, PayoutChain, PlannedAttempt} from './context.ts'
 import type {Signed} from './custody.ts'
+import type {OutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
-import type {Spend} from './spends.ts'
 
 /** An attempt to spend so many outputs. */
 interface Large extends PlannedAttempt {
@@ -12,12 +12,16 @@ interface Large extends PlannedAttempt {
 }
 
 function large(id: string, inputs: number): Large {
-  return {spend: {id, maxFee: 0n} as Spend, kind: 'effect', inputs: Array(inputs).fill(`${'f'.repeat(64)}:0`)}
+  return {
+    outgoingPayment: {id, maxFee: 0n} as OutgoingPayment,
+    kind: 'effect',
+    inputs: Array(inputs).fill(`${'f'.repeat(64)}:0`),
+  }
 }
 
 test('a request is about as much as 2,000 inputs, or one transaction, in order, and what it brings is stored before the next', async () => {
   const done: string[] = []
-  const chain: Pick<PayoutChain<Large>, 'intentOf'> = {intentOf: ({spend: {id}, inputs}) => ({id, inputs})}
+  const chain: Pick<PayoutChain<Large>, 'intentOf'> = {intentOf: ({outgoingPayment: {id}, inputs}) => ({id, inputs})}
   const to = {
     custody: {
       sign: async (intents: {id: string}[]): Promise<Signed[]> => {

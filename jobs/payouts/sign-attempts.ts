@@ -3,7 +3,7 @@
 import {step} from '../../base/step.ts'
 import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored} from './context.ts'
 import type {Refusal, Signed} from './custody.ts'
-import {waitSpend} from './spends.ts'
+import {waitOutgoingPayment} from './outgoing-payments.ts'
 
 /** Of a request, about: an input of a transaction is 70 bytes, and takes custody a millisecond to sign. */
 const bytesAtOnce = 140_000
@@ -31,7 +31,7 @@ export const passing = new Set([
   'sweep_too_dear',
 ])
 
-/** By id of the spend. Spends whose attempt was not signed, or not stored, wait. */
+/** By id of the outgoing payment. Outgoing payments whose attempt was not signed, or not stored, wait. */
 export async function signAndStore(
   to: Context,
   chain: PayoutChain,
@@ -41,12 +41,12 @@ export async function signAndStore(
   const asked = (one: PlannedAttempt): Asked => ({planned: one, intent: chain.intentOf(one)})
   for (const part of parts(planned.map(asked))) {
     const raised: Asked[] = []
-    for (const [one, answer] of await ask(to, chain, part)) {
-      const dearer = answer.ok || !answer.needed ? undefined : await chain.raise(to, one, answer.needed)
+    for (const [one, response] of await ask(to, chain, part)) {
+      const dearer = response.ok || !response.needed ? undefined : await chain.raise(to, one, response.needed)
       if (dearer) raised.push(asked(dearer))
-      else await take(to, one, answer, stored)
+      else await take(to, one, response, stored)
     }
-    for (const [one, answer] of await ask(to, chain, raised)) await take(to, one, answer, stored)
+    for (const [one, response] of await ask(to, chain, raised)) await take(to, one, response, stored)
   }
   return stored
 }
@@ -82,52 +82,59 @@ async function ask(
 ): Promise<[PlannedAttempt, Signed | Refusal<unknown>][]> {
   if (!asked.length) return []
   step('send: before sign')
-  if (asked.some(({planned}) => planned.spend.newest)) step('send: before replace')
+  if (asked.some(({planned}) => planned.outgoingPayment.newest)) step('send: before replace')
   const intents = asked.map(({intent}) => intent)
-  const answers = await retryable(to.custody.sign(intents, chain.answers), async detail => {
-    for (const {spend} of asked.map(({planned}) => planned))
-      await waitSpend(to, spend.id, {reason: 'custody_unreachable', detail, ms: unreachableRetryMs})
+  const responses = await retryable(to.custody.sign(intents, chain.responses), async detail => {
+    for (const {outgoingPayment} of asked.map(({planned}) => planned))
+      await waitOutgoingPayment(to, outgoingPayment.id, {reason: 'custody_unreachable', detail, ms: unreachableRetryMs})
     return []
   })
   step('send: after sign')
-  return answers.map((answer, i) => [asked[i]!.planned, answer])
+  return responses.map((response, i) => [asked[i]!.planned, response])
 }
 
 async function take(
   to: Context,
   planned: PlannedAttempt,
-  answer: Signed | Refusal<unknown>,
+  response: Signed | Refusal<unknown>,
   stored: Map<string, Stored>,
 ): Promise<void> {
-  const {spend} = planned
-  if (!answer.ok) return await refused(to, planned, answer)
-  const {txid, raw, cost} = answer
-  const isStored = await store(to, planned, answer)
+  const {outgoingPayment} = planned
+  if (!response.ok) return await refused(to, planned, response)
+  const {txid, raw, cost} = response
+  const isStored = await store(to, planned, response)
   step('send: after store')
-  if (isStored) stored.set(spend.id, {spendId: spend.id, txid, raw, ageMs: 0})
-  else await waitSpend(to, spend.id, {...tooDear(cost - spend.maxFee), ms: lateRetryMs})
+  if (isStored) stored.set(outgoingPayment.id, {outgoingPaymentId: outgoingPayment.id, txid, raw, ageMs: 0})
+  else await waitOutgoingPayment(to, outgoingPayment.id, {...tooDear(cost - outgoingPayment.maxFee), ms: lateRetryMs})
 }
 
 /** As the next attempt; false if it comes too late, or costs more than the treasury has. */
 async function store(
   {pool}: Context,
-  {spend, kind}: PlannedAttempt,
+  {outgoingPayment, kind}: PlannedAttempt,
   {txid, raw, amount, price}: Signed,
 ): Promise<boolean> {
   const {rows} = await pool.query<{is_stored: boolean}>(
     'select app.store_signed($1, $2, $3, $4, $5, $6, $7) as is_stored',
-    [spend.id, (spend.newest?.number ?? 0) + 1, kind, txid, raw, amount, price],
+    [outgoingPayment.id, (outgoingPayment.newest?.number ?? 0) + 1, kind, txid, raw, amount, price],
   )
   return rows[0]!.is_stored
 }
 
-async function refused(to: Context, {spend, kind}: PlannedAttempt, {code, message}: Refusal<unknown>): Promise<void> {
-  to.log.warn({spend: spend.id, chain: spend.chain, code}, `custody did not sign: ${message}`)
+async function refused(
+  to: Context,
+  {outgoingPayment, kind}: PlannedAttempt,
+  {code, message}: Refusal<unknown>,
+): Promise<void> {
+  to.log.warn(
+    {outgoingPayment: outgoingPayment.id, chain: outgoingPayment.chain, code},
+    `custody did not sign: ${message}`,
+  )
   const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
-  await waitSpend(to, spend.id, {reason: code, detail: message, ms})
+  await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
   // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
-  if (!spend.newest && !spend.cancelling && !passing.has(code))
-    await to.pool.query('select app.cancel_outgoing_payment($1)', [spend.id])
+  if (!outgoingPayment.newest && !outgoingPayment.cancelling && !passing.has(code))
+    await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
 }
 
 function tooDear(more: bigint): {reason?: string; detail?: string} {

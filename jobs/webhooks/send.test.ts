@@ -30,7 +30,7 @@ async function serve(onRequest: (socket: Socket) => void): Promise<string> {
 }
 
 const send = (url: string): Promise<Outcome> => sender.send({url, id: 'evt_1', body: '{}', secrets: ['whsec_AAAA']})
-const answer =
+const response =
   (head: string, body = '') =>
   (socket: Socket) =>
     void socket.write(`HTTP/1.1 ${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
@@ -41,7 +41,7 @@ const drip = (socket: Socket, text: string) => {
 const closed = (socket: Socket) => new Promise<void>(resolve => socket.on('close', () => resolve()))
 
 test.each(['200 OK', '201 Created', '204 No Content', '299 Fine'])('%s is success', async head => {
-  expect(await send(await serve(answer(head)))).toEqual({status: Number.parseInt(head, 10)})
+  expect(await send(await serve(response(head)))).toEqual({status: Number.parseInt(head, 10)})
 })
 
 test('an informational answer before the success changes nothing', async () => {
@@ -58,11 +58,11 @@ test.each([
   ['301 Moved Permanently\r\nlocation: http://127.0.0.1:1/', 'answered 301; redirects are not followed'],
   ['307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/', 'answered 307; redirects are not followed'],
 ])('%s is failure', async (head, error) => {
-  expect(await send(await serve(answer(head)))).toMatchObject({status: Number.parseInt(head, 10), error})
+  expect(await send(await serve(response(head)))).toMatchObject({status: Number.parseInt(head, 10), error})
 })
 
 test('Retry-After is reported', async () => {
-  expect(await send(await serve(answer('429 Slow Down\r\nretry-after: 60', 'busy')))).toEqual({
+  expect(await send(await serve(response('429 Slow Down\r\nretry-after: 60', 'busy')))).toEqual({
     status: 429,
     error: 'answered 429',
     retryAfterMs: 60_000,
@@ -113,7 +113,7 @@ test.each([
   ['there is no TLS', 'https', /SSL|TLS|packet|wrong version/i],
   ['the URL is none', 'nonsense', /cannot be parsed/],
 ])('where %s, the attempt fails with an error that says so', async (_what, url, error) => {
-  const target = url === 'https' ? (await serve(answer('400 Bad Request'))).replace('http:', 'https:') : url
+  const target = url === 'https' ? (await serve(response('400 Bad Request'))).replace('http:', 'https:') : url
   const outcome = await send(target)
   expect(outcome.error).toMatch(error)
   expect(outcome.status).toBeUndefined()

@@ -81,7 +81,7 @@ const arrived = (count: number) =>
   until(async () => receiver.received.length >= count, {timeoutMs: 10_000, what: `${count} webhooks to arrive`})
 const endpointRow = async (endpoint: string) =>
   (await db.rows(`select * from app.webhook_endpoint where id = $1`, [endpoint]))[0]!
-const answerWith =
+const respondWith =
   (status: number, headers = {}) =>
   (_request: unknown, response: ServerResponse) =>
     void response.writeHead(status, headers).end()
@@ -137,7 +137,7 @@ test('during a rotation both secrets sign, and the previous one stops when it ex
 })
 
 test('a delivery that fails is tried ten times, after the waits of the schedule, and is then failed', async () => {
-  receiver.answer = answerWith(500)
+  receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant)
   for (const [i, wait] of [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].entries()) {
@@ -156,12 +156,12 @@ test('a delivery that fails is tried ten times, after the waits of the schedule,
 })
 
 test('a retry that is due is sent by itself, with a fresh timestamp', async () => {
-  receiver.answer = answerWith(503)
+  receiver.response = respondWith(503)
   const secret = newSecret()
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url, secret})
   await deposit(db.pool, merchant)
   await settled(endpoint, ([row]) => row?.attempts === 1, 'the first attempt')
-  receiver.answer = answerWith(200)
+  receiver.response = respondWith(200)
   await db.pool.query(`update app.delivery set next_attempt_at = now() + interval '1 second' where endpoint_id = $1`, [
     endpoint,
   ])
@@ -172,7 +172,7 @@ test('a retry that is due is sent by itself, with a fresh timestamp', async () =
 })
 
 test('Retry-After makes the next attempt later', async () => {
-  receiver.answer = answerWith(429, {'retry-after': '600'})
+  receiver.response = respondWith(429, {'retry-after': '600'})
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant)
   const [delivery] = await settled(endpoint, ([row]) => row?.attempts === 1, 'the attempt')
@@ -188,11 +188,11 @@ test('a receiver that cannot be reached makes a failed attempt that says why', a
 })
 
 test('410 disables the endpoint at once: what is pending fails, and so does what comes later, until it is redelivered', async () => {
-  receiver.answer = answerWith(500)
+  receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant, 3)
   await settled(endpoint, rows => rows.length === 3 && rows.every(row => row.attempts === 1), 'three failures')
-  receiver.answer = answerWith(410)
+  receiver.response = respondWith(410)
   await deposit(db.pool, merchant)
   await settled(endpoint, rows => rows.length === 4 && rows.every(row => row.status === 'failed'), 'all to fail')
   expect(await endpointRow(endpoint)).toMatchObject({
@@ -209,7 +209,7 @@ test('410 disables the endpoint at once: what is pending fails, and so does what
     ['failed', 0],
   ])
 
-  receiver.answer = answerWith(200)
+  receiver.response = respondWith(200)
   await db.pool.query('update app.webhook_endpoint set disabled_at = null, disabled_reason = null where id = $1', [
     endpoint,
   ])
@@ -222,7 +222,7 @@ test('410 disables the endpoint at once: what is pending fails, and so does what
 })
 
 test('an endpoint that fails for five days is disabled; a success before that starts the count anew', async () => {
-  receiver.answer = answerWith(500)
+  receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   const failOnce = async (attempts: number) => {
     await deposit(db.pool, merchant)
@@ -238,9 +238,9 @@ test('an endpoint that fails for five days is disabled; a success before that st
   expect(Date.now() - (await failOnce(1))!.getTime()).toBeLessThan(10_000)
   await age('4 days 23 hours')
   expect(Date.now() - (await failOnce(2))!.getTime()).toBeGreaterThan(4 * 86_400_000)
-  receiver.answer = answerWith(200)
+  receiver.response = respondWith(200)
   expect(await failOnce(3)).toBeNull()
-  receiver.answer = answerWith(500)
+  receiver.response = respondWith(500)
   expect(await failOnce(4)).not.toBeNull()
   await age('5 days 1 second')
   await failOnce(5)
@@ -249,7 +249,7 @@ test('an endpoint that fails for five days is disabled; a success before that st
 })
 
 test('what is pending for a deleted endpoint is not sent, and fails', async () => {
-  receiver.answer = answerWith(500)
+  receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant, 2)
   await settled(endpoint, rows => rows.length === 2 && rows.every(row => row.attempts === 1), 'two failures')
@@ -260,7 +260,7 @@ test('what is pending for a deleted endpoint is not sent, and fails', async () =
 
 test('an endpoint that hangs keeps 50 requests in flight, and delays no other endpoint, not even on the same server', async () => {
   const hanging: ServerResponse[] = []
-  receiver.answer = ({path}, response) => {
+  receiver.response = ({path}, response) => {
     if (path === '/hangs') hanging.push(response)
     else response.writeHead(204).end()
   }
@@ -278,7 +278,7 @@ test('an endpoint that hangs keeps 50 requests in flight, and delays no other en
   )
 
   for (const response of hanging) response.end()
-  receiver.answer = answerWith(204)
+  receiver.response = respondWith(204)
   await delivered(hangs)
   expect(new Set(receiver.received.map(({path, event}) => path + event.id)).size).toBe(receiver.received.length)
 })

@@ -12,7 +12,7 @@ export interface ChainUnderTest {
   name: string
   code: ChainCode
   /** Where deposits are seen before they are mined. */
-  showsUnmined: boolean
+  showsUnconfirmed: boolean
   /** Why it cannot be tested on this machine. */
   missing?: string
   /** A new chain of its own, on which the newest final block is `finalDepth` (an even number) below the head. */
@@ -33,8 +33,8 @@ export interface Payment {
   outputs: (Output & {index: number; token?: string})[]
 }
 
-/** Where a payment is now: in a block, in the node's pool of unmined transactions, or nowhere. */
-export type Place = BlockRef | 'unmined' | undefined
+/** Where a payment is now: in a block, in the node's pool of unconfirmed transactions, or nowhere. */
+export type Place = BlockRef | 'unconfirmed' | undefined
 
 export interface LocalChain {
   /** The settings of an indexer that reads the chain through `source`, but for where it begins. */

@@ -49,9 +49,9 @@ const everywhere = {
     return async (call, pass) => {
       const question = JSON.stringify(call)
       if (++calls % 2 === 0 && before.has(question)) return before.get(question)
-      const answer = await pass()
-      before.set(question, answer)
-      return answer
+      const response = await pass()
+      before.set(question, response)
+      return response
     }
   },
   fails: () => {

@@ -24,7 +24,7 @@ export function conformance(chain: ChainUnderTest): void {
 
 /** What befalls deposits, one after the other on one chain, under the eyes of one indexer. */
 function life(chain: ChainUnderTest): void {
-  const unseen = chain.showsUnmined ? 'pending' : ''
+  const unseen = chain.showsUnconfirmed ? 'pending' : ''
   let world: World
   beforeAll(async () => {
     world = await World.create(chain)
@@ -86,7 +86,7 @@ function life(chain: ChainUnderTest): void {
     // Signed, and where the chain shows it before it is mined, to be seen, before anybody asked for the address.
     const late = world.chain.newAddress()
     payments.push(await world.pay({to: late, amount: 2000n}))
-    if (chain.showsUnmined) await world.chain.source.asked(3)
+    if (chain.showsUnconfirmed) await world.chain.source.asked(3)
     await world.watch(late)
     await world.mine()
     await world.settled()
@@ -149,7 +149,7 @@ function life(chain: ChainUnderTest): void {
     ])
   })
 
-  if (chain.showsUnmined) unmined(() => world, fates)
+  if (chain.showsUnconfirmed) unconfirmed(() => world, fates)
 
   test('of all these needed no operator, and the indexer never ended by itself', async () => {
     await world.mine(finalDepth)
@@ -159,8 +159,8 @@ function life(chain: ChainUnderTest): void {
 }
 
 /** Deposits that nobody has mined yet. */
-function unmined(at: () => World, fates: (...payments: Payment[]) => Promise<unknown[]>): void {
-  test('is pending without a block before it is mined; being mined and un-mined makes no event', async () => {
+function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise<unknown[]>): void {
+  test('is pending without a block before it is mined; being mined and taken out of its block makes no event', async () => {
     const world = at()
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
@@ -179,7 +179,7 @@ function unmined(at: () => World, fates: (...payments: Payment[]) => Promise<unk
     expect(await fates(payment)).toEqual([['final', 'pending confirmed']])
   })
 
-  test('that is unmined is reorged when what spends the same is mined, and back when that is undone', async () => {
+  test('that is unconfirmed is reorged when what spends the same is mined, and back when that is undone', async () => {
     const world = at()
     const to = await world.newAddress()
     await world.mine()
@@ -202,7 +202,7 @@ function unmined(at: () => World, fates: (...payments: Payment[]) => Promise<unk
     ])
   })
 
-  test('that is unmined and out of sight is reorged only after a while, and pending again when it is back', async () => {
+  test('that is unconfirmed and out of sight is reorged only after a while, and pending again when it is back', async () => {
     const world = at()
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
@@ -238,7 +238,7 @@ function adversities(chain: ChainUnderTest): void {
       expect((await world.deposit(payment))?.events ?? '').toBe(events)
     }
     await step('', () => world.mine())
-    await step(chain.showsUnmined ? 'pending' : '', () => world.send(payment))
+    await step(chain.showsUnconfirmed ? 'pending' : '', () => world.send(payment))
     await step('pending', () => world.mine())
     await step('pending', () => world.reorg(1, {0: [payment]}))
     await step('pending reorged', async () => {
@@ -302,16 +302,16 @@ function adversities(chain: ChainUnderTest): void {
       await world.mine()
       await world.settled()
       const before = await world.everything()
-      const looks = fault === 'hangs' || fault === 'is of another network' ? 1 : 3
+      const polls = fault === 'hangs' || fault === 'is of another network' ? 1 : 3
       await source.behave(fault)
       if (fault === 'is of another network') await indexer.restart() // who is connected need not ask again
       const moves = await world.pay({to: a, amount: 4000n}, {to: b, amount: 8000n})
       await world.mine()
-      await source.asked(looks)
+      await source.asked(polls)
       await world.reorg(2, {1: [moves]})
-      await source.asked(looks)
+      await source.asked(polls)
       await indexer.restart('SIGKILL')
-      await source.asked(looks)
+      await source.asked(polls)
       if (['lags', 'hangs', 'is of another network'].includes(fault))
         expect(await world.everything(), fault).toEqual(before)
       await source.behave()

@@ -17,7 +17,7 @@ const weights = {
   forget: 4,
   sendAgain: 6,
   replace: 4,
-  look: 10,
+  poll: 10,
   settle: 8,
   fault: 4,
   restart: 4,
@@ -85,7 +85,7 @@ class Walker {
     mine: () => this.#world.mine(this.#random.pick([1, 1, 1, 2, 2, 9])),
     reorg: () => this.#reorg(),
     forget: async () => {
-      const waiting = this.#at('unmined')
+      const waiting = this.#at('unconfirmed')
       if (waiting.length) await this.#world.forget(this.#random.pick(waiting))
     },
     sendAgain: async () => {
@@ -93,14 +93,14 @@ class Walker {
       if (gone.length) await this.#world.send(this.#random.pick(gone))
     },
     replace: async () => {
-      const waiting = this.#at('unmined')
+      const waiting = this.#at('unconfirmed')
       if (!waiting.length) return
       const payment = this.#random.pick(waiting)
       const rival = await this.#sign(payment)
       await this.#world.forget(payment)
       await this.#world.send(rival)
     },
-    look: async () => {
+    poll: async () => {
       if (!this.#calmIn) await this.#world.chain.source.asked(this.#random.between(1, 8))
     },
     settle: async () => {
@@ -129,7 +129,7 @@ class Walker {
     this.path.push(`  ${what}`)
   }
 
-  #at(place: 'unmined' | undefined): Payment[] {
+  #at(place: 'unconfirmed' | undefined): Payment[] {
     return this.#world.signed.filter(signed => signed.place === place).map(({payment}) => payment)
   }
 
@@ -171,10 +171,10 @@ class Walker {
     const back: Payment[] = []
     for (const {payment, place} of this.#world.signed) {
       if (typeof place !== 'object' || place.height <= above) continue
-      const fate = this.#random.weighted({stays: 3, moves: 3, replaced: 2, dropped: 2, unmined: 2})
+      const fate = this.#random.weighted({stays: 3, moves: 3, replaced: 2, dropped: 2, unconfirmed: 2})
       const at = fate === 'stays' ? place.height - above - 1 : this.#random.between(0, depth - 1)
       if (fate === 'replaced') again[at]!.push(await this.#sign(payment))
-      else if (fate === 'unmined') back.push(payment)
+      else if (fate === 'unconfirmed') back.push(payment)
       else if (fate !== 'dropped') again[at]!.push(payment)
       this.#note(`${payment.txid} ${fate} ${at}`)
     }

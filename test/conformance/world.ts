@@ -16,7 +16,7 @@ import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.t
 export const finalDepth = 6
 
 const settleTimeoutMs = 120_000
-/** How long an unmined deposit may be out of sight before it counts as gone. Tests do not wait for it: they move the clock. */
+/** How long an unconfirmed deposit may be out of sight before it counts as gone. Tests do not wait for it: they move the clock. */
 const graceMs = 30_000
 
 export interface WorldOptions {
@@ -126,23 +126,23 @@ export class World {
 
   async send(payment: Payment): Promise<void> {
     await this.chain.send(payment)
-    await this.#look()
+    await this.#poll()
   }
 
   async forget(payment: Payment): Promise<void> {
     await this.chain.forget(payment)
-    await this.#look()
+    await this.#poll()
   }
 
   async mine(blocks?: number): Promise<BlockRef> {
     const head = await this.chain.mine(blocks)
-    await this.#look()
+    await this.#poll()
     return head
   }
 
   async reorg(depth: number, again?: Record<number, Payment[]>): Promise<BlockRef> {
     const head = await this.chain.reorg(depth, again)
-    await this.#look()
+    await this.#poll()
     return head
   }
 
@@ -152,7 +152,7 @@ export class World {
     const left = this.signed.filter(({place}) => typeof place === 'object' && place.height > above)
     const head = await this.chain.reorg(depth)
     for (const {payment} of left) await this.chain.send(payment)
-    await this.#look()
+    await this.#poll()
     return head
   }
 
@@ -161,7 +161,7 @@ export class World {
     return [...this.#signed.values()]
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const all = [...this.#signed.values()]
     const places = await this.chain.places(all.map(({payment}) => payment))
     for (const [i, signed] of all.entries()) {
@@ -173,7 +173,7 @@ export class World {
 
   /** Whether somebody who looks at the chain sees the payment. */
   #shows({place}: Signed): boolean {
-    return place === 'unmined' ? this.under.showsUnmined : place !== undefined
+    return place === 'unconfirmed' ? this.under.showsUnconfirmed : place !== undefined
   }
 
   // --- what the database says of it ---
@@ -221,9 +221,9 @@ export class World {
     for (const signed of this.#signed.values()) signed.losses = 0
   }
 
-  /** Lets the time pass after which an unmined deposit that nobody sees any more counts as gone. What a double spend excludes has no need of it. */
+  /** Lets the time pass after which an unconfirmed deposit that nobody sees any more counts as gone. What a double spend excludes has no need of it. */
   async #moveClock(): Promise<void> {
-    if (!this.under.showsUnmined) return
+    if (!this.under.showsUnconfirmed) return
     const all = [...this.#signed.values()]
     const spent = new Set(all.filter(({place}) => typeof place === 'object').map(({source}) => source))
     const gone = all.filter(({place, source}) => !place && !spent.has(source)).map(({payment}) => payment.txid)
@@ -241,11 +241,11 @@ export class World {
     const [{token: native}] = registered(this.under.code).assets
     let balance = 0n
     for (const {payment, place} of this.#signed.values()) {
-      if (!place || (place === 'unmined' && !this.under.showsUnmined)) continue
+      if (!place || (place === 'unconfirmed' && !this.under.showsUnconfirmed)) continue
       for (const {index, to, amount, token = native} of payment.outputs) {
         const sum = sums.get(to)
         if (sum === undefined) continue // nobody's
-        const mined = place === 'unmined' ? undefined : place
+        const mined = place === 'unconfirmed' ? undefined : place
         const isFinal = mined !== undefined && mined.height <= head.height - finalDepth
         const where = mined ? `block ${mined.height} ${mined.hash}` : 'no block'
         expected.set(

@@ -112,11 +112,11 @@ async function begin(payout: string): Promise<number> {
   await attacker.jobs.query('select app.begin_sweeping($1)', [payout])
   await attacker.jobs.query('select app.begin_paying_from_treasury($1)', [payout])
   await attacker.jobs.query('select app.begin_payment($1, $2)', [payout, networkFee])
-  const [spend] = await db.rows<{nonce: number}>(
+  const [outgoingPayment] = await db.rows<{nonce: number}>(
     `select nonce from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
     [payout],
   )
-  return spend!.nonce
+  return outgoingPayment!.nonce
 }
 
 const pay = (payout: string, nonce: number, more: object = {}) => ({
@@ -369,9 +369,11 @@ test('a payment cannot be filed under another payout than the one that it was si
   const [ofA, ofB] = [await claim(a), await claim(b)]
   const nonces = [await begin(ofA), await begin(ofB)]
   const paid = await sign(pay(ofA, nonces[0]!))
-  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [ofB])
+  const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [
+    ofB,
+  ])
   const filing = attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [
-    spend!.id,
+    outgoingPayment!.id,
     paid.txid,
     paid.raw,
     cheapest,
@@ -385,8 +387,10 @@ test('a payment that arrived is not called failed because the worker filed it wi
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
-  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [payout])
-  const lie = [spend!.id, txid, raw, `${1n * usdc}`, cheapest]
+  const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [
+    payout,
+  ])
+  const lie = [outgoingPayment!.id, txid, raw, `${1n * usdc}`, cheapest]
   await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`, lie)
   const sent = {txid: txid!, senderKey: treasury.toLowerCase(), nonce, executed: true, fee: 1n}
   const transfer = {txid: txid!, outputIndex: 1, token: 'USDC', sender: treasury.toLowerCase()}
@@ -397,7 +401,7 @@ test('a payment that arrived is not called failed because the worker filed it wi
   ])
 })
 
-/** The inclusions that the indexer would write for the next block. */
+/** The confirmed transactions that the indexer would write for the next block. */
 async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<ConfirmedTx[]> {
   const indexer = new pg.Client({connectionString: db.url('sluice_indexer')})
   await indexer.connect()
@@ -418,9 +422,11 @@ test('proof on the chain, and nothing less, lets a settlement be paid again', as
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const paid = await sign(pay(payout, nonce))
-  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [payout])
+  const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where payout_id = $1`, [
+    payout,
+  ])
   const store = `select app.store_signed($1, 1, 'effect', $2, $3, $4, $5)`
-  await attacker.jobs.query(store, [spend!.id, paid.txid, paid.raw, `${99n * usdc}`, fees])
+  await attacker.jobs.query(store, [outgoingPayment!.id, paid.txid, paid.raw, `${99n * usdc}`, fees])
   await include(paid.txid!, nonce, false)
   const again = await claim(shop)
   expect(await sign(pay(again, await begin(again)))).toMatchObject({ok: true})
@@ -449,7 +455,7 @@ test('transactions without number that nobody here stored open one incident for 
   const first = flood(shop.address, 0, 150)
   const second = flood(shop.address, 150, 150)
   const nonce = await nextNonce()
-  await chain.write({add: [{inclusions: first}, {inclusions: flood(treasury, nonce, 1)}, {inclusions: second}]})
+  await chain.write({add: [{confirmedTxs: first}, {confirmedTxs: flood(treasury, nonce, 1)}, {confirmedTxs: second}]})
   await goOnAfter(nonce)
   const [own, ofTreasury, ...others] = (await incidents()).sort(a => (a.subject.includes(shop.address) ? -1 : 1))
   expect(own).toMatchObject({
@@ -460,10 +466,10 @@ test('transactions without number that nobody here stored open one incident for 
   expect(others).toEqual([])
 
   // Read again after a reorganisation, they are none that are new; once an operator has looked, what comes next is.
-  await chain.write({drop: 1, add: [{inclusions: second}]})
+  await chain.write({drop: 1, add: [{confirmedTxs: second}]})
   expect(await incidents()).toHaveLength(2)
   await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
-  await chain.write({add: [{inclusions: flood(shop.address, 300, 1)}]})
+  await chain.write({add: [{confirmedTxs: flood(shop.address, 300, 1)}]})
   expect(await incidents()).toMatchObject([{subject: `ETH:${shop.address}`, details: {count: 1, nonce: 300}}])
   await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
 })
@@ -548,12 +554,12 @@ test('nobody but the operator makes a withdrawal', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   await begin(payout)
-  const [spend] = await db.rows<{id: string; nonce: number}>(
+  const [outgoingPayment] = await db.rows<{id: string; nonce: number}>(
     'select id, nonce from app.outgoing_payment where payout_id = $1',
     [payout],
   )
   await refused(
-    {intent: 'withdraw', outgoing_payment_id: spend!.id, nonce: spend!.nonce, ...fees},
+    {intent: 'withdraw', outgoing_payment_id: outgoingPayment!.id, nonce: outgoingPayment!.nonce, ...fees},
     'unknown_settlement',
   )
   await refused(
@@ -604,8 +610,8 @@ test('without the token, or with anything but an intent, nothing is answered but
 test('a forged payout is paid up to what the merchant received, and no further', async () => {
   const shop = await openShop(100n * usdc)
   await refused(await payForged(await forgePayout(shop, 100n * usdc + 1n)), 'exceeds_received')
-  const twins = [await forgePayout(shop, 60n * usdc), await forgePayout(shop, 60n * usdc)] as const
-  const intents = [pay(twins[0], await bind(twins[0], 1)), pay(twins[1], await bind(twins[1]))]
+  const duplicates = [await forgePayout(shop, 60n * usdc), await forgePayout(shop, 60n * usdc)] as const
+  const intents = [pay(duplicates[0], await bind(duplicates[0], 1)), pay(duplicates[1], await bind(duplicates[1]))]
   const {body} = await ask('/sign', {intents})
   expect(body.results.map(({ok, code}) => code ?? ok)).toEqual(['exceeds_received', true]) // the lower nonce comes first
   await refused(await payForged(await forgePayout(shop, 40n * usdc + 1n)), 'exceeds_received')
@@ -733,8 +739,8 @@ describe('a journal whose rows the owner writes', () => {
     await changed(sql, [payout], async () => {
       // Before it was found, or after: by the sum over the file, or by the row.
       for (const again of [await payForged(await forgePayout(shop, 100n * usdc)), first]) {
-        const answer = await sign(again)
-        expect(['journal_changed', 'exceeds_received', 'settlement_changed']).toContain(answer.code)
+        const response = await sign(again)
+        expect(['journal_changed', 'exceeds_received', 'settlement_changed']).toContain(response.code)
       }
       expect(await found()).toEqual({chain: 'ETH'})
       await refused(await payForged(await forgePayout(await openShop(1n * usdc), 1n)), 'journal_changed')
@@ -827,16 +833,16 @@ test('Bitcoin is not spent on fees either: sweeps that nobody began, or that cos
     inputs,
     fee: '22000',
   })
-  const [lead, other] = [`${txid}:0`, `${txid}:1`]
-  for (const kind of ['sweep', 'cancel']) await refused(intent(randomUUID(), [lead], kind), 'unknown_settlement')
+  const [firstInput, other] = [`${txid}:0`, `${txid}:1`]
+  for (const kind of ['sweep', 'cancel']) await refused(intent(randomUUID(), [firstInput], kind), 'unknown_settlement')
   const begin = `select app.begin_output_sweep(null, 'BTC', $1, $2, 1)`
   await arriveInTreasury(bitcoin)
-  await attacker.jobs.query(begin, [id, [lead]])
-  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where chain = 'BTC'`)
-  await refused(intent(spend!.id, [lead]), 'sweep_too_dear') // 22,000 of 30,000 sat
-  await refused(intent(spend!.id, [lead, other]), 'settlement_changed') // more outputs than it reserved
-  await refused(intent(spend!.id, [lead], 'cancel'), 'wrong_state')
-  expect(await sign({...intent(spend!.id, [lead]), fee: '2000'})).toMatchObject({ok: true})
+  await attacker.jobs.query(begin, [id, [firstInput]])
+  const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where chain = 'BTC'`)
+  await refused(intent(outgoingPayment!.id, [firstInput]), 'sweep_too_dear') // 22,000 of 30,000 sat
+  await refused(intent(outgoingPayment!.id, [firstInput, other]), 'settlement_changed') // more outputs than it reserved
+  await refused(intent(outgoingPayment!.id, [firstInput], 'cancel'), 'wrong_state')
+  expect(await sign({...intent(outgoingPayment!.id, [firstInput]), fee: '2000'})).toMatchObject({ok: true})
   await bitcoin.close()
 })
 
@@ -854,8 +860,15 @@ test('on a halted chain nothing is signed but what the owner of the database dec
   const payout = await claim(shop)
   const nonce = await begin(payout)
   const {txid, raw} = await sign(pay(payout, nonce))
-  const [spend] = await db.rows<{id: string}>('select id from app.outgoing_payment where payout_id = $1', [payout])
-  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [spend!.id, txid, raw, cheapest])
+  const [outgoingPayment] = await db.rows<{id: string}>('select id from app.outgoing_payment where payout_id = $1', [
+    payout,
+  ])
+  await attacker.jobs.query(`select app.store_signed($1, 1, 'effect', $2, $3, 1, $4)`, [
+    outgoingPayment!.id,
+    txid,
+    raw,
+    cheapest,
+  ])
   const [swept] = await beginSweeps('ETH', [{address: (await openShop(ether, 'ETH')).address, amount: ether / 2n}])
   const next = await claim(await openShop(100n * usdc))
   const unsigned = pay(next, await begin(next))

@@ -39,28 +39,30 @@ const recipients = {
 
 /** The outputs that the payment of a payout spends. */
 async function spentFor(payout: string): Promise<OutputRow[]> {
-  const [spend] = (await world.spends(payout)).filter(({kind}) => kind === 'payout')
-  return (await world.outputs()).filter(({outgoing_payment_id}) => outgoing_payment_id === spend!.id)
+  const [outgoingPayment] = (await world.outgoingPayments(payout)).filter(({kind}) => kind === 'payout')
+  return (await world.outputs()).filter(({outgoing_payment_id}) => outgoing_payment_id === outgoingPayment!.id)
 }
 
 /** A payout whose payment is broadcast, and which no block takes for now. */
-async function payingButNotMined(amounts: bigint[]): Promise<{shop: Shop; id: string; spend: string; txid: string}> {
+async function payingButNotMined(
+  amounts: bigint[],
+): Promise<{shop: Shop; id: string; outgoingPayment: string; txid: string}> {
   const shop = await world.openShop(amounts)
   world.isMining = false
   const id = await world.request(shop, 'BTC')
   await world.becomes(id, 'paying')
-  const [spend] = await world.spends(id)
-  const txid = await broadcast(spend!.id, 1)
-  return {shop, id, spend: spend!.id, txid}
+  const [outgoingPayment] = await world.outgoingPayments(id)
+  const txid = await broadcast(outgoingPayment!.id, 1)
+  return {shop, id, outgoingPayment: outgoingPayment!.id, txid}
 }
 
 /** Waits until so many attempts were made, and the last was taken by the node. Resolves to its txid. */
-async function broadcast(spend: string, attempt: number): Promise<string> {
+async function broadcast(outgoingPayment: string, attempt: number): Promise<string> {
   return await until(
     async () => {
       const [row] = await world.db.rows<{txid: string}>(
         'select txid from app.outgoing_attempt where outgoing_payment_id = $1 and attempt = $2 and broadcast_at is not null',
-        [spend, attempt],
+        [outgoingPayment, attempt],
       )
       return row && (await world.client.mempool()).includes(row.txid) ? row.txid : undefined
     },
@@ -69,15 +71,15 @@ async function broadcast(spend: string, attempt: number): Promise<string> {
 }
 
 /** Blocks without any transaction, until there is this attempt. */
-async function stuckUntil(spend: string, attempt: number): Promise<string> {
+async function stuckUntil(outgoingPayment: string, attempt: number): Promise<string> {
   await until(
     async () => {
       await world.client.mine(1, {only: []})
-      return (await world.attempts(spend)).length >= attempt
+      return (await world.attempts(outgoingPayment)).length >= attempt
     },
     {timeoutMs: 30_000, what: `attempt ${attempt}`, intervalMs: 500},
   )
-  return await broadcast(spend, attempt)
+  return await broadcast(outgoingPayment, attempt)
 }
 
 function openCommandLine(source: 'electrum' | 'node' = 'electrum'): CommandLine {
@@ -87,7 +89,7 @@ function openCommandLine(source: 'electrum' | 'node' = 'electrum'): CommandLine 
       local: true,
       settings: {
         BTC_NETWORK: 'regtest',
-        BITCOIN_SOURCE: source,
+        BTC_SOURCE: source,
         BTC_ELECTRUM_URLS: world.bitcoin.electrumUrl,
         BTC_RPC_URL: world.bitcoin.rpcUrl,
       },
@@ -172,7 +174,7 @@ describe('with a treasury that has enough', () => {
       const id = await world.request(shop, 'BTC', true)
       const {txid} = await world.becomes(id, 'completed')
       expect(await world.paid(txid!, wallet)).toBe(netOf(290_000n))
-      expect((await world.spends(id)).map(({kind, outcome, attempts}) => [kind, outcome, attempts])).toEqual([
+      expect((await world.outgoingPayments(id)).map(({kind, outcome, attempts}) => [kind, outcome, attempts])).toEqual([
         ['payout', 'done', 1],
       ])
       expect((await spentFor(id)).map(({amount, merchant_id}) => [amount, merchant_id === shop.id])).toEqual([
@@ -199,8 +201,8 @@ describe('with a treasury that has enough', () => {
     const shop = await world.openShop([80_000n])
     const id = await world.request(shop, 'BTC')
     await world.becomes(id, 'completed')
-    const [spend] = await world.spends(id)
-    const [attempt] = await world.attempts(spend!.id)
+    const [outgoingPayment] = await world.outgoingPayments(id)
+    const [attempt] = await world.attempts(outgoingPayment!.id)
     expect(Number(attempt!.fee) / attempt!.vsize).toBeGreaterThanOrEqual(1)
     expect(Number(attempt!.fee) / attempt!.vsize).toBeLessThan(1.02)
   })
@@ -249,7 +251,7 @@ describe('with a treasury that has enough', () => {
     const {txid} = await world.send([shop.addresses[0]!], [70_000n])
     await until(async () => (await world.db.rows('select from app.deposit where txid = $1', [txid])).length, {
       timeoutMs: 15_000,
-      what: 'the unmined deposit',
+      what: 'the unconfirmed deposit',
     })
     const id = await world.request(shop, 'BTC', true)
     await world.becomes(id, 'custody_unreachable')
@@ -292,26 +294,26 @@ describe('with a treasury that has enough', () => {
   })
 
   test('a payment whose block leaves the chain is broadcast again, and completed when another block is final', async () => {
-    const {shop, id, spend, txid} = await payingButNotMined([100_000n])
+    const {shop, id, outgoingPayment, txid} = await payingButNotMined([100_000n])
     await world.client.mine(1)
     await until(() => world.isMined(txid), {timeoutMs: 15_000, what: 'the payment to be mined'})
     await world.client.reorg(1, {transactions: 'dropped'})
     await until(async () => !(await world.isMined(txid)), {timeoutMs: 15_000, what: 'the reorganisation'})
     world.isMining = true
     const {txid: paid} = await world.becomes(id, 'completed', 60_000)
-    const attempts = await world.attempts(spend) // blocks went by without it: it may have been replaced
+    const attempts = await world.attempts(outgoingPayment) // blocks went by without it: it may have been replaced
     expect(attempts.map(attempt => attempt.txid)).toContain(paid)
     expect(await world.paid(paid!, shop.wallet)).toBe(netOf(100_000n))
   }, 90_000)
 
   test('an operator cancels a payment that is under way: its inputs go to the treasury, and the balance is back and can be paid', async () => {
-    const {shop, id, spend, txid} = await payingButNotMined([100_000n])
+    const {shop, id, outgoingPayment, txid} = await payingButNotMined([100_000n])
     await world.db.rows('select app.cancel_payout_by_operator($1)', [id])
-    const cancel = await broadcast(spend, 2)
+    const cancel = await broadcast(outgoingPayment, 2)
     expect(await world.client.mempool()).not.toContain(txid)
     world.isMining = true
     expect(await world.becomes(id, 'failed')).toMatchObject({error_code: 'cancelled'})
-    const [, attempt] = await world.attempts(spend)
+    const [, attempt] = await world.attempts(outgoingPayment)
     expect(await world.paid(cancel, world.treasury)).toBe(100_000n - attempt!.fee)
     expect(await balanceOf(shop)).toBe(100_000n)
     await assertBooks(world.db)
@@ -341,9 +343,13 @@ describe('with a treasury that has enough', () => {
     const id = await world.request(shop, 'BTC', true)
     const {txid} = await world.becomes(id, 'completed', 90_000)
     expect(await world.paid(txid!, shop.wallet)).toBe(netOf(1_060_000n))
-    const spends = await world.spends(id)
-    expect(spends.map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual(['sweep done', 'sweep done', 'payout done'])
-    const counts = await Promise.all(spends.map(async ({id}) => (await world.attempts(id))[0]!.inputs.length))
+    const outgoingPayments = await world.outgoingPayments(id)
+    expect(outgoingPayments.map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual([
+      'sweep done',
+      'sweep done',
+      'payout done',
+    ])
+    const counts = await Promise.all(outgoingPayments.map(async ({id}) => (await world.attempts(id))[0]!.inputs.length))
     expect(counts.slice(0, 2)).toEqual([500, 500])
     expect(counts[2]).toBeGreaterThanOrEqual(21)
     expect(counts[2]).toBeLessThan(30)
@@ -351,10 +357,10 @@ describe('with a treasury that has enough', () => {
 
   describe.skipIf(!hasBitcoind)('on a node that replaces', () => {
     test('a payment that no block takes is replaced: the same inputs, less change, a fee that nodes take', async () => {
-      const {shop, id, spend, txid} = await payingButNotMined([100_000n, 50_000n])
-      const second = await stuckUntil(spend, 2)
+      const {shop, id, outgoingPayment, txid} = await payingButNotMined([100_000n, 50_000n])
+      const second = await stuckUntil(outgoingPayment, 2)
       expect(await world.client.mempool()).not.toContain(txid)
-      const [one, two] = await world.attempts(spend)
+      const [one, two] = await world.attempts(outgoingPayment)
       expect(two!.inputs.map(({outpoint}) => outpoint)).toEqual(one!.inputs.map(({outpoint}) => outpoint))
       const more = Number(two!.fee - one!.fee) / two!.vsize
       expect(more).toBeGreaterThanOrEqual(1.02)
@@ -365,24 +371,24 @@ describe('with a treasury that has enough', () => {
     })
 
     test('a replacement that the change cannot pay for spends more, of the treasury', async () => {
-      const {shop, id, spend} = await payingButNotMined([20_000n]) // no more than 200 sat beside the net
-      await stuckUntil(spend, 2)
-      const last = await stuckUntil(spend, 3)
-      const attempts = await world.attempts(spend)
+      const {shop, id, outgoingPayment} = await payingButNotMined([20_000n]) // no more than 200 sat beside the net
+      await stuckUntil(outgoingPayment, 2)
+      const last = await stuckUntil(outgoingPayment, 3)
+      const attempts = await world.attempts(outgoingPayment)
       const outpoints = attempts.map(({inputs}) => inputs.map(({outpoint}) => outpoint))
       expect(outpoints.at(-1)!.length).toBeGreaterThan(outpoints[0]!.length)
       for (const earlier of outpoints) expect(outpoints.at(-1)).toEqual(expect.arrayContaining(earlier))
-      expect(outpoints.map(([lead]) => lead)).toEqual(outpoints.map(() => outpoints[0]![0]))
+      expect(outpoints.map(([firstInput]) => firstInput)).toEqual(outpoints.map(() => outpoints[0]![0]))
       world.isMining = true
       expect(await world.becomes(id, 'completed')).toMatchObject({txid: last})
       expect(await world.paid(last, shop.wallet)).toBe(netOf(20_000n))
     })
 
     test('if the first attempt is mined after it was replaced, that counts, and what the second one added is free again', async () => {
-      const {id, spend, txid} = await payingButNotMined([20_000n])
-      await stuckUntil(spend, 2)
-      await stuckUntil(spend, 3)
-      const [first] = await world.attempts(spend)
+      const {id, outgoingPayment, txid} = await payingButNotMined([20_000n])
+      await stuckUntil(outgoingPayment, 2)
+      await stuckUntil(outgoingPayment, 3)
+      const [first] = await world.attempts(outgoingPayment)
       await world.client.mine(2, {only: [], include: [first!.raw]})
       world.isMining = true
       expect(await world.becomes(id, 'completed')).toMatchObject({txid})
@@ -396,7 +402,7 @@ describe('with a treasury that has enough', () => {
       line = openCommandLine()
     })
     afterAll(() => line.close())
-    const bump = (txid: string, rate: string) => [
+    const cpfp = (txid: string, rate: string) => [
       'treasury',
       'cpfp',
       '--chain',
@@ -407,14 +413,14 @@ describe('with a treasury that has enough', () => {
       rate,
     ]
 
-    /** A shop that was paid, unmined. */
+    /** A shop that was paid, unconfirmed. */
     async function stuck(amounts: bigint[]): Promise<{shop: Shop; txid: string; raw: string}> {
       const shop = await world.openShop(amounts, {isPaid: false})
       world.isMining = false
       const sent = await world.send(shop.addresses, amounts, 1)
       await until(async () => (await depositsOf(sent.txid)).length === amounts.length, {
         timeoutMs: 15_000,
-        what: 'the unmined deposits',
+        what: 'the unconfirmed deposits',
       })
       return {shop, ...sent}
     }
@@ -429,7 +435,7 @@ describe('with a treasury that has enough', () => {
 
     test('is mined with a child that pays for both, is credited once, and pays the merchant', async () => {
       const {shop, txid, raw} = await stuck([60_000n, 40_000n])
-      const {id, fee} = await line.json<{id: string; fee: string}>(...bump(txid, '20'))
+      const {id, fee} = await line.json<{id: string; fee: string}>(...cpfp(txid, '20'))
       const child = await broadcast(id, 1)
       const [attempt] = await world.attempts(id)
       expect(attempt!.inputs.map(({outpoint}) => outpoint.slice(0, 64))).toEqual([txid, txid])
@@ -440,9 +446,9 @@ describe('with a treasury that has enough', () => {
       const rate = (Number(attempt!.fee) + parent.fee) / (attempt!.vsize + parent.vsize)
       expect(rate).toBeGreaterThanOrEqual(20)
       expect(rate).toBeLessThan(20.2)
-      expect(await line.failure(...bump(txid, '30'))).toContain('by a child of ours already')
-      expect(await line.failure(...bump(child, '30'))).toContain('a transaction of ours')
-      expect(await line.failure('treasury', 'cancel', id)).toContain('is a bump')
+      expect(await line.failure(...cpfp(txid, '30'))).toContain('by a child of ours already')
+      expect(await line.failure(...cpfp(child, '30'))).toContain('a transaction of ours')
+      expect(await line.failure('treasury', 'cancel', id)).toContain('is a CPFP child')
       const {withdrawals} = await line.json<{withdrawals: object[]}>('treasury', 'show')
       expect(withdrawals).toMatchObject([{id, kind: 'cpfp', txid: child}])
       world.isMining = true
@@ -461,7 +467,7 @@ describe('with a treasury that has enough', () => {
       'has its child replaced as anything else that is stuck, above the cap for the child alone',
       async () => {
         const {txid} = await stuck([100_000n])
-        const {id} = await line.json<{id: string}>(...bump(txid, '195'))
+        const {id} = await line.json<{id: string}>(...cpfp(txid, '195'))
         const first = await broadcast(id, 1)
         const second = await stuckUntil(id, 2)
         expect(await world.client.mempool()).not.toContain(first)
@@ -476,7 +482,7 @@ describe('with a treasury that has enough', () => {
 
     test('is double-spent by another payment to us: its child is over, and its fee is free', async () => {
       const {shop, txid} = await stuck([100_000n])
-      const {id} = await line.json<{id: string}>(...bump(txid, '10'))
+      const {id} = await line.json<{id: string}>(...cpfp(txid, '10'))
       await broadcast(id, 1)
       const [address] = await world.db.rows<{address: string}>('select address from app.deposit where txid = $1', [
         txid,
@@ -490,13 +496,13 @@ describe('with a treasury that has enough', () => {
 
     test('is not bumped where that cannot be, and says why', async () => {
       const {txid, shop} = await stuck([1000n])
-      expect(await line.failure(...bump(txid, '201'))).toContain('BTC_MAX_FEE_RATE')
-      expect(await line.failure(...bump(txid, '1'))).toContain('there is nothing to bump')
-      expect(await line.failure(...bump(txid, '20'))).toContain('too little')
-      expect(await line.failure(...bump('ab'.repeat(32), '20'))).toContain('no payment by')
+      expect(await line.failure(...cpfp(txid, '201'))).toContain('BTC_MAX_FEE_RATE')
+      expect(await line.failure(...cpfp(txid, '1'))).toContain('there is nothing to speed up')
+      expect(await line.failure(...cpfp(txid, '20'))).toContain('too little')
+      expect(await line.failure(...cpfp('ab'.repeat(32), '20'))).toContain('no payment by')
       world.isMining = true
       await until(async () => (await balanceOf(shop)) === 1000n, {timeoutMs: 20_000, what: 'the deposit'})
-      expect(await line.failure(...bump(txid, '20'))).toContain('is in block')
+      expect(await line.failure(...cpfp(txid, '20'))).toContain('is in block')
     }, 60_000)
 
     /** Its size and fee, as the bytes of its inputs' transactions say. */
@@ -517,7 +523,7 @@ describe('with a treasury that has enough', () => {
     async function waitingAt(source: 'electrum' | 'node', txid: string) {
       const settings = readSettings({
         BTC_NETWORK: 'regtest',
-        BITCOIN_SOURCE: source,
+        BTC_SOURCE: source,
         BTC_ELECTRUM_URLS: world.bitcoin.electrumUrl,
         BTC_RPC_URL: world.bitcoin.rpcUrl,
       })
@@ -571,7 +577,7 @@ describe('with a treasury that has nothing but new coins', () => {
     world.isMining = true
     const {txid} = await world.becomes(id, 'completed')
     expect(await world.paid(txid!, shop.wallet)).toBe(netOf(3000n))
-    expect((await world.attempts((await world.spends(id))[0]!.id))[0]!.inputs.length).toBe(2)
+    expect((await world.attempts((await world.outgoingPayments(id))[0]!.id))[0]!.inputs.length).toBe(2)
   })
 })
 
@@ -619,7 +625,7 @@ describe('with a treasury that has nothing', () => {
 })
 
 describe.skipIf(!hasBitcoind)('with a bitcoind as the only source', () => {
-  beforeAll(() => open([2n * btc], {BITCOIN_SOURCE: 'node'}))
+  beforeAll(() => open([2n * btc], {BTC_SOURCE: 'node'}))
   afterAll(close)
 
   test('a payout is paid, and the operator withdraws and audits', async () => {

@@ -11,7 +11,7 @@ import {Containers} from './containers.ts'
 
 const database = `containers_${randomBytes(6).toString('hex')}`
 const followers = ['jobs', 'api', 'indexer-eth', 'indexer-polygon', 'indexer-btc']
-const Answer = z.object({
+const Response = z.object({
   addresses: z.array(z.object({chain: z.string(), address: z.string()})).default([]),
   deposits: z.array(z.object({status: z.string()})).default([]),
 })
@@ -74,7 +74,7 @@ test('each service of docker-compose.yml starts from its secrets alone, becomes 
       headers: {authorization: `Bearer ${secret}`, 'content-type': 'application/json'},
       ...(body && {body: JSON.stringify(body)}),
     })
-    return Answer.parse(await response.json())
+    return Response.parse(await response.json())
   }
   const {addresses} = await call('/v1/users', {external_ref: 'customer-1'})
   expect(addresses.map(({chain}) => chain)).toEqual(['BTC', 'ETH', 'POLYGON'])
@@ -102,7 +102,7 @@ test('each service of docker-compose.yml starts from its secrets alone, becomes 
     output: expect.stringMatching(/each as it is in the database/),
   })
 
-  // The door of custody is open to jobs, and to nobody else.
+  // The socket of custody is open to jobs, and to nobody else.
   const asking = (name: string) => new Custody(containers.home(name)).check('00000000-0000-0000-0000-000000000000')
   expect(await asking('jobs')).toMatchObject({ok: false, code: 'unknown_settlement'})
   await expect(asking('api')).rejects.toThrow('custody cannot be reached')

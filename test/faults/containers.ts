@@ -12,7 +12,7 @@ import {type ComposeService, readCompose} from '../support/compose.ts'
 import {until} from '../support/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const patience = {timeoutMs: 90_000, intervalMs: 500}
+const threshold = {timeoutMs: 90_000, intervalMs: 500}
 const homeInContainer = '/var/lib/sluice'
 
 export interface Ended {
@@ -131,7 +131,7 @@ export class Containers {
         execFile(process.execPath, given, {cwd: this.#image}, error => resolve(!error))
       })
     const what = `${name} to be healthy`
-    const well = await until(async () => (container.hasEnded ? 'ended' : await check()), {...patience, what}).catch(
+    const well = await until(async () => (container.hasEnded ? 'ended' : await check()), {...threshold, what}).catch(
       () => false,
     )
     if (well !== true) throw new Error(`${name} did not become healthy:\n${container.output}`)

@@ -41,7 +41,7 @@ interface Field {
   passOver(): Promise<void>
   goOn(): Promise<void>
   /** What is made for a payout. */
-  spendsOf(shop: Shop): string[]
+  outgoingPaymentsOf(shop: Shop): string[]
 }
 
 async function onEthereum(): Promise<Field> {
@@ -71,7 +71,7 @@ async function onEthereum(): Promise<Field> {
       await world.anvil.mine()
     },
     goOn: async () => void (await world.anvil.call('anvil_setNextBlockBaseFeePerGas', ['0x5f5e100'])),
-    spendsOf: shop => [...shop.addresses.map(() => 'sweep done'), 'payout done'],
+    outgoingPaymentsOf: shop => [...shop.addresses.map(() => 'sweep done'), 'payout done'],
   }
 }
 
@@ -85,7 +85,7 @@ async function onBitcoin(): Promise<Field> {
     received: ({wallet}, txid) => world.paid(txid, wallet),
     passOver: async () => void (await world.client.mine(1, {only: []})),
     goOn: async () => {},
-    spendsOf: () => ['payout done'],
+    outgoingPaymentsOf: () => ['payout done'],
   }
 }
 
@@ -182,8 +182,8 @@ describe.each([
       const shop = shops.get(label)!
       const gross = field.grossOf(shop)
       expect([label, await field.received(shop, txid!)]).toEqual([label, gross - gross / 100n])
-      const done = (await world.spends(id)).map(({kind, outcome}) => `${kind} ${outcome}`)
-      expect([label, ...done]).toEqual([label, ...field.spendsOf(shop)])
+      const done = (await world.outgoingPayments(id)).map(({kind, outcome}) => `${kind} ${outcome}`)
+      expect([label, ...done]).toEqual([label, ...field.outgoingPaymentsOf(shop)])
     }
     expect(payouts.size).toBe(shops.size)
     await assertBooks(world.db)

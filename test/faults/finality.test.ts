@@ -5,7 +5,7 @@ import type {Behaviour, Call} from '../support/rpc-proxy.ts'
 import {until} from '../support/until.ts'
 
 const hex = (height: number) => `0x${height.toString(16)}`
-const patience = 5
+const threshold = 5
 const lie = (hash: string) => hash.replace(/^0x../, '0xff')
 
 /** A node whose final block stays where it is. */
@@ -21,7 +21,7 @@ const halted = (world: IndexedEvm) =>
   until(async () => (await world.cursor()).halted_at, {timeoutMs: 60_000, what: 'the chain to be halted'})
 
 /** Waits until the indexer, which waits, has looked at the node some times more. */
-const looks = (world: IndexedEvm, times = 2) => world.node.asked(times, 'eth_chainId')
+const polls = (world: IndexedEvm, times = 2) => world.node.asked(times, 'eth_chainId')
 
 describe.concurrent('finality', {timeout: 240_000}, () => {
   test('by N confirmations: a block is final when it and the blocks above it are N, and not before', async ({
@@ -88,24 +88,24 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     const everything = await world.everything()
     const atFinal = ({method, params}: Call) =>
       method === 'eth_getBlockByNumber' && params[0] === hex(final_height) && params[1] === false
-    let lies = patience - 1
+    let lies = threshold - 1
     node.behave = async (call, pass) => {
-      const answer = (await pass()) as {hash: string}
-      return atFinal(call) && lies-- > 0 ? {...answer, hash: lie(answer.hash)} : answer
+      const response = (await pass()) as {hash: string}
+      return atFinal(call) && lies-- > 0 ? {...response, hash: lie(response.hash)} : response
     }
-    await node.asked(patience + 1, 'eth_getBlockByNumber', hex(final_height))
+    await node.asked(threshold + 1, 'eth_getBlockByNumber', hex(final_height))
     expect(lies).toBeLessThan(0)
     expect(await world.everything()).toEqual(everything)
 
     // Nor does one that answers another question than it was asked, as often as it likes.
     node.behave = (call, pass) => pass(atFinal(call) ? [hex(final_height - 1), false] : undefined)
-    await node.asked(patience + 2, 'eth_getBlockByNumber', hex(final_height))
+    await node.asked(threshold + 2, 'eth_getBlockByNumber', hex(final_height))
     expect(await world.everything()).toEqual(everything)
 
     // A final block that is not on our chain makes nothing final, whatever its height.
     node.behave = async ({params}, pass) => {
-      const answer = (await pass()) as {hash: string}
-      return params?.[0] === 'finalized' ? {...answer, hash: lie(answer.hash)} : answer
+      const response = (await pass()) as {hash: string}
+      return params?.[0] === 'finalized' ? {...response, hash: lie(response.hash)} : response
     }
     const {height: head} = await world.anvil.block()
     await world.mined(4)
@@ -133,9 +133,9 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
 
     // A node that shows another chain above `stays`, for good as far as anybody can tell.
     node.behave = async ({method, params}, pass) => {
-      const answer = (await pass()) as {hash: string} | null
+      const response = (await pass()) as {hash: string} | null
       const lies = method === 'eth_getBlockByNumber' && params[1] === false && Number(params[0]) > stays.height
-      return lies && answer ? {...answer, hash: lie(answer.hash)} : answer
+      return lies && response ? {...response, hash: lie(response.hash)} : response
     }
     await halted(world)
     const details = {final_height, our_hash: final_hash, node_hash: lie(final_hash), common_height: stays.height}
@@ -143,7 +143,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect(indexer.ends).toEqual([75]) // once, to stop the stream; and from then on it waits
     node.behave = undefined
     await anvil.mine(3)
-    await looks(world, 3)
+    await polls(world, 3)
     expect(indexer.said('is halted: incident')).toBe(true)
     expect(indexer.alive).toBe(true)
     expect(await world.everything()).toEqual(before)

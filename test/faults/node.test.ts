@@ -56,23 +56,23 @@ const misbehaviours: Record<string, Misbehaviour> = {
   },
   'has no block at the height of its head': {
     behave: () => async (call, pass) => {
-      const answer = await pass()
-      return isFullBlock(call) ? null : answer
+      const response = await pass()
+      return isFullBlock(call) ? null : response
     },
     transport: 'ws',
   },
   'leaves out the transactions of a block': {
     behave: () => async (call, pass) => {
-      const answer = (await pass()) as Block | null
-      return isFullBlock(call) && answer ? {...answer, transactions: []} : answer
+      const response = (await pass()) as Block | null
+      return isFullBlock(call) && response ? {...response, transactions: []} : response
     },
     transport: 'ws',
   },
   'shows an empty block': {
     behave: () => async (call, pass) => {
-      const answer = (await pass()) as Block | null
-      if (isFullBlock(call) && answer) return {...answer, transactions: [], logsBloom: `0x${'0'.repeat(512)}`}
-      return ['eth_getBlockReceipts', 'debug_traceBlockByHash'].includes(call.method) ? [] : answer
+      const response = (await pass()) as Block | null
+      if (isFullBlock(call) && response) return {...response, transactions: [], logsBloom: `0x${'0'.repeat(512)}`}
+      return ['eth_getBlockReceipts', 'debug_traceBlockByHash'].includes(call.method) ? [] : response
     },
     transport: 'ws',
   },
@@ -115,9 +115,9 @@ const misbehaviours: Record<string, Misbehaviour> = {
       const before = new Map<string, unknown>()
       const repeat = second(call => before.get(JSON.stringify(call)))
       return async (call, pass) => {
-        const answer = await repeat(call, pass)
-        if (answer !== undefined) before.set(JSON.stringify(call), answer)
-        return answer ?? pass()
+        const response = await repeat(call, pass)
+        if (response !== undefined) before.set(JSON.stringify(call), response)
+        return response ?? pass()
       }
     },
   },
@@ -134,9 +134,9 @@ const misbehaviours: Record<string, Misbehaviour> = {
     behave: () => {
       let back = 0
       return async ({params}, pass) => {
-        const answer = (await pass()) as Block
-        if (params?.[0] !== 'latest') return answer
-        return pass([`0x${Math.max(Number(answer.number) - (back++ % 5), 0).toString(16)}`, false])
+        const response = (await pass()) as Block
+        if (params?.[0] !== 'latest') return response
+        return pass([`0x${Math.max(Number(response.number) - (back++ % 5), 0).toString(16)}`, false])
       }
     },
   },
@@ -253,9 +253,9 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
       await anvil.mine(60)
       const higher = (block: Block) => ({...block, number: `0x${(Number(block.number) + 5000).toString(16)}`})
       const lie: Behaviour = async ({method, params}, pass) => {
-        const answer = await pass()
-        if (method === 'eth_blockNumber') return `0x${(Number(answer) + 5000).toString(16)}`
-        return params?.[0] === 'latest' ? higher(answer as Block) : answer
+        const response = await pass()
+        if (method === 'eth_blockNumber') return `0x${(Number(response) + 5000).toString(16)}`
+        return params?.[0] === 'latest' ? higher(response as Block) : response
       }
       if (when === 'while it is followed') {
         indexer.start()
@@ -320,12 +320,12 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
       () => faults.drop(),
       () => null,
       async (call, pass) => {
-        const answer = (await pass()) as Block
-        return isFullBlock(call) ? {...answer, transactions: []} : answer
+        const response = (await pass()) as Block
+        return isFullBlock(call) ? {...response, transactions: []} : response
       },
       async (call, pass) => {
-        const answer = (await pass()) as Block
-        return isFullBlock(call) ? {...answer, parentHash: `0x${'f'.repeat(64)}`} : answer // of another fork
+        const response = (await pass()) as Block
+        return isFullBlock(call) ? {...response, parentHash: `0x${'f'.repeat(64)}`} : response // of another fork
       },
       async (call, pass) => (call.method === 'eth_getBlockReceipts' ? [] : pass()),
       async (call, pass) => (call.method === 'eth_getBlockReceipts' ? withoutLogs(await pass()) : pass()),

@@ -171,17 +171,17 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     page.on('request', request => {
       if (request.url().endsWith('/state')) asked += 1
     })
-    const look = (isHidden: boolean) =>
+    const poll = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', {value: ${isHidden}, configurable: true});
           document.dispatchEvent(new Event('visibilitychange'))`)
     await page.goto(`${api.url}/pay/${made.page_token}`)
-    await look(true)
+    await poll(true)
     asked = 0 // a slow machine may have asked before
     await page.clock.runFor(60_000)
     expect(asked).toBe(0)
-    const answer = page.waitForResponse(/\/state$/)
-    await look(false)
-    await answer
+    const response = page.waitForResponse(/\/state$/)
+    await poll(false)
+    await response
     expect(asked).toBe(1)
   })
 

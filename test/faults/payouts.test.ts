@@ -78,7 +78,7 @@ test('the treasury advances what it can afford: the net arrives to the last wei,
   const id = await world.request(shop, 'ETH')
   const payout = await world.becomes(id, 'completed')
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
-  expect(await world.spends(id)).toMatchObject([{kind: 'payout', status: 'final', outcome: 'done'}])
+  expect(await world.outgoingPayments(id)).toMatchObject([{kind: 'payout', status: 'final', outcome: 'done'}])
   expect(payout).toMatchObject({waiting_reason: null, error_code: null})
   expect(BigInt(payout.network_fee)).toBeGreaterThan(0n)
 })
@@ -106,7 +106,7 @@ test('with sweep_first every address that is worth it is swept before anything i
   const id = await world.request(shop, 'ETH', true)
   await world.becomes(id, 'completed')
   expect(await world.received(shop, 'ETH')).toBe(netOf(3n * ether + dust))
-  expect((await world.spends(id)).map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual([
+  expect((await world.outgoingPayments(id)).map(({kind, outcome}) => `${kind} ${outcome}`)).toEqual([
     'sweep done',
     'sweep done',
     'payout done',
@@ -216,8 +216,10 @@ test('nothing is begun while the chain asks for more than the cap, or while an i
   await world.db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where id = $1`, [incident!.id])
 
   world.node.behave = async ({method}, pass) => {
-    const answer = (await pass()) as object
-    return method === 'eth_getBlockByNumber' ? {...answer, baseFeePerGas: `0x${(600n * gwei).toString(16)}`} : answer
+    const response = (await pass()) as object
+    return method === 'eth_getBlockByNumber'
+      ? {...response, baseFeePerGas: `0x${(600n * gwei).toString(16)}`}
+      : response
   }
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'fee_above_cap')).toMatchObject({
@@ -245,17 +247,17 @@ test('while the fee budget of the day is spent payouts wait, with a nonce or wit
     const [row] = await world.db.rows('select app.payout_waiting(p) as waiting from app.payout p where id = $1', [id])
     expect(row).toMatchObject({waiting: {code: 'fee_budget_reached', since: expect.any(String)}})
   }
-  const isRefused = async () => (await world.spends(ids[0]!))[0]!.waiting_reason === 'fee_budget_reached'
+  const isRefused = async () => (await world.outgoingPayments(ids[0]!))[0]!.waiting_reason === 'fee_budget_reached'
   await until(isRefused, {timeoutMs: 10_000, what: 'custody to refuse the payment'})
   await world.db.rows(
     `update app.payout set waiting_since = now() - interval '2 minutes', next_step_at = now() where id = $1`,
     [ids[0]],
   )
-  const isLookedAt = 'select from app.payout where id = $1 and next_step_at > now()'
-  await until(async () => (await world.db.rows(isLookedAt, [ids[0]])).length, {timeoutMs: 10_000, what: 'another look'})
+  const isPolled = 'select from app.payout where id = $1 and next_step_at > now()'
+  await until(async () => (await world.db.rows(isPolled, [ids[0]])).length, {timeoutMs: 10_000, what: 'another look'})
   expect(await world.payout(ids[0]!)).toMatchObject({status: 'swept'}) // what is refused for the day alone does not fail
-  expect(await world.spends(ids[0]!)).toMatchObject([{status: 'allocated', cancelling: false, attempts: 0}])
-  expect(await world.spends(ids[1]!)).toEqual([]) // no nonce was taken for it
+  expect(await world.outgoingPayments(ids[0]!)).toMatchObject([{status: 'allocated', cancelling: false, attempts: 0}])
+  expect(await world.outgoingPayments(ids[1]!)).toEqual([]) // no nonce was taken for it
   await world.db.rows(
     `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, 1000000000000000000)`,
   )
@@ -269,7 +271,7 @@ test('on a halted chain an operator has a payment replaced, and nothing else is 
   await world.db.rows(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'unknown_transaction', 'it', '{}')`,
   )
-  const signed = async () => (await world.spends(id))[0]!.attempts
+  const signed = async () => (await world.outgoingPayments(id))[0]!.attempts
   await world.db.rows('update app.outgoing_payment set next_step_at = clock_timestamp() where payout_id = $1', [id])
   expect(await signed()).toBe(1)
   await world.db.rows('select app.replace_payout_by_operator($1)', [id])
@@ -331,8 +333,8 @@ test('a node that takes a payment and does not answer, and then is away, changes
   let taken = 0
   world.node.behave = async (call, pass) => {
     if (taken) return faults.status(503)
-    const answer = await pass()
-    if (!isBroadcast(call)) return answer
+    const response = await pass()
+    if (!isBroadcast(call)) return response
     taken += 1
     return faults.drop()
   }
@@ -382,9 +384,12 @@ test('a payment that is mined and reverts fails the payout, and gives the balanc
 
 test('an operator cancels a payment that is under way: its nonce is used up by nothing, and the balance is back', async () => {
   const {shop, id} = await payingButNotMined()
-  const [answer] = await world.db.rows<{was: string}>('select app.cancel_payout_by_operator($1) as was', [id])
-  expect(answer!.was).toBe('cancelling')
-  await until(async () => (await world.spends(id))[0]!.attempts === 2, {timeoutMs: 10_000, what: 'the cancel'})
+  const [response] = await world.db.rows<{was: string}>('select app.cancel_payout_by_operator($1) as was', [id])
+  expect(response!.was).toBe('cancelling')
+  await until(async () => (await world.outgoingPayments(id))[0]!.attempts === 2, {
+    timeoutMs: 10_000,
+    what: 'the cancel',
+  })
   const broadcast = `select from app.outgoing_attempt where kind = 'cancel' and broadcast_at is not null and broadcast_error is null`
   await until(async () => (await world.db.rows(broadcast)).length, {timeoutMs: 10_000, what: 'its broadcast'})
   world.isMining = true
@@ -405,8 +410,8 @@ test('an address that two payouts need is swept once for both', async () => {
   })
   const second = await world.request(shop, 'USDC', true)
   await world.becomes(second, 'sweeps')
-  const [shared] = await world.spends(first)
-  expect((await world.spends(second)).map(({id}) => id)).toEqual([shared!.id])
+  const [shared] = await world.outgoingPayments(first)
+  expect((await world.outgoingPayments(second)).map(({id}) => id)).toEqual([shared!.id])
   world.node.behave = undefined
   await world.becomes(first, 'completed')
   await world.becomes(second, 'completed')
@@ -421,5 +426,5 @@ test('two workers beside each other pay each payout once', async () => {
   await world.kill(other)
   for (const [i, shop] of shops.entries())
     expect(await world.received(shop, 'ETH')).toBe(netOf(BigInt(i + 1) * 2n * ether))
-  for (const id of ids) for (const {attempts} of await world.spends(id)) expect(attempts).toBe(1)
+  for (const id of ids) for (const {attempts} of await world.outgoingPayments(id)) expect(attempts).toBe(1)
 })

@@ -25,9 +25,9 @@ class Withdrawals {
   constructor(world: IndexedEvm) {
     this.#world = world
     world.node.behave = async ({method}, pass) => {
-      const answer = await pass()
-      const added = method.startsWith('eth_getBlockBy') && this.#blocks.get((answer as Block | null)?.hash ?? '')
-      return added ? {...(answer as Block), ...added} : answer
+      const response = await pass()
+      const added = method.startsWith('eth_getBlockBy') && this.#blocks.get((response as Block | null)?.hash ?? '')
+      return added ? {...(response as Block), ...added} : response
     }
   }
 

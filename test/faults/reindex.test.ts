@@ -19,12 +19,12 @@ const told = `select
   (select string_agg(p::text, E'\\n' order by p.id) from app.payout p) as payouts,
   (select string_agg(l::text, E'\\n' order by l.id) from app.ledger_entry l) as ledger,
   (select string_agg(b::text, E'\\n' order by b::text) from app.balance_now b) as balances,
-  (select string_agg(s::text, E'\\n' order by s.id) from app.outgoing_payment s) as spends,
+  (select string_agg(s::text, E'\\n' order by s.id) from app.outgoing_payment s) as "outgoingPayments",
   (select string_agg(o::text, E'\\n' order by o.chain, o.txid) from app.outgoing_attempt o) as transactions,
   (select string_agg(u::text, E'\\n' order by u.txid, u.vout) from app.output u) as outputs,
   (select string_agg(i::text, E'\\n' order by i.id) from app.incident i) as incidents,
   (select string_agg(t::text, E'\\n' order by t.id) from chain.transfer t) as transfers,
-  (select string_agg(i::text, E'\\n' order by i.id) from chain.confirmed_tx i) as inclusions`
+  (select string_agg(i::text, E'\\n' order by i.id) from chain.confirmed_tx i) as "confirmedTxs"`
 
 async function readAgain(db: TestDatabase, chain: 'ETH' | 'BTC', environment: Record<string, string>): Promise<object> {
   const commandLine = new CommandLine(db, {[chain]: factsOf(readSettings(environment).chains.get(chain)!)})
@@ -93,7 +93,7 @@ describe('BTC', () => {
     await world.openShop([btc / 20n])
     for (const source of ['electrum', 'node'])
       await isTheSameAfterwards(world, 'BTC', {
-        BITCOIN_SOURCE: source,
+        BTC_SOURCE: source,
         BTC_NETWORK: 'regtest',
         BTC_ELECTRUM_URLS: world.bitcoin.electrumUrl,
         BTC_RPC_URL: world.bitcoin.rpcUrl,

@@ -41,17 +41,17 @@ const rules: Record<string, string> = {
   'nonces are handed out in order, without a gap': `
     select n.chain, n.address from app.sender n left join app.outgoing_payment s on s.chain = n.chain and s.sender = n.address
     group by n.chain, n.address having array_agg(s.nonce order by s.nonce) <> array(select generate_series(0, n.next_nonce - 1))`,
-  'attempts are numbered from 1, and a spend is live from the first one on': `
+  'attempts are numbered from 1, and an outgoing payment is live from the first one on': `
     select s.id, s.status from app.outgoing_payment s left join app.outgoing_attempt o on o.outgoing_payment_id = s.id
     group by s.id having array_remove(array_agg(o.attempt order by o.attempt), null) <> array(select generate_series(1, count(o.txid)::int))
       or (s.status = 'allocated' and count(o.txid) > 0) or (s.status = 'live' and count(o.txid) = 0)`,
-  'a spend whose nonce a final block uses, by a transaction that is known or that an operator has looked at, is final': `
+  'an outgoing payment whose nonce a final block uses, by a transaction that is known or that an operator has looked at, is final': `
     select s.id, s.status from app.outgoing_payment s join chain.cursor c using (chain)
     join chain.confirmed_tx i on i.chain = s.chain and i.sender = s.sender and i.nonce = s.nonce and i.block_height <= c.final_height
     where s.status <> 'final' and (exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid) or exists (
       select from app.unknown_transaction u join app.incident k on k.id = u.incident_id
       where u.chain = i.chain and u.txid = i.txid and k.resolution = 'kept'))`,
-  'a spend that is final has its transaction in a block, unless a rewind took it away': `
+  'an outgoing payment that is final has its transaction in a block, unless a rewind took it away': `
     select s.id, s.txid from app.outgoing_payment s
     where s.status = 'final' and not exists (select from chain.confirmed_tx i where i.chain = s.chain and i.txid = s.txid)
       and not (s.outcome = 'conflicted' -- what excludes the parent of a bump pays us, and spends nothing of ours

@@ -14,7 +14,7 @@ export interface TestTransfer {
 }
 
 /** A transaction that an address of ours sent. */
-export interface TestInclusion {
+export interface TestConfirmedTx {
   txid: string
   sender: string
   nonce: number
@@ -26,7 +26,7 @@ export interface TestInclusion {
 
 interface Contents {
   transfers?: TestTransfer[]
-  inclusions?: TestInclusion[]
+  confirmedTxs?: TestConfirmedTx[]
   /** What its timestamp says, where it is not now. */
   time?: Date
 }
@@ -36,7 +36,7 @@ export interface TestBlock {
   hash: string
   parentHash: string
   transfers: TestTransfer[]
-  inclusions: TestInclusion[]
+  confirmedTxs: TestConfirmedTx[]
   time?: Date | undefined
 }
 
@@ -56,7 +56,7 @@ export class ChainWriter {
     const client = new pg.Client({connectionString: db.url('sluice_indexer')})
     await client.connect()
     const writer = new ChainWriter(client, chain)
-    const anchor = {height: 0, hash: hashOf('anchor'), parentHash: '', transfers: [], inclusions: []}
+    const anchor = {height: 0, hash: hashOf('anchor'), parentHash: '', transfers: [], confirmedTxs: []}
     await client.query('select chain.anchor($1, $2, 0, $3, now())', [chain, 'test', anchor.hash])
     writer.blocks.push(anchor)
     return writer
@@ -83,7 +83,7 @@ export class ChainWriter {
       const {height, hash} = this.head
       const {
         transfers = [],
-        inclusions = [],
+        confirmedTxs = [],
         time = undefined,
       } = Array.isArray(contents) ? {transfers: contents} : contents
       this.#branches += 1
@@ -92,7 +92,7 @@ export class ChainWriter {
         hash: hashOf(`${height + 1} ${this.#branches}`),
         parentHash: hash,
         transfers,
-        inclusions,
+        confirmedTxs,
         time,
       })
     }
@@ -139,9 +139,9 @@ export class ChainWriter {
     }
   }
 
-  async #remove({height, transfers, inclusions}: TestBlock): Promise<void> {
-    for (const inclusion of inclusions) {
-      await this.#client.query('delete from chain.confirmed_tx where id = $1', [this.#idOf(inclusion)])
+  async #remove({height, transfers, confirmedTxs}: TestBlock): Promise<void> {
+    for (const confirmedTx of confirmedTxs) {
+      await this.#client.query('delete from chain.confirmed_tx where id = $1', [this.#idOf(confirmedTx)])
     }
     for (const {txid, outputIndex = 0} of transfers) {
       await this.#client.query('delete from chain.transfer where id = $1', [`${this.#chain}:${txid}:${outputIndex}`])
@@ -149,7 +149,7 @@ export class ChainWriter {
     await this.#client.query('delete from chain.block where id = $1', [`${this.#chain}:${height}`])
   }
 
-  async #insert({height, hash, parentHash, transfers, inclusions, time}: TestBlock): Promise<void> {
+  async #insert({height, hash, parentHash, transfers, confirmedTxs, time}: TestBlock): Promise<void> {
     const chain = this.#chain
     await this.#client.query(
       'insert into chain.block (id, chain, height, hash, parent_hash, time) values ($1, $2, $3, $4, $5, coalesce($6, now()))',
@@ -174,17 +174,17 @@ export class ChainWriter {
         ],
       )
     }
-    for (const inclusion of inclusions) {
-      const {txid, sender, nonce, success = true, fee = 0n} = inclusion
+    for (const confirmedTx of confirmedTxs) {
+      const {txid, sender, nonce, success = true, fee = 0n} = confirmedTx
       await this.#client.query(
         `insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
          values ($1, $2, $3, $4, $5, now(), $6, $7, $8, $9)`,
-        [this.#idOf(inclusion), chain, txid, height, hash, sender, nonce, success, fee.toString()],
+        [this.#idOf(confirmedTx), chain, txid, height, hash, sender, nonce, success, fee.toString()],
       )
     }
   }
 
-  #idOf({txid, input}: TestInclusion): string {
+  #idOf({txid, input}: TestConfirmedTx): string {
     return `${this.#chain}:${txid}${input === undefined ? '' : `:${input}`}`
   }
 

@@ -1,13 +1,13 @@
-// Custody as a process, as the supervisor starts it, and a client of its door. Promises: each start waits until it can be asked.
+// Custody as a process, as the supervisor starts it, and a client of its socket. Promises: each start waits until it can be asked.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
 import {request} from 'node:http'
 import {fileURLToPath} from 'node:url'
-import {custodyDoor} from '../../base/home.ts'
+import {custodySocket} from '../../base/home.ts'
 import type {TestDatabase} from './database.ts'
 
-export interface Answer {
+export interface Response {
   status: number
   // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
   body: any
@@ -18,7 +18,7 @@ export interface CustodyProcess {
   /** What it logged so far. */
   log(): string
   /** Asks with the token of its token file, or with another one. */
-  ask(path: string, body: unknown, token?: string): Promise<Answer>
+  ask(path: string, body: unknown, token?: string): Promise<Response>
 }
 
 const module = fileURLToPath(new URL('../../custody/main.ts', import.meta.url))
@@ -68,8 +68,8 @@ export async function killCustody({process}: CustodyProcess): Promise<void> {
   await exited
 }
 
-export async function askCustody(home: string, path: string, body: unknown, token?: string): Promise<Answer> {
-  const {socket, tokenFile} = custodyDoor(home)
+export async function askCustody(home: string, path: string, body: unknown, token?: string): Promise<Response> {
+  const {socket, tokenFile} = custodySocket(home)
   const authorization = `Bearer ${token ?? readFileSync(tokenFile, 'utf8')}`
   return await new Promise((resolve, reject) => {
     const headers = {authorization, 'content-type': 'application/json'}

@@ -175,7 +175,7 @@ export class HonestSource implements ChainSource {
   readonly chain: FakeChain
   readonly confirmations = 1
   readonly blockTimes = {medianOf: 1, marginMs: 0}
-  #revised: number | undefined
+  #invalidatedHeight: number | undefined
 
   constructor(chain: FakeChain) {
     this.chain = chain
@@ -187,14 +187,14 @@ export class HonestSource implements ChainSource {
       if (this.chain.options.random() >= share) continue
       this.chain.hidden.delete(transaction)
       for (const {height, inside} of this.chain.byHash.values())
-        if (inside.includes(transaction)) this.#revised = Math.min(height, this.#revised ?? height)
+        if (inside.includes(transaction)) this.#invalidatedHeight = Math.min(height, this.#invalidatedHeight ?? height)
     }
   }
 
-  takeRevised(): number | undefined {
-    const revised = this.#revised
-    this.#revised = undefined
-    return revised
+  takeInvalidatedHeight(): number | undefined {
+    const invalidatedHeight = this.#invalidatedHeight
+    this.#invalidatedHeight = undefined
+    return invalidatedHeight
   }
 
   protected view(): View {
@@ -280,7 +280,7 @@ export class FaultySource extends HonestSource {
     return (lags && history[Math.max(0, history.length - 2 - Math.floor(this.#random() * 2))]) || super.view()
   }
 
-  async #answer<T>(method: string, right: () => Promise<T>, wrong: (value: T) => T): Promise<T> {
+  async #response<T>(method: string, right: () => Promise<T>, wrong: (value: T) => T): Promise<T> {
     if (this.#lost > 0) this.#lost--
     if (this.#behind > 0) this.#behind--
     if (this.#random() < this.#rate) {
@@ -300,11 +300,11 @@ export class FaultySource extends HonestSource {
 
   override network(): Promise<string> {
     const right = async () => (this.#lost > 0 ? this.#stranger.genesis : this.chain.genesis)
-    return this.#answer('network', right, value => value)
+    return this.#response('network', right, value => value)
   }
 
   override head(): Promise<BlockRef> {
-    return this.#answer(
+    return this.#response(
       'head',
       () => super.head(),
       head => (this.#random() < 0.5 ? this.chain.blocks[this.chain.final]! : {...head, height: head.height + 5000}), // fell back, or is nowhere
@@ -312,7 +312,7 @@ export class FaultySource extends HonestSource {
   }
 
   override finalBlock(): Promise<BlockRef | undefined> {
-    return this.#answer(
+    return this.#response(
       'finalBlock',
       () => super.finalBlock(),
       () => undefined,
@@ -320,7 +320,7 @@ export class FaultySource extends HonestSource {
   }
 
   override blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined> {
-    return this.#answer(
+    return this.#response(
       `blockAt ${height}`,
       () => super.blockAt(height),
       () => undefined,
@@ -328,7 +328,7 @@ export class FaultySource extends HonestSource {
   }
 
   override hashAt(height: number): Promise<string | undefined> {
-    return this.#answer(
+    return this.#response(
       `hashAt ${height}`,
       () => super.hashAt(height),
       () => undefined,
@@ -336,7 +336,7 @@ export class FaultySource extends HonestSource {
   }
 
   override hashesAt(heights: number[]): Promise<(string | undefined)[]> {
-    return this.#answer(
+    return this.#response(
       `hashesAt ${heights}`,
       () => super.hashesAt(heights),
       all => all.map(() => undefined),
@@ -349,6 +349,6 @@ export class FaultySource extends HonestSource {
       if (this.#random() < 0.5) return blocks.filter(() => this.#random() < 0.8)
       return blocks.slice(0, 1)
     }
-    return this.#answer('blocksAbove', () => super.blocksAbove(height, limit), wrong)
+    return this.#response('blocksAbove', () => super.blocksAbove(height, limit), wrong)
   }
 }

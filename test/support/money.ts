@@ -4,7 +4,7 @@
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {getAddress} from 'viem'
-import {ChainWriter, type TestInclusion, type TestTransfer} from './chain-writer.ts'
+import {ChainWriter, type TestConfirmedTx, type TestTransfer} from './chain-writer.ts'
 import {type TestDatabase, testDatabase} from './database.ts'
 import {makeTreasury} from './evm/payouts.ts'
 import {idOf, makeMerchant, makeUser, type TestUser} from './people.ts'
@@ -80,8 +80,8 @@ export class Money {
     await this.deposit(this.treasury, amount, {token})
   }
 
-  block(transfers: TestTransfer[], inclusions: TestInclusion[]): Promise<void> {
-    return this.eth.write({add: [{transfers, inclusions}]})
+  block(transfers: TestTransfer[], confirmedTxs: TestConfirmedTx[]): Promise<void> {
+    return this.eth.write({add: [{transfers, confirmedTxs}]})
   }
 
   async finalize(height = this.eth.head.height): Promise<void> {
@@ -96,8 +96,8 @@ export class Money {
     const at = this.eth.blocks.findIndex(({transfers}) => transfers.some(transfer => transfer.txid === txid))
     const tail = this.eth.blocks.slice(at)
     await this.rewindBelow(at)
-    const add = tail.map(({transfers, inclusions}) => {
-      return {transfers: transfers.filter(transfer => transfer.txid !== txid), inclusions}
+    const add = tail.map(({transfers, confirmedTxs}) => {
+      return {transfers: transfers.filter(transfer => transfer.txid !== txid), confirmedTxs}
     })
     await this.eth.write({add})
     await this.finalize(finalHeight)
@@ -160,7 +160,7 @@ export class Money {
   }
 
   /** While this runs nobody can stamp the merchant's deposits: what is claimed meanwhile is left to a job. */
-  async withoutStamping<T>({merchantId}: TestUser, token: string, work: () => Promise<T>): Promise<T> {
+  async withoutAllocation<T>({merchantId}: TestUser, token: string, work: () => Promise<T>): Promise<T> {
     const holder = await this.jobs.connect()
     try {
       await holder.query('begin')
@@ -184,7 +184,7 @@ export class Money {
     return rows[0].result
   }
 
-  stamp({merchantId}: TestUser, batch: number, token = 'USDC'): Promise<boolean> {
+  allocate({merchantId}: TestUser, batch: number, token = 'USDC'): Promise<boolean> {
     return this.work('allocate_deposits', merchantId, 'ETH', token, batch)
   }
 
@@ -202,20 +202,20 @@ export class Money {
 
   /** The spend of a payout's payment. */
   async payment(payout: string): Promise<string> {
-    const [spend] = await this.db.rows<{id: string}>(
+    const [outgoingPayment] = await this.db.rows<{id: string}>(
       `select id from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
       [payout],
     )
-    return spend!.id
+    return outgoingPayment!.id
   }
 
   /** The sweep of an address that is under way. */
   async sweepOf(address: string, token = 'USDC'): Promise<string> {
-    const [spend] = await this.db.rows<{id: string}>(
+    const [outgoingPayment] = await this.db.rows<{id: string}>(
       `select id from app.outgoing_payment where kind = 'sweep' and source = $1 and token = $2 and status <> 'final'`,
       [address, token],
     )
-    return spend!.id
+    return outgoingPayment!.id
   }
 
   /** From pending to a nonce for the payment; resolves to what is short. */
@@ -225,19 +225,19 @@ export class Money {
     return this.work<string | null>('begin_payment', payout, networkFee)
   }
 
-  /** Stores the next attempt of a spend; resolves to its txid, or to nothing where it came too late. */
+  /** Stores the next attempt of an outgoing payment; resolves to its txid, or to nothing where it came too late. */
   async attempt(
-    spend: string,
+    outgoingPayment: string,
     {kind = 'effect', price = 1, amount}: {kind?: 'effect' | 'cancel'; price?: number; amount?: string} = {},
   ): Promise<string | undefined> {
     const txid = this.newTxid()
     const [row] = await this.db.rows<{amount: string; next: number}>(
       `select amount, (select count(*)::int + 1 from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as next from app.outgoing_payment s where id = $1`,
-      [spend],
+      [outgoingPayment],
     )
     const moved = kind === 'cancel' ? 0 : (amount ?? row!.amount)
     const signed = [kind, txid, '0x02', moved, gasAt(price)]
-    return (await this.work<boolean>('store_signed', spend, row!.next, ...signed)) ? txid : undefined
+    return (await this.work<boolean>('store_signed', outgoingPayment, row!.next, ...signed)) ? txid : undefined
   }
 
   /** From a payout that can be paid to its signed payment; resolves to the txid of that. */

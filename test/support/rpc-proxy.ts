@@ -44,12 +44,12 @@ class TransportFault extends Error {
   }
 }
 
-class ErrorAnswer extends Error {}
+class ErrorResponse extends Error {}
 
 export const faults = {
   /** An error answer of JSON-RPC. */
   error(message = 'internal error'): never {
-    throw new ErrorAnswer(message)
+    throw new ErrorResponse(message)
   },
   /** No answer, ever. */
   hang: () => new Promise<never>(() => {}),
@@ -154,7 +154,7 @@ export class RpcProxy {
 
   async #onMessage(socket: Socket, text: string): Promise<void> {
     try {
-      socket.send(await this.#answer(text, socket))
+      socket.send(await this.#response(text, socket))
     } catch (fault) {
       const {how} = fault as TransportFault
       if (how === 'truncate') socket.send('{"jsonrpc":"2.0","id":')
@@ -172,7 +172,7 @@ export class RpcProxy {
         return
       }
       response.setHeader('content-type', 'application/json')
-      response.end(await this.#answer(Buffer.concat(chunks).toString()))
+      response.end(await this.#response(Buffer.concat(chunks).toString()))
     } catch (fault) {
       const {how = 500} = fault as Partial<TransportFault>
       if (how === 'drop') request.socket.destroy()
@@ -181,10 +181,10 @@ export class RpcProxy {
     }
   }
 
-  async #answer(text: string, socket?: Socket): Promise<string> {
+  async #response(text: string, socket?: Socket): Promise<string> {
     const calls = JSON.parse(text)
-    const answers = await Promise.all([calls].flat().map(call => this.#one(call, socket)))
-    return JSON.stringify(Array.isArray(calls) ? answers : answers[0])
+    const responses = await Promise.all([calls].flat().map(call => this.#one(call, socket)))
+    return JSON.stringify(Array.isArray(calls) ? responses : responses[0])
   }
 
   async #one({id, ...call}: Call & {id: number}, socket?: Socket): Promise<object> {

@@ -17,7 +17,7 @@ export interface Receiver {
   /** Every request so far, in order of arrival. */
   received: Received[]
   /** What is answered: 204 by default. A handler that never answers hangs. */
-  answer: (request: Received, response: ServerResponse) => void
+  response: (request: Received, response: ServerResponse) => void
   close(): Promise<void>
 }
 
@@ -26,13 +26,13 @@ export async function startReceiver(): Promise<Receiver> {
     const body = await textOf(request)
     const seen = {path: request.url!, headers: request.headers, body, event: JSON.parse(body)}
     receiver.received.push(seen)
-    receiver.answer(seen, response)
+    receiver.response(seen, response)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const receiver: Receiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received: [],
-    answer: (_request, response) => response.writeHead(204).end(),
+    response: (_request, response) => response.writeHead(204).end(),
     close: () => {
       server.closeAllConnections()
       return new Promise(resolve => server.close(() => resolve()))

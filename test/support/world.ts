@@ -37,7 +37,7 @@ export interface PayoutRow {
   waiting_since: Date | null
 }
 
-export interface SpendRow {
+export interface OutgoingPaymentRow {
   id: string
   kind: string
   source: string
@@ -226,14 +226,14 @@ export class World {
     try {
       return await until(is, {timeoutMs, what: `the payout to be ${what}`})
     } catch (error) {
-      const now = JSON.stringify({payout: last, spends: await this.spends(id)})
+      const now = JSON.stringify({payout: last, outgoingPayments: await this.outgoingPayments(id)})
       throw new Error(`${(error as Error).message}; it is ${now}`)
     }
   }
 
   /** What was made for it, in the order of nonces: its sweeps, and those of others that it waits for, and its payment. */
-  async spends(id: string): Promise<SpendRow[]> {
-    return await this.db.rows<SpendRow>(
+  async outgoingPayments(id: string): Promise<OutgoingPaymentRow[]> {
+    return await this.db.rows<OutgoingPaymentRow>(
       `select s.id, s.kind, s.source, s.nonce, s.status, s.outcome, s.cancelling, s.waiting_reason,
          (select count(*)::int from app.outgoing_attempt o where o.outgoing_payment_id = s.id) as attempts,
          (select o.broadcast_error from app.outgoing_attempt o where o.outgoing_payment_id = s.id order by o.attempt desc limit 1) as broadcast_error

@@ -3,7 +3,7 @@
 import {mkdirSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {type ChainCode, chain as chainOf, chains} from '../../chains/registry.ts'
-import {ChainWriter, type TestInclusion} from './chain-writer.ts'
+import {ChainWriter, type TestConfirmedTx} from './chain-writer.ts'
 import {startCustody} from './custody.ts'
 import {testDatabase} from './database.ts'
 import {makeMerchant} from './people.ts'
@@ -108,8 +108,8 @@ export abstract class WrittenWorld extends World {
   }
 
   /** Transactions of ours in a block. */
-  protected async writeSent(inclusions: TestInclusion[], final: boolean): Promise<void> {
-    await this.writer.write({add: [{inclusions}]})
+  protected async writeSent(confirmedTxs: TestConfirmedTx[], final: boolean): Promise<void> {
+    await this.writer.write({add: [{confirmedTxs}]})
     // No worker stored it, so it is an incident; that is not what is tested here.
     await this.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
     if (final) await this.finalize()
@@ -124,7 +124,7 @@ export abstract class WrittenWorld extends World {
 
   /** Asks for what forgeSpend made a row for. Afterwards the row is set aside, so that nobody settles it: nothing was reserved for it. */
   async signForged(intent: Record<string, unknown>) {
-    await this.forgeSpend(intent)
+    await this.forgeOutgoingPayment(intent)
     const [result] = await this.sign(intent)
     await this.db.rows(
       `update app.outgoing_payment set status = 'final', next_step_at = null where max_fee = 1 and status <> 'final'`,
@@ -136,7 +136,7 @@ export abstract class WrittenWorld extends World {
    * The row that has to be there for what is asked, as somebody who broke into the database would write it, so that it is something else that
    * custody has against it. Nothing keeps one of them from having the nonce, or the outputs, of another one.
    */
-  async forgeSpend(intent: Record<string, unknown>): Promise<void> {
+  async forgeOutgoingPayment(intent: Record<string, unknown>): Promise<void> {
     const {intent: kind, outgoing_payment_id: id, payout_id: payout} = intent
     if (typeof kind !== 'string' || !/^(pay|sweep|cancel)/.test(kind)) return
     const inputs = (intent.inputs ?? []) as string[]
@@ -176,7 +176,7 @@ export abstract class WrittenWorld extends World {
     client.release()
   }
 
-  /** Outputs for a spend, or for the one of a payout. */
+  /** Outputs for an outgoing payment, or for the one of a payout. */
   async reserve(inputs: string[], of: string): Promise<void> {
     await this.db.rows(
       `update app.output u set outgoing_payment_id = s.id, from_attempt = 1 from app.outgoing_payment s

@@ -5,7 +5,7 @@ import {z} from 'zod'
 import type {ChainCode} from '../../chains/registry.ts'
 import {until} from '../support/until.ts'
 import type {Asset} from './asset.ts'
-import type {Answer, Merchant} from './merchant.ts'
+import type {Merchant, Response} from './merchant.ts'
 import type {Payer} from './payer.ts'
 import type {Random} from './random.ts'
 import {chainCodes, type Service} from './service.ts'
@@ -75,7 +75,7 @@ export class Claimant {
   readonly #ways: Record<keyof typeof weights, () => Promise<unknown>> = {
     keyed: () => this.#keyed(),
     plain: () => this.#plain(),
-    twins: () => this.#twins(),
+    duplicates: () => this.#duplicates(),
     'asked again': () => this.#again(),
     'to a stranger': () => this.#toStranger(),
     'to another address': () => this.#move(this.#random.pick(chainCodes)),
@@ -104,17 +104,17 @@ export class Claimant {
     return this.#heard(wish, await this.#post(wish))
   }
 
-  async #twins(): Promise<void> {
+  async #duplicates(): Promise<void> {
     const wish = this.#wish()
-    for (const answer of await Promise.all([1, 2, 3].map(() => this.#post(wish)))) this.#heard(wish, answer)
+    for (const response of await Promise.all([1, 2, 3].map(() => this.#post(wish)))) this.#heard(wish, response)
   }
 
-  #post({body, key}: Asked): Promise<Answer> {
+  #post({body, key}: Asked): Promise<Response> {
     return this.merchant.ask('POST', '/v1/payouts', body, {'idempotency-key': key})
   }
 
   /** Writes an answer down; the payout's id, if it made one. */
-  #heard(wish: Asked, {status, text}: Answer): string | undefined {
+  #heard(wish: Asked, {status, text}: Response): string | undefined {
     if (status !== 202) return this.#refusal(status, text)
     this.#count('accepted')
     if (wish.texts.length === 0) this.asked.push(wish)
@@ -131,16 +131,16 @@ export class Claimant {
   /** Once: nobody knows whether a request without an answer made a payout. */
   async #plain(): Promise<void> {
     const {body, address} = this.#wish()
-    let answer: Answer
+    let response: Response
     try {
-      answer = await this.merchant.askOnce('POST', '/v1/payouts', body)
+      response = await this.merchant.askOnce('POST', '/v1/payouts', body)
     } catch {
       this.lost++
       return
     }
-    if (answer.status >= 500) this.lost++
-    else if (answer.status !== 202) this.#refusal(answer.status, answer.text)
-    else this.plain.push({id: Accepted.parse(JSON.parse(answer.text)).id, address})
+    if (response.status >= 500) this.lost++
+    else if (response.status !== 202) this.#refusal(response.status, response.text)
+    else this.plain.push({id: Accepted.parse(JSON.parse(response.text)).id, address})
   }
 
   /** A key that was used, with the same request, and with another one. */
@@ -234,7 +234,7 @@ export class Claimant {
 const weights = {
   keyed: 40,
   plain: 25,
-  twins: 10,
+  duplicates: 10,
   'asked again': 8,
   'to a stranger': 8,
   'to another address': 4,

@@ -69,7 +69,7 @@ async function torture(home: string): Promise<string[]> {
   console.log(line('payment requests', await ends(db)))
   console.log(line('payouts', await fates(db)))
   console.log(line('completed, by what was paid', await paidOut(db)))
-  console.log(line('transactions sent', await spends(db)))
+  console.log(line('transactions sent', await outgoingPayments(db)))
 
   await db.end()
   const stoppedMs = await service.stop()
@@ -303,7 +303,7 @@ async function paidOut(db: pg.Pool): Promise<Record<string, number>> {
   )
 }
 
-async function spends(db: pg.Pool): Promise<Record<string, number>> {
+async function outgoingPayments(db: pg.Pool): Promise<Record<string, number>> {
   return await countsOf(
     db,
     `select kind || ' ' || outcome || case when attempts > 1 then ', replaced' else '' end as what, count(*)

@@ -10,7 +10,7 @@ const retryMs = 250
 const answerTimeoutMs = 120_000
 const callTimeoutMs = 10_000
 
-export interface Answer {
+export interface Response {
   status: number
   text: string
 }
@@ -60,13 +60,13 @@ export class Merchant {
   }
 
   /** A call, made again until it is answered by anything but an error of the server. */
-  async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+  async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
     let last: unknown
     for (const deadline = Date.now() + answerTimeoutMs; Date.now() < deadline; await sleep(retryMs)) {
       try {
-        const answer = await this.askOnce(method, path, body, headers)
-        if (answer.status < 500) return answer
-        last = answer.text
+        const response = await this.askOnce(method, path, body, headers)
+        if (response.status < 500) return response
+        last = response.text
       } catch (error) {
         last = error
       }
@@ -75,7 +75,7 @@ export class Merchant {
     throw new Error(`${method} ${path} was not answered`, {cause: last})
   }
 
-  async askOnce(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+  async askOnce(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
     const response = await fetch(this.#service.apiUrl + path, {
       method,
       headers: {authorization: `Bearer ${this.#key}`, ...(body && {'content-type': 'application/json'}), ...headers},

@@ -104,6 +104,6 @@ function refusals(text: string): string {
     id,
     error: {code: -32000, message: 'the transaction was rejected'},
   })
-  const answers = JSON.parse(text)
-  return JSON.stringify(Array.isArray(answers) ? answers.map(refused) : refused(answers))
+  const responses = JSON.parse(text)
+  return JSON.stringify(Array.isArray(responses) ? responses.map(refused) : refused(responses))
 }

@@ -73,7 +73,7 @@ const tables = {
   payouts: 'select * from app.payout order by id',
   ledger: 'select * from app.ledger_entry order by id',
   balances: 'select * from app.balance_now order by merchant_id, chain, token',
-  spends: 'select * from app.outgoing_payment order by id',
+  outgoingPayments: 'select * from app.outgoing_payment order by id',
   incidents: 'select * from app.incident order by id',
 }
 

@@ -5,7 +5,7 @@ import {formatUnits} from 'viem'
 import {z} from 'zod'
 import {type ChainCode, chain as registered} from '../../chains/registry.ts'
 import type {Asset} from './asset.ts'
-import type {Answer, Merchant} from './merchant.ts'
+import type {Merchant, Response} from './merchant.ts'
 import type {Random} from './random.ts'
 
 export interface Requested {
@@ -106,18 +106,18 @@ export class Payments {
     }
   }
 
-  #post({merchant, asset, externalId, amount, key}: Wish): Promise<Answer> {
+  #post({merchant, asset, externalId, amount, key}: Wish): Promise<Response> {
     const body = {external_id: externalId, amount: formatUnits(amount, asset.decimals)}
     return merchant.ask('POST', `/v1/${asset.name}/payment-request`, body, keyed(key))
   }
 
   /** However often and however lossily it is asked for, a key has one answer. */
   async #keyed(wish: Wish, times: number): Promise<void> {
-    const answers = await Promise.all(Array.from({length: times}, () => this.#post(wish)))
-    const texts = new Set(answers.map(({text}) => text))
-    if (answers.some(({status}) => status !== 200) || texts.size !== 1)
+    const responses = await Promise.all(Array.from({length: times}, () => this.#post(wish)))
+    const texts = new Set(responses.map(({text}) => text))
+    if (responses.some(({status}) => status !== 200) || texts.size !== 1)
       this.wrong.push(`${wish.externalId} with a key was answered with ${[...texts].join(' and ')}`)
-    const {data} = Made.parse(JSON.parse(answers[0]!.text))
+    const {data} = Made.parse(JSON.parse(responses[0]!.text))
     this.#asked.push({wish, data})
     this.#take(wish, data)
   }
@@ -125,11 +125,11 @@ export class Payments {
   /** Of several without a key at most one is told that it made the request; where its answer was lost, none is. */
   async #unkeyed(wish: Wish, times: number): Promise<void> {
     const wishes = Array.from({length: times}, (_, i) => ({...wish, amount: wish.amount + BigInt(i)}))
-    const answers = await Promise.all(wishes.map(each => this.#post(each)))
-    const made = answers.flatMap(({status}, i) => (status === 200 ? [i] : []))
-    const refused = answers.filter(({status}) => status !== 200)
-    if (made.length > 1 || refused.some(answer => !isRefusal(answer, 409, 'external_id_conflict')))
-      this.wrong.push(`${wish.externalId} was answered with ${answers.map(({text}) => text).join(' and ')}`)
+    const responses = await Promise.all(wishes.map(each => this.#post(each)))
+    const made = responses.flatMap(({status}, i) => (status === 200 ? [i] : []))
+    const refused = responses.filter(({status}) => status !== 200)
+    if (made.length > 1 || refused.some(response => !isRefusal(response, 409, 'external_id_conflict')))
+      this.wrong.push(`${wish.externalId} was answered with ${responses.map(({text}) => text).join(' and ')}`)
     if (made.length === 0) this.#count('answer lost')
     const found = Found.parse(JSON.parse(await wish.merchant.call('GET', pathOf(wish.externalId)))).data
     const winner = made.length
@@ -193,7 +193,7 @@ export class Payments {
   }
 }
 
-function isRefusal({status, text}: Answer, expected: number, error: string): boolean {
+function isRefusal({status, text}: Response, expected: number, error: string): boolean {
   return status === expected && Refused.parse(JSON.parse(text)).error === error
 }
 

@@ -16,7 +16,7 @@ export interface User {
   addresses: ReadonlyMap<Family, string>
 }
 
-const Answer = z.object({
+const Response = z.object({
   id: z.string(),
   addresses: z.array(z.object({chain: z.enum(chainCodes), address: z.string()})),
 })
@@ -41,7 +41,7 @@ export class Users {
 
   async #ask(merchant: Merchant, externalRef: string, chains: readonly ChainCode[]): Promise<User> {
     const body = {external_ref: externalRef, chains}
-    const {id, addresses} = Answer.parse(JSON.parse(await merchant.call('POST', '/v1/users', body)))
+    const {id, addresses} = Response.parse(JSON.parse(await merchant.call('POST', '/v1/users', body)))
     const byFamily = new Map(addresses.map(({chain, address}) => [registered(chain).family, address]))
     return {merchant, id, externalRef, chains, addresses: byFamily}
   }

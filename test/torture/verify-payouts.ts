@@ -48,11 +48,11 @@ export async function payoutsAreOver({merchants}: Run): Promise<string[]> {
 }
 
 /** A key is one payout with one answer, to the address of that moment; and nobody else asked for any. */
-export async function answersWereKept({claimants}: Run): Promise<string[]> {
-  return (await Promise.all(claimants.map(answersOf))).flat()
+export async function responsesStayedTrue({claimants}: Run): Promise<string[]> {
+  return (await Promise.all(claimants.map(responsesOf))).flat()
 }
 
-async function answersOf({merchant, asked, plain, lost, wrong}: Claimant): Promise<string[]> {
+async function responsesOf({merchant, asked, plain, lost, wrong}: Claimant): Promise<string[]> {
   const payouts = new Map((await payoutsOf(merchant)).map(payout => [payout.id, payout]))
   const known = new Map<string, string>()
   const found = [...wrong]

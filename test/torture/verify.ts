@@ -9,11 +9,11 @@ import {reindexingChangesNothing} from './operator.ts'
 import {type Run, truthOf} from './run.ts'
 import {addressesAreOfOne, askedWasMade, receiptsAreNoDeposits, requestsAreTheChains} from './verify-payments.ts'
 import {
-  answersWereKept,
   auditIsClean,
   ledgerIsTheChains,
   payoutsAreOver,
   payoutsOf,
+  responsesStayedTrue,
   rulesOfTheChains,
   whatLeftWasPaidOut,
 } from './verify-payouts.ts'
@@ -28,7 +28,7 @@ export const checks: Record<string, (run: Run) => Promise<string[]>> = {
   'each address is of one user or one payment request': addressesAreOfOne,
   'what was paid for payment requests is in no list of deposits': receiptsAreNoDeposits,
   'every payout is completed or failed': payoutsAreOver,
-  'the same key gave the same payout and the same answer, and no payout came from nowhere': answersWereKept,
+  'the same key gave the same payout and the same answer, and no payout came from nowhere': responsesStayedTrue,
   'each completed payout was paid once, its net to its address, and nothing else left us': whatLeftWasPaidOut,
   'what left addresses of users is in the treasury or was paid out; what was signed could be; nothing was invented':
     rulesOfTheChains,
@@ -275,8 +275,8 @@ async function nothingIsLeft({db}: Run): Promise<string[]> {
   const leftovers: Record<string, string> = {
     'balance_audit has a row': 'select * from app.balance_audit',
     'ledger_audit has a row': 'select * from app.ledger_audit',
-    'a spend that is not final': `select * from app.outgoing_payment where status <> 'final'`,
-    'a claim that is not stamped': 'select * from app.claim where finished_at is null',
+    'an outgoing payment that is not final': `select * from app.outgoing_payment where status <> 'final'`,
+    'a claim that is not allocated': 'select * from app.claim where finished_at is null',
     'a deposit of a failed payout': `select d.id from app.deposit d join app.payout p on p.id = d.settlement_id where p.status = 'failed'`,
     'something reserved for nothing': 'select * from app.treasury where reserved <> 0',
     'an open incident': 'select * from app.incident where resolved_at is null',

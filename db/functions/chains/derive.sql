@@ -3,8 +3,8 @@
 -- decision.
 --
 -- In this order: the final block must still be on the chain; transfers that were touched are settled (chain.derive_deposits); what is final now is
--- promoted (chain.finalise_deposits); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain that is
--- not followed yet is passed over.
+-- finalised (chain.finalise_deposits); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain that
+-- is not followed yet is passed over.
 -- Errors: P0003 the final block would leave the chain. Nothing of the transaction is written then; the indexer starts anew, sees the fork, and
 -- halts.
 -- Locks: chain.cursor, then those of what it calls.

@@ -1,5 +1,5 @@
 -- Moves the final height of a chain. The indexer calls it when the node names a final block, in a transaction of its own; what became final by it
--- is promoted at COMMIT (chain.derive).
+-- is finalised at COMMIT (chain.derive).
 --
 -- Finality takes the hash: a height becomes final only if the block with this hash is on our chain. Where it is not, the node may be ahead of us,
 -- behind us, or on another fork, and nothing is changed; nor is it while the chain is halted. Safe to call again, and from two processes.

@@ -48,4 +48,4 @@ language sql stable set search_path = pg_catalog as $$
     (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
     (select u.recipient from chain.unconfirmed u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
 $$;
-comment on function app.sending_address is 'The address of ours behind the sender of an inclusion: on Bitcoin that is the output that was spent.';
+comment on function app.sending_address is 'The address of ours behind the sender of a confirmed transaction: on Bitcoin that is the output that was spent.';

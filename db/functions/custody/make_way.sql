@@ -28,7 +28,7 @@ begin
       select * from app.outgoing_payment x
       where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
         or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
-      order by custody.is_purpose(x, e) -- it may get the lead of one that is given up
+      order by custody.is_purpose(x, e) -- it may get the first input of one that is given up
     loop
       update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then

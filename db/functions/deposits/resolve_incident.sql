@@ -3,8 +3,8 @@
 --
 -- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, or its deposit is
 -- on the chain, or not read that far yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
--- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and stampings of it; then the incident.
--- Under the pair's lock all stampings are carried out: a claim that has counted the deposit has stamped it then, or counts without it.
+-- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and allocations of it; then the incident.
+-- Under the pair's lock all allocations are carried out: a claim that has counted the deposit has allocated it then, or counts without it.
 
 create or replace function app.resolve_incident(incident_id bigint, decision text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -24,7 +24,7 @@ begin
     select * into deposit from app.deposit d where d.id = deposit.id;
     perform from app.payout p where p.id = deposit.settlement_id for update;
     perform app.lock_treasury(deposit.chain);
-    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is stamped now, or counts without it
+    perform app.lock_pair(deposit.merchant_id, deposit.chain, deposit.token); -- a claim that has counted it is allocated now, or counts without it
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
     if found then

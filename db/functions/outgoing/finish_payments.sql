@@ -2,8 +2,8 @@
 -- at COMMIT of every transaction that touches a chain, before deposits become final.
 --
 -- Promises: only a block at or below the final height ends one, and each ends once. Which transaction it was decides the outcome: done (an attempt
--- that had its effect), reverted (one that had none), cancelled (the cancel), displaced (no attempt of it). A transaction that nobody here stored
--- displaces nothing until an operator has looked and kept its incident: an older copy of the database may just not remember it.
+-- that had its effect), reverted (one that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that nobody here stored
+-- conflicts with nothing until an operator has looked and kept its incident: an older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql. Payouts that waited for a sweep are woken.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, where
 -- its payout fails or was paid after all, the pair, adjustments and deposits.

@@ -2,7 +2,7 @@
 -- and how and when one becomes ours to spend. Called by chain.finalise_deposits at COMMIT, for the deposits that are about to be final. What is
 -- unattributed is no output to spend before an operator credits it.
 --
--- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its lead, which every attempt has among its inputs
+-- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its first input, which every attempt has among its inputs
 -- (app.outgoing_payment.sender; the nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One
 -- transaction sweeps and pays: what deposit addresses hold goes in, the net to the merchant and the rest to the treasury come out.
 --
@@ -27,7 +27,7 @@ begin
     perform custody.reserve_recovered(of_chain);
   end if;
 end $$;
-comment on function app.add_outputs is 'Adds the outputs that become final at this height; those of a bump are reserved for it.';
+comment on function app.add_outputs is 'Adds the outputs that become final at this height; those of a CPFP child are reserved for it.';
 
 
 create or replace function app.uses_outputs(of_chain text) returns boolean

@@ -24,13 +24,13 @@ $$;
 comment on function app.reserve_outputs is 'Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.';
 
 
--- app.outgoing_payment has each lead once, for ever.
+-- app.outgoing_payment has each first input once, for ever.
 create or replace function app.first_input_of(of_chain text, inputs text[]) returns text
 language sql stable set search_path = pg_catalog as $$
   select i from unnest(inputs) with ordinality as u (i, n)
   where not exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = i) order by n limit 1
 $$;
-comment on function app.first_input_of is 'The first of these outputs that was never the lead of an outgoing payment; null if there is none.';
+comment on function app.first_input_of is 'The first of these outputs that was never the first input of an outgoing payment; null if there is none.';
 
 
 create or replace function app.claimed_outputs(of_payout uuid, most int) returns table (outpoint text, amount numeric)

@@ -1,11 +1,11 @@
--- Bumps (CPFP): a payment of somebody else to addresses of ours that no block takes is made worth taking by a child of it, a sweep that pays the fee
--- of both. app.begin_cpfp is for `sluice treasury bump` alone, as the owner of the database. At COMMIT app.add_outputs calls
+-- CPFP children: a payment of somebody else to addresses of ours that no block takes is made worth taking by a child of it, a sweep that pays the fee
+-- of both. app.begin_cpfp is for `sluice treasury cpfp` alone, as the owner of the database. At COMMIT app.add_outputs calls
 -- app.reserve_cpfp_outputs, and chain.finalise_deposits calls app.end_conflicted_cpfp: after outgoing payments were settled, which lock payouts
 -- before the treasury, and before chain.unconfirmed forgets what is final.
 --
--- Promises: the outputs of a bump are of one unconfirmed parent, and of one merchant or the treasury; what counts for nobody (not credited) is not
--- spent; at most one bump that is not over has an output. As soon as the parent is final, its outputs are reserved for the bump, so nothing
--- else ever gets them. If a final transaction that pays us took the parent's place, the bump is over (displaced).
+-- Promises: the outputs of a CPFP child are of one unconfirmed parent, and of one merchant or the treasury; what counts for nobody (not credited) is
+-- not spent; at most one CPFP child that is not over has an output. As soon as the parent is final, its outputs are reserved for the CPFP child, so
+-- nothing else ever gets them. If a final transaction that pays us took the parent's place, the CPFP child is over (conflicted).
 -- Locks: chain.cursor first, so that what is unconfirmed stays so; then the treasury. Error: SL422 where it cannot be begun; the message says why.
 
 create or replace function app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
@@ -61,7 +61,7 @@ language sql set search_path = pg_catalog set plan_cache_mode = force_custom_pla
   where x.chain = of_chain and x.status <> 'final' and u.chain = of_chain and u.txid = b.txid and u.txid || ':' || u.vout = any(b.outputs)
     and u.outgoing_payment_id is null and u.spent_by is null
 $$;
-comment on function app.reserve_cpfp_outputs is 'Reserves the outputs of bumps whose parent is final.';
+comment on function app.reserve_cpfp_outputs is 'Reserves the outputs of CPFP children whose parent is final.';
 
 
 create or replace function app.end_conflicted_cpfp(of_chain text, final_height int) returns void
@@ -83,4 +83,4 @@ begin
     perform app.post_network_fee(s, 0);
   end loop;
 end $$;
-comment on function app.end_conflicted_cpfp is 'Ends bumps whose parent another final transaction excludes.';
+comment on function app.end_conflicted_cpfp is 'Ends CPFP children whose parent another final transaction excludes.';

@@ -1,12 +1,12 @@
 -- Which deposits a payout had collected that an older copy of the database has forgotten, and that custody's journal brought back
--- (custody.reconcile). Triggers look for them at COMMIT: when a payout is recovered, when deposits become final, when a stamping ends.
+-- (custody.reconcile). Triggers look for them at COMMIT: when a payout is recovered, when deposits become final, when an allocation ends.
 --
 -- A recovered payout is there with a credit of its gross, and its merchant owes as much, because nobody wrote down which deposits it had collected.
 -- But a payout collects everything that is final: where its gross is the sum of all deposits and adjustments of its pair that were final and
--- unclaimed up to one point in the order in which they became final, these are the ones, and are stamped with it. Where no such point is found, it
--- would be a guess: nothing is stamped, and deposits that its gross covers, the oldest first, are marked as settled before the restore.
--- Invariants: the deposits and adjustments of a payout that is stamped here add up to its gross (P0003); no balance changes by it.
--- Locks: pair, stamping, deposits.
+-- unclaimed up to one point in the order in which they became final, these are the ones, and are allocated to it. Where no such point is found, it
+-- would be a guess: nothing is allocated, and deposits that its gross covers, the oldest first, are marked as settled before the restore.
+-- Invariants: the deposits and adjustments of a payout that is allocated here add up to its gross (P0003); no balance changes by it.
+-- Locks: pair, allocation, deposits.
 
 -- Safe to run at any time: what it finds follows from what is final and unclaimed alone.
 create or replace function app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text) returns void
@@ -42,7 +42,7 @@ begin
   where d.id = o.id and not d.settled_before_restore and o.total <= r.covered and not exists (select from chain.transfer t
     where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
 end $$;
-comment on function app.find_recovered_deposits is 'Finds and stamps the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.';
+comment on function app.find_recovered_deposits is 'Finds and allocates the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.';
 
 create or replace function app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height int) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -69,7 +69,7 @@ begin
   where c.payout_id = p.id and c.kind = 'claim';
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
 end $$;
-comment on function app.allocate_recovered is 'Stamps a recovered payout''s deposits, up to a point, and its adjustments, its debt among them.';
+comment on function app.allocate_recovered is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, its debt among them.';
 
 -- Debts of equal amount are interchangeable: any one is taken.
 create or replace function app.open_recovered(of_merchant uuid, of_chain text, of_token text)
@@ -88,7 +88,7 @@ $$;
 comment on function app.open_recovered is 'Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the adjustments that it collected besides.';
 
 -- At COMMIT: what reads settlement_id in the same transaction (chain.finalise_deposits, of what was lost and is back) has read it by then. Where a
--- stamping ended, its lock is held already, and the pair's comes first: so the pair's is not waited for.
+-- allocation ended, its lock is held already, and the pair's comes first: so the pair's is not waited for.
 create or replace function app.note_recovered() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
@@ -97,7 +97,7 @@ begin
   end if;
   return null;
 end $$;
-comment on function app.note_recovered is 'Trigger: looks for deposits of recovered payouts, because one was recovered, or a stamping ended that held this up.';
+comment on function app.note_recovered is 'Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation ended that held this up.';
 create constraint trigger find_recovered_deposits after insert on app.adjustment deferrable initially deferred for each row
   when (new.reason = 'payout_recovered' and new.amount < 0) execute function app.note_recovered();
 create constraint trigger find_recovered_deposits after update of finished_at on app.claim deferrable initially deferred for each row

@@ -1,13 +1,13 @@
--- Stamping: deposits are given to the payout that claimed them, and given back when it failed. Claims and releases change the balance at once
+-- Allocation: deposits are given to the payout that claimed them, and given back when it failed. Claims and releases change the balance at once
 -- (create.sql, fail.sql) and are carried out here: of a claim a hundred deposits in the request itself, everything else by the task
 -- allocate_deposits.
 --
 -- Invariants: claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance, which
 -- is why each finds exactly the deposits that were in its sum, whatever else became final, was claimed or was released meanwhile; one that does not
 -- come out at its count and sum stops (P0003).
--- Locks, of each pair: one for whoever claims, releases or adjusts its balance (app.lock_pair), then one for whoever stamps, then deposits.
+-- Locks, of each pair: one for whoever claims, releases or adjusts its balance (app.lock_pair), then one for whoever allocates, then deposits.
 
--- Whoever comes while somebody else is at it has nothing to do (unless `wait`): requests never wait for a long stamping. Sorting is allowed here,
+-- Whoever comes while somebody else is at it has nothing to do (unless `wait`): requests never wait for a long allocation. Sorting is allowed here,
 -- which the API's role does without.
 create or replace function app.allocate_deposits(of_merchant uuid, of_chain text, of_token text, batch int, wait boolean default false) returns boolean
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan set enable_sort = on as $$
@@ -72,7 +72,7 @@ language sql set search_path = pg_catalog as $$
   select app.enqueue('allocate_deposits', json_build_object('merchant_id', p.merchant_id, 'chain', p.chain, 'token', p.token),
     'allocate:' || p.merchant_id || ':' || p.chain || ':' || p.token)
 $$;
-comment on function app.wake_allocation is 'Adds the job that stamps the deposits of a payout''s merchant, chain and token.';
+comment on function app.wake_allocation is 'Adds the job that allocates the deposits of a payout''s merchant, chain and token.';
 
 create or replace function app.lock_pair(of_merchant uuid, of_chain text, of_token text) returns void
 language sql set search_path = pg_catalog as $$

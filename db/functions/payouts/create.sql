@@ -2,9 +2,9 @@
 --
 -- Gross, and the finalisation number up to which deposits belong to it, are read in one statement, so both are of one moment. In the same
 -- transaction are written: the payout, the adjustments that it claims, the claim, the change of the balance, the posting, and the jobs. Which
--- deposits they are is stamped afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
+-- deposits they are is allocated afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
 -- A chain that was disabled pays out what is left on it. An idempotency key is kept for ever, with the answer, if the payout was made.
--- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first stamping its own, if that is free, and deposits.
+-- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first allocation its own, if that is free, and deposits.
 -- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why;
 -- SLIDK the key was used with another request; P0003 the balance is not what the deposits say.
 

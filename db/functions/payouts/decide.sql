@@ -3,7 +3,7 @@
 --
 -- Once a payment is signed, a cancel of it is a transaction, too, and the payout is paying until one of them is final. What an operator decided
 -- about a payment is in custody.decision: custody signs it even while the chain is halted. No role of a process can write there.
--- Locks: payout, treasury, spend, pair. Errors: SL404 there is no such payout; SL422 refused, the message says why.
+-- Locks: payout, treasury, outgoing payment, pair. Errors: SL404 there is no such payout; SL422 refused, the message says why.
 
 create or replace function app.cancel_payout(of_merchant uuid, of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

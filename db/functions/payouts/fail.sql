@@ -3,8 +3,8 @@
 -- transaction that proves that it was not paid ends it, and settling calls app.release_payout.
 --
 -- Invariants: nothing of it can be paid any more (what an older copy of the database had forgotten becomes a debt: app.finish_payment); the balance
--- has its gross again at once, the deposits follow by stamping; one event.
--- Locks: payout, treasury, spend, pair, deposits.
+-- has its gross again at once, the deposits follow by allocation; one event.
+-- Locks: payout, treasury, outgoing payment, pair, deposits.
 
 -- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up; its value, and what was
 -- counted on to be swept in by it, is given back, and its network fee stays reserved for the cancel.

@@ -4,7 +4,7 @@
 --
 -- Each step takes the row lock of the payout first, and does nothing unless the payout is in the status that it is about, so it may run twice, or
 -- beside itself. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them (ledger/funds.sql).
--- Locks: payout, treasury, sender, spend.
+-- Locks: payout, treasury, sender, outgoing payment.
 
 create or replace function app.begin_paying_from_treasury(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

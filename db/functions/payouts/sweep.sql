@@ -4,7 +4,7 @@
 -- Each step does nothing unless the payout is in the status that it is about, so it may run twice, or beside itself.
 -- Invariants: of each address and token one sweep of a merchant's money at a time is not final; only final money is swept; what sweeps under way
 -- bring is not swept for a second time from other addresses; a payout pays when every sweep that it waits for (app.payout_sweep) is final.
--- Locks: payout, treasury, then sender and spend.
+-- Locks: payout, treasury, then sender and outgoing payment.
 
 create or replace function app.begin_sweeping(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

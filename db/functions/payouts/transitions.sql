@@ -17,7 +17,7 @@ begin
     new.waiting_reason := null;
     new.waiting_detail := null;
     new.waiting_since := null;
-    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its spend goes on
+    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment goes on
     new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
   end if;
   return new;

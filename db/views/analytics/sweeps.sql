@@ -25,7 +25,7 @@ comment on column analytics.sweeps.token is 'Token code.';
 comment on column analytics.sweeps.address is 'The address that was swept.';
 comment on column analytics.sweeps.amount is 'What it moves, in whole coins, exact; 0 if it was cancelled.';
 comment on column analytics.sweeps.amount_base_units is 'The same amount as an integer in the smallest unit of the token.';
-comment on column analytics.sweeps.state is 'allocated, live: under way. done: the money is in the treasury. reverted, cancelled, displaced: over, and nothing was moved.';
+comment on column analytics.sweeps.state is 'allocated, live: under way. done: the money is in the treasury. reverted, cancelled, conflicted: over, and nothing was moved.';
 comment on column analytics.sweeps.txid is 'The final transaction; null while it is under way.';
 comment on column analytics.sweeps.network_fee is 'What it cost, in whole native coins; null while it is under way. The operator bears it.';
 comment on column analytics.sweeps.network_fee_token is 'The native coin of the chain, in which network_fee is counted.';

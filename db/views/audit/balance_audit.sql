@@ -1,5 +1,5 @@
 -- Each balance, as the API shows it (app.balance_now), against the final deposits and debts that no payout has. What a claim or a release of a
--- payout is still stamping (app.claim) has left the balance, or is back in it, though the deposits do not say so yet: it is counted as done.
+-- payout is still allocation (app.claim) has left the balance, or is back in it, though the deposits do not say so yet: it is counted as done.
 create or replace view app.balance_audit as
 select merchant_id, chain, token,
   coalesce(kept.amount, 0) as kept_amount, coalesce(counted.amount, 0) as counted_amount,
@@ -12,7 +12,7 @@ full join (
     from app.deposit where status = 'final' and credited and settlement_id is null group by merchant_id, chain, token
     union all
     select merchant_id, chain, token, amount, 0 from app.adjustment where settlement_id is null
-    union all -- stamping that is still to be done
+    union all -- allocation that is still to be done
     select merchant_id, chain, token, case kind when 'claim' then done_amount - amount else amount - done_amount end,
       case kind when 'claim' then done_count - deposit_count else deposit_count - done_count end
     from app.claim where finished_at is null

@@ -13,7 +13,7 @@ where i.excludes and (s.status = 'final') <> (i.block_height <= c.final_height)
   and not exists (select from app.known_incident k where k.subject = s.id::text and k.kind = 'final_payment_vanished')
   and not (s.status = 'final' and exists (select from app.incident v
     where v.subject = s.id::text and v.kind = 'final_payment_vanished' and v.resolution = 'healed'));
-comment on view audit.finality is 'deposits and spends are final at or below the final height, and nothing below it is still pending';
+comment on view audit.finality is 'deposits and outgoing payments are final at or below the final height, and nothing below it is still pending';
 comment on column audit.finality.chain is 'Chain code.';
 comment on column audit.finality.what is 'deposit, or the kind of the outgoing payment: payout, sweep or withdrawal.';
 comment on column audit.finality.id is 'Id of the deposit or the outgoing payment.';

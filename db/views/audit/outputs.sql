@@ -1,7 +1,7 @@
--- A row is an output (Bitcoin) that is reserved or spent wrongly; an outgoing payment (app.outgoing_payment) without its lead, the output that all
--- its attempts spend; or an address, or the treasury, whose unspent outputs are not what the ledger says. Not a row: what an incident explains; the
--- lead of a bump whose parent is not final; a payment that another transaction made impossible (displaced), or that was entered from custody's
--- journal.
+-- A row is an output (Bitcoin) that is reserved or spent wrongly; an outgoing payment (app.outgoing_payment) without its first input, the output that
+-- all its attempts spend; or an address, or the treasury, whose unspent outputs are not what the ledger says. Not a row: what an incident explains;
+-- the lead of a CPFP child whose parent is not final; a payment that another transaction made impossible (conflicted), or that was entered from
+-- custody's journal.
 create or replace view audit.outputs as
 select u.chain, u.txid || ':' || u.vout as output, 'reserved by a spend that is over' as wrong
 from app.output u join app.outgoing_payment s on s.id = u.outgoing_payment_id where u.spent_by is null and s.status = 'final'
@@ -23,7 +23,7 @@ where app.uses_outputs(s.chain) and s.outcome is distinct from 'conflicted' and 
 union all
 select chain, coalesce(address, 'treasury'), 'has ' || kept || ' in outputs, and ' || posted || ' in the books'
 from app.ledger_audit where what = 'output';
-comment on view audit.outputs is 'an output is spent or reserved by one spend, from its lead on, and what is unspent adds up to holdings and treasury';
+comment on view audit.outputs is 'an output is spent or reserved by one outgoing payment, from its first input on, and what is unspent adds up to holdings and treasury';
 comment on column audit.outputs.chain is 'Chain code.';
 comment on column audit.outputs.output is 'The output (txid:vout), the id of the outgoing payment, or the address; treasury for the treasury.';
 comment on column audit.outputs.wrong is 'What is wrong with it.';

@@ -1,4 +1,4 @@
--- A row is a payout whose sums do not agree. What it claimed is not counted while deposits are being stamped with it (app.claim), nor where it was
+-- A row is a payout whose sums do not agree. What it claimed is not counted while deposits are being allocated to it (app.claim), nor where it was
 -- entered from custody's journal and nobody can tell what it had claimed (the adjustment payout_recovered).
 create or replace view audit.payouts_add_up as
 select p.id, p.status, p.gross, coalesce(d.amount, 0) + coalesce(j.amount, 0) as claimed from app.payout p

@@ -10,7 +10,7 @@ union all
 select 'allocate_deposits', json_build_object('merchant_id', merchant_id, 'chain', chain, 'token', token),
   'allocate:' || merchant_id || ':' || chain || ':' || token
 from (select distinct merchant_id, chain, token from app.claim where finished_at is null) c;
-comment on view app.due_job is 'The jobs of every payout, outgoing payment (app.outgoing_payment) and stamping of deposits that is due now.';
+comment on view app.due_job is 'The jobs of every payout, outgoing payment (app.outgoing_payment) and allocation of deposits that is due now.';
 comment on column app.due_job.task is 'Name of the task.';
 comment on column app.due_job.payload is 'What the task is given.';
 comment on column app.due_job.key is 'Its key: there is one job of a key at a time.';

@@ -4,7 +4,7 @@ create or replace view app.free_output as
 select u.chain, u.txid, u.vout, u.address, u.merchant_id, u.amount from app.output u
 where u.outgoing_payment_id is null and u.spent_by is null
   and (u.mature_at is null or u.mature_at <= (select c.head_height from chain.cursor c where c.chain = u.chain));
-comment on view app.free_output is 'Outputs that can be spent now: in no spend, not spent, mature.';
+comment on view app.free_output is 'Outputs that can be spent now: in no outgoing payment, not spent, mature.';
 comment on column app.free_output.chain is 'Chain code.';
 comment on column app.free_output.txid is 'The transaction that made it.';
 comment on column app.free_output.vout is 'Its position there.';

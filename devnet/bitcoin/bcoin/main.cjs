@@ -31,7 +31,7 @@ class Refused extends Error {
   }
 }
 
-/** The unmined transactions that spend what `tx` spends. */
+/** The unconfirmed transactions that spend what `tx` spends. */
 function conflictsOf(tx) {
   const entries = tx.inputs.map(({prevout}) => node.mempool.getSpent(prevout.hash, prevout.index))
   return [...new Set(entries.filter(Boolean))]

@@ -9,7 +9,7 @@ import {openBitcoind, openElectrum} from '../../../chains/bitcoin/client.ts'
 import {ElectrumError} from '../../../chains/bitcoin/electrum.ts'
 import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {Asked, AuditFamily, Difference} from '../look.ts'
+import type {Asked, AuditFamily, Difference} from '../observation.ts'
 
 /** A server reads the history of each address; a bitcoind its whole set of outputs, minutes long, however many addresses it looks for. */
 const batches = {electrum: 2000, node: 100_000}
@@ -35,13 +35,13 @@ interface Unspent extends Output {
 }
 
 /** What a source has unspent; of the addresses in `refused` it does not say. */
-interface Answer {
+interface Response {
   unspent: Unspent[]
   refused: Map<string, string>
 }
 
 interface Source {
-  ask(addresses: string[]): Promise<Answer>
+  ask(addresses: string[]): Promise<Response>
   close(): Promise<void> | void
 }
 
@@ -54,7 +54,7 @@ function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
   const source = settings.source === 'electrum' ? electrum(settings) : node(settings)
   return {
     batch: batches[settings.source],
-    look: async addresses => {
+    poll: async addresses => {
       const ledger = await ledgerOf(db, settings.chain.code, addresses)
       const {unspent, refused} = await source.ask(addresses).catch(error => {
         throw new RetryableError(`the source cannot be asked: ${(error as Error).message}`, {cause: error})
@@ -116,15 +116,15 @@ function electrum(settings: BitcoinSettings): Source {
     ask: async addresses => {
       const method = 'blockchain.scripthash.listunspent'
       const calls = addresses.map(address => ({method, params: [scripthashOf(scriptOfAddress(address, format))]}))
-      const answer: Answer = {unspent: [], refused: new Map()}
+      const response: Response = {unspent: [], refused: new Map()}
       for (const [n, listed] of (await server.batch(calls, Listed)).entries()) {
         const address = addresses[n]!
-        if (listed instanceof ElectrumError) answer.refused.set(address, listed.message)
+        if (listed instanceof ElectrumError) response.refused.set(address, listed.message)
         else
           for (const {tx_hash, tx_pos, height, value} of listed)
-            answer.unspent.push({outpoint: `${tx_hash}:${tx_pos}`, address, amount: value, height})
+            response.unspent.push({outpoint: `${tx_hash}:${tx_pos}`, address, amount: value, height})
       }
-      return answer
+      return response
     },
     close: () => server.close(),
   }

@@ -6,7 +6,7 @@ import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
 import {Questions} from '../../../chains/evm/client.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
-import type {Asked, AuditFamily, Difference, Look} from '../look.ts'
+import type {Asked, AuditFamily, Difference, Observation} from '../observation.ts'
 import {addressesMax, heldCode, readHeld} from './held-code.ts'
 
 const timeoutMs = 60_000
@@ -34,17 +34,17 @@ function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings): Asked
   const contracts = new Map([...tokens].map(([contract, token]) => [token, contract]))
   return {
     batch: callsMax * addressesMax,
-    look: async addresses => {
+    poll: async addresses => {
       const {height, holdings} = await ledgerOf(db, chain.code, addresses)
-      const look: Look = {height, differences: [], unread: []}
+      const poll: Observation = {height, differences: [], unread: []}
       for (const [token, all] of holdings)
         for (let at = 0; at < all.length; at += addressesMax) {
           const some = all.slice(at, at + addressesMax)
           const found = await held(node, contracts.get(token), some, height)
-          if (typeof found === 'string') look.unread.push(`${token}: ${found}`)
-          else compare(token, some, found, look)
+          if (typeof found === 'string') poll.unread.push(`${token}: ${found}`)
+          else compare(token, some, found, poll)
         }
-      return look
+      return poll
     },
     heightAt: async time => {
       const {height} = await ledgerOf(db, chain.code, [])
@@ -54,14 +54,19 @@ function askBalances(db: pg.Client, {chain, rpcUrl, tokens}: EvmSettings): Asked
   }
 }
 
-function compare(token: string, ours: {address: string; amount: bigint}[], held: (bigint | null)[], look: Look): void {
+function compare(
+  token: string,
+  ours: {address: string; amount: bigint}[],
+  held: (bigint | null)[],
+  poll: Observation,
+): void {
   let unread = 0
   for (const [n, {address, amount}] of ours.entries()) {
     const chain = held[n]!
     if (chain === null) unread++
-    else if (chain !== amount) look.differences.push(difference(token, address, amount, chain))
+    else if (chain !== amount) poll.differences.push(difference(token, address, amount, chain))
   }
-  if (unread) look.unread.push(`${token}: its contract did not say what ${unread} of ${ours.length} addresses hold`)
+  if (unread) poll.unread.push(`${token}: its contract did not say what ${unread} of ${ours.length} addresses hold`)
 }
 
 function difference(token: string, address: string, ledger: bigint, chain: bigint): Difference {
@@ -90,9 +95,9 @@ async function held(node: Questions, contract: string | undefined, addresses: {a
     contract,
     addresses.map(({address}) => address),
   )
-  const [answer] = await node.ask([{method: 'eth_call', params: [{data: code}, hex(height)]}])
-  if ('result' in answer!) return readHeld(answer.result, {height, count: addresses.length})
-  const why = answer!.message.slice(0, 200)
+  const [response] = await node.ask([{method: 'eth_call', params: [{data: code}, hex(height)]}])
+  if ('result' in response!) return readHeld(response.result, {height, count: addresses.length})
+  const why = response!.message.slice(0, 200)
   if (contract) return why
   throw new RetryableError(`the node refuses to tell balances at block ${height}: ${why}`)
 }
@@ -102,8 +107,8 @@ async function lastBlockBefore(node: Questions, time: number, to: number): Promi
   let [low, high] = [1, to]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    const [answer] = await node.ask([{method: 'eth_getBlockByNumber', params: [hex(middle), false]}])
-    const block = 'result' in answer! ? Block.safeParse(answer.result).data : undefined
+    const [response] = await node.ask([{method: 'eth_getBlockByNumber', params: [hex(middle), false]}])
+    const block = 'result' in response! ? Block.safeParse(response.result).data : undefined
     if (!block) return
     if (Number(block.timestamp) * 1000 < time) low = middle
     else high = middle - 1

@@ -49,11 +49,11 @@ export function heldCode(contract: string | undefined, addresses: string[]): str
 }
 
 /** What each address holds; null where the token did not say. Throws RetryableError for an answer that is not of this block, or of no block. */
-export function readHeld(answer: unknown, {height, count}: {height: number; count: number}): (bigint | null)[] {
-  const [number, ...balances] = Words.safeParse(answer).data ?? []
+export function readHeld(response: unknown, {height, count}: {height: number; count: number}): (bigint | null)[] {
+  const [number, ...balances] = Words.safeParse(response).data ?? []
   if (number === undefined || balances.length !== count)
     throw new RetryableError(
-      `the node answered the question for ${count} balances with something else: ${JSON.stringify(answer)?.slice(0, 100)}`,
+      `the node answered the question for ${count} balances with something else: ${JSON.stringify(response)?.slice(0, 100)}`,
     )
   if (number !== BigInt(height))
     throw new RetryableError(`the node was asked for balances at block ${height}, and answered of block ${number}`)

@@ -22,16 +22,16 @@ import {type Bitcoin, type BitcoinAttempt, plan, priced} from './plan-attempt.ts
 import {ratesOf} from './rates.ts'
 import {costOfInput, type Failure, mostInputs, type Output, type Price, selectPayment} from './select.ts'
 import {whyShort} from './shortage.ts'
-import {answers, intentOf, type Needed} from './signing.ts'
+import {intentOf, type Needed, responses} from './signing.ts'
 import {beginSweep, collectMerchants} from './sweep.ts'
 
 export function open(settings: BitcoinSettings, log: Logger): PayoutChain<BitcoinAttempt, Needed> {
   const chain: Bitcoin = {settings, node: openNode(settings, log)}
   return {
     sweep: (to, payout) => sweep(to, payout, chain),
-    plan: (to, spends) => plan(to, chain, spends),
+    plan: (to, outgoingPayments) => plan(to, chain, outgoingPayments),
     intentOf,
-    answers,
+    responses,
     raise: (to, attempt, {fee}) => priced(to, {...attempt, price: {...attempt.price, least: BigInt(fee)}}),
     broadcast: raws => chain.node.broadcast(raws),
     collect: to => collectMerchants(to, chain),

@@ -1,4 +1,5 @@
 // Bitcoin, as payouts need it.
-export {beginBump} from './bump.ts'
+
 export {open} from './chain.ts'
+export {beginCpfp} from './cpfp.ts'
 export {asksBeforeWithdrawal, beginWithdrawal} from './withdraw.ts'

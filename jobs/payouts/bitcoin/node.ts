@@ -64,8 +64,8 @@ function ofElectrum(settings: BitcoinSettings, log: Logger): BitcoinNode {
 /** Its fee is what its inputs hold, as the transactions say that made them, less what it pays. */
 async function waitingAt(server: Electrum, txid: string): Promise<Waiting | undefined> {
   const get = async (txids: string[]) => {
-    const answers = await server.batch(calls('blockchain.transaction.get', txids), Raw)
-    const raws = answers.filter(raw => typeof raw === 'string')
+    const responses = await server.batch(calls('blockchain.transaction.get', txids), Raw)
+    const raws = responses.filter(raw => typeof raw === 'string')
     return raws.map(raw => ({size: raw.length / 2, ...parseTransaction(Buffer.from(raw, 'hex'))}))
   }
   const [found] = await get([txid])
@@ -110,9 +110,12 @@ function calls(method: string, raws: string[]): {method: string; params: unknown
   return raws.map(raw => ({method, params: [raw]}))
 }
 
-function said(answers: (string | Error)[], Refusal: abstract new (...given: never[]) => Error): (string | undefined)[] {
-  return answers.map(answer =>
-    answer instanceof Refusal && !isThere(answer.message) ? answer.message.slice(0, 200) : undefined,
+function said(
+  responses: (string | Error)[],
+  Refusal: abstract new (...given: never[]) => Error,
+): (string | undefined)[] {
+  return responses.map(response =>
+    response instanceof Refusal && !isThere(response.message) ? response.message.slice(0, 200) : undefined,
   )
 }
 

@@ -1,4 +1,4 @@
-// The outputs of ours that can be spent, as the worker reads them. All are final, but for those of bumps: app.output has no others.
+// The outputs of ours that can be spent, as the worker reads them. All are final, but for those of CPFP children: app.output has no others.
 import type pg from 'pg'
 import type {Output} from './select.ts'
 
@@ -59,15 +59,15 @@ export async function claimedOutputs(pool: pg.Pool, payoutId: string): Promise<O
   return rows.map(output)
 }
 
-/** What a spend spends. */
+/** What an outgoing payment spends. */
 export interface Reserved {
   inputs: Output[]
-  /** Of a bump whose parent is not final: the virtual bytes that its fee is for, too; else 0. */
+  /** Of a CPFP child whose parent is not final: the virtual bytes that its fee is for, too; else 0. */
   parentVsize: number
 }
 
-/** What each spend has reserved, by its id, in the order of the inputs: its lead, and the others by txid and vout. */
-export async function reservedOutputs(pool: pg.Pool, spendIds: string[]): Promise<Map<string, Reserved>> {
+/** What each outgoing payment has reserved, by its id, in the order of the inputs: its first input, and the others by txid and vout. */
+export async function reservedOutputs(pool: pg.Pool, outgoingPaymentIds: string[]): Promise<Map<string, Reserved>> {
   const {rows} = await pool.query<Row & {outgoing_payment_id: string; parent_vsize: number}>(
     `select ${columns}, u.outgoing_payment_id, u.parent_vsize from (
        select outgoing_payment_id, txid, vout, merchant_id, amount, 0 as parent_vsize from app.output where outgoing_payment_id = any($1)
@@ -75,15 +75,15 @@ export async function reservedOutputs(pool: pg.Pool, spendIds: string[]): Promis
        select outgoing_payment_id, txid, vout, merchant_id, amount, parent_vsize from app.cpfp_output where outgoing_payment_id = any($1)
      ) u join app.outgoing_payment s on s.id = u.outgoing_payment_id
      order by u.outgoing_payment_id, u.txid || ':' || u.vout <> s.sender, u.txid, u.vout`,
-    [spendIds],
+    [outgoingPaymentIds],
   )
-  const bySpend = new Map<string, Reserved>(spendIds.map(id => [id, {inputs: [], parentVsize: 0}]))
+  const byOutgoingPayment = new Map<string, Reserved>(outgoingPaymentIds.map(id => [id, {inputs: [], parentVsize: 0}]))
   for (const row of rows) {
-    const reserved = bySpend.get(row.outgoing_payment_id)!
+    const reserved = byOutgoingPayment.get(row.outgoing_payment_id)!
     reserved.inputs.push(output(row))
     reserved.parentVsize = row.parent_vsize
   }
-  return bySpend
+  return byOutgoingPayment
 }
 
 function output({outpoint, amount, isTreasury}: Row): Output {

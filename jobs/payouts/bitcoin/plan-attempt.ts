@@ -1,10 +1,10 @@
-// The next attempt of each spend: its inputs and its fee. Promises: every attempt has all inputs of those before it; what replaces an attempt
-// pays enough more for every node to take it; the first one pays what was reserved for it, however often it is planned; where there is no
-// attempt to be made now, the spend says why.
+// The next attempt of each outgoing payment: its inputs and its fee. Promises: every attempt has all inputs of those before it; what replaces an
+// attempt pays enough more for every node to take it; the first one pays what was reserved for it, however often it is planned; where there is no
+// attempt to be made now, the outgoing payment says why.
 import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Context, PlannedAttempt} from '../context.ts'
-import {type Spend, waitSpend} from '../spends.ts'
+import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import type {BitcoinNode} from './node.ts'
 import {freeOutputs, reservedOutputs} from './outputs.ts'
 import {ratesOf} from './rates.ts'
@@ -27,57 +27,73 @@ export interface Bitcoin {
 }
 
 export interface BitcoinAttempt extends PlannedAttempt {
-  /** The lead first. */
+  /** The first input first. */
   inputs: Output[]
   fee: bigint
-  /** Virtual bytes of an unmined parent that it pays for; 0 for none. */
+  /** Virtual bytes of an unconfirmed parent that it pays for; 0 for none. */
   parentVsize: number
   chain: Bitcoin
   price: Price
 }
 
 const retryMs = 5000
-/** Of a spend that was entered again from custody's journal, or of a bump whose parent the source does not show, or which is to be cancelled. */
+/** Of an outgoing payment that was entered again from custody's journal, or of a CPFP child whose parent the source does not show, or which is to be cancelled. */
 const unknownOutputs = 'the outputs that it spends are not known, or not final: the indexer has to come to them'
 const lateRetryMs = 1000
 
 /** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
-export async function plan(to: Context, chain: Bitcoin, spends: Spend[]): Promise<BitcoinAttempt[]> {
+export async function plan(
+  to: Context,
+  chain: Bitcoin,
+  outgoingPayments: OutgoingPayment[],
+): Promise<BitcoinAttempt[]> {
   const rates = ratesOf(await chain.node.feeRates(), chain.settings)
   const reserved = await reservedOutputs(
     to.pool,
-    spends.map(({id}) => id),
+    outgoingPayments.map(({id}) => id),
   )
   const plans: BitcoinAttempt[] = []
-  for (const spend of spends) {
-    const {inputs, parentVsize} = reserved.get(spend.id)!
-    const kind = spend.cancelling ? 'cancel' : 'effect'
-    if (inputs[0]?.outpoint !== spend.sender || (spend.cancelling && parentVsize)) {
-      await waitSpend(to, spend.id, {reason: 'unknown_outputs', detail: unknownOutputs, ms: retryMs})
+  for (const outgoingPayment of outgoingPayments) {
+    const {inputs, parentVsize} = reserved.get(outgoingPayment.id)!
+    const kind = outgoingPayment.cancelling ? 'cancel' : 'effect'
+    if (inputs[0]?.outpoint !== outgoingPayment.sender || (outgoingPayment.cancelling && parentVsize)) {
+      await waitOutgoingPayment(to, outgoingPayment.id, {
+        reason: 'unknown_outputs',
+        detail: unknownOutputs,
+        ms: retryMs,
+      })
       continue
     }
     const price = rates && {rate: rates.replacing, cap: sweepCap(inputs.length, parentVsize, chain.settings.maxFeeRate)}
-    if (!price) await waits(to, spend, {aboveCap: true}, chain)
-    else if (spend.newest || spend.cancelling) {
-      const replaces = spend.newest ? {replaces: spend.maxFee} : {}
-      const item = await priced(to, {spend, kind, inputs, parentVsize, fee: 0n, chain, price: {...price, ...replaces}})
+    if (!price) await waits(to, outgoingPayment, {aboveCap: true}, chain)
+    else if (outgoingPayment.newest || outgoingPayment.cancelling) {
+      const replaces = outgoingPayment.newest ? {replaces: outgoingPayment.maxFee} : {}
+      const item = await priced(to, {
+        outgoingPayment,
+        kind,
+        inputs,
+        parentVsize,
+        fee: 0n,
+        chain,
+        price: {...price, ...replaces},
+      })
       if (item) plans.push(item)
-    } else plans.push({spend, kind, inputs, parentVsize, fee: spend.maxFee, chain, price})
+    } else plans.push({outgoingPayment, kind, inputs, parentVsize, fee: outgoingPayment.maxFee, chain, price})
   }
   return plans
 }
 
-/** With a fee that its price asks for, and more inputs where the change cannot pay it; undefined, and the spend waits, where that cannot be. */
+/** With a fee that its price asks for, and more inputs where the change cannot pay it; undefined, and the outgoing payment waits, where that cannot be. */
 export async function priced(to: Context, item: BitcoinAttempt): Promise<BitcoinAttempt | undefined> {
-  const {spend, chain, price} = item
+  const {outgoingPayment, chain, price} = item
   const choose = await selecting(to, item)
   const selection = choose()
-  if (!('inputs' in selection)) return await waits(to, spend, selection, chain, choose)
+  if (!('inputs' in selection)) return await waits(to, outgoingPayment, selection, chain, choose)
   const {inputs, fee} = selection
-  if (inputs.length > mostInputs) return await waits(to, spend, {short: 1n}, chain)
+  if (inputs.length > mostInputs) return await waits(to, outgoingPayment, {short: 1n}, chain)
   const more = inputs.slice(item.inputs.length).map(({outpoint}) => outpoint)
-  if (more.length && !(await isAdded(to, spend, more))) {
-    await waitSpend(to, spend.id, {ms: lateRetryMs})
+  if (more.length && !(await isAdded(to, outgoingPayment, more))) {
+    await waitOutgoingPayment(to, outgoingPayment.id, {ms: lateRetryMs})
     return
   }
   return {...item, inputs: [item.inputs[0]!, ...inputs.slice(1).sort(byOutpoint)], fee, price}
@@ -86,21 +102,21 @@ export async function priced(to: Context, item: BitcoinAttempt): Promise<Bitcoin
 /** What it spends; with `more` outputs of the treasury, if there were those. */
 type Choose = (more?: Output[]) => Selection | Failure
 
-async function selecting(to: Context, {spend, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {
-  if (kind === 'cancel' || spend.kind === 'sweep') return () => selectAll(inputs, price)
+async function selecting(to: Context, {outgoingPayment, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {
+  if (kind === 'cancel' || outgoingPayment.kind === 'sweep') return () => selectAll(inputs, price)
   const {settings} = chain
-  const script = scriptOfAddress(spend.recipient, settings.chain.networks[settings.network])
-  const payment = {amount: spend.amount, scriptLength: script.length}
+  const script = scriptOfAddress(outgoingPayment.recipient, settings.chain.networks[settings.network])
+  const payment = {amount: outgoingPayment.amount, scriptLength: script.length}
   const alone = selectPayment(payment, inputs, [], price)
   if (!('short' in alone)) return () => alone
-  const free = await freeOutputs(to.pool, spend.chain, null)
+  const free = await freeOutputs(to.pool, outgoingPayment.chain, null)
   return (more = []) => selectPayment(payment, inputs, [...free, ...more], price)
 }
 
-async function isAdded({pool}: Context, spend: Spend, outpoints: string[]): Promise<boolean> {
+async function isAdded({pool}: Context, outgoingPayment: OutgoingPayment, outpoints: string[]): Promise<boolean> {
   const {rows} = await pool.query<{is_added: boolean}>('select app.add_inputs($1, $2, $3) as is_added', [
-    spend.id,
-    (spend.newest?.number ?? 0) + 1,
+    outgoingPayment.id,
+    (outgoingPayment.newest?.number ?? 0) + 1,
     outpoints,
   ])
   return rows[0]!.is_added
@@ -108,7 +124,7 @@ async function isAdded({pool}: Context, spend: Spend, outpoints: string[]): Prom
 
 async function waits(
   to: Context,
-  {id, maxFee}: Spend,
+  {id, maxFee}: OutgoingPayment,
   why: Failure,
   {settings}: Bitcoin,
   choose: Choose = () => why,
@@ -126,7 +142,7 @@ async function waits(
           reason: 'fee_above_cap',
           detail: `the network asks for more, for this or for what replaces it, than ${code}_MAX_FEE_RATE allows (${settings.maxFeeRate} sat/vB)`,
         }
-  await waitSpend(to, id, {...waiting, ms: retryMs})
+  await waitOutgoingPayment(to, id, {...waiting, ms: retryMs})
 }
 
 function byOutpoint(a: Output, b: Output): number {

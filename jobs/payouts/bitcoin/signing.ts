@@ -1,9 +1,9 @@
 // A Bitcoin attempt on the wire.
 import {z} from 'zod'
-import {answers as answersOf, type Signed, units} from '../custody.ts'
+import {responses as responsesOf, type Signed, units} from '../custody.ts'
 import type {BitcoinAttempt} from './plan-attempt.ts'
 
-const Answer = z
+const Response = z
   .object({
     ok: z.literal(true),
     txid: z.string().regex(/^[0-9a-f]{64}$/),
@@ -18,13 +18,13 @@ const Answer = z
 const Needed = z.object({fee: units})
 export type Needed = z.infer<typeof Needed>
 
-export const answers = answersOf(Answer, Needed)
+export const responses = responsesOf(Response, Needed)
 
-export function intentOf({spend, kind, inputs, parentVsize, fee}: BitcoinAttempt): object {
+export function intentOf({outgoingPayment, kind, inputs, parentVsize, fee}: BitcoinAttempt): object {
   const offered = {inputs: inputs.map(({outpoint}) => outpoint), fee: String(fee)}
-  const {id, chain} = spend
+  const {id, chain} = outgoingPayment
   if (kind === 'cancel') return {intent: 'cancel_outputs', outgoing_payment_id: id, chain, ...offered}
-  if (spend.kind === 'payout') return {intent: 'pay_outputs', payout_id: spend.payoutId, ...offered}
-  if (spend.kind === 'withdrawal') return {intent: 'withdraw_outputs', outgoing_payment_id: id, ...offered}
+  if (outgoingPayment.kind === 'payout') return {intent: 'pay_outputs', payout_id: outgoingPayment.payoutId, ...offered}
+  if (outgoingPayment.kind === 'withdrawal') return {intent: 'withdraw_outputs', outgoing_payment_id: id, ...offered}
   return {intent: parentVsize ? 'cpfp_outputs' : 'sweep_outputs', outgoing_payment_id: id, chain, ...offered}
 }

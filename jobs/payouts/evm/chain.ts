@@ -20,7 +20,7 @@ import {type Evm, EvmNode} from './node.ts'
 import {offered} from './offered.ts'
 import {type EvmAttempt, paymentCall, paymentGas, plan} from './plan-attempt.ts'
 import {beginReturn} from './return.ts'
-import {answers, intentOf, type Offered, raised} from './signing.ts'
+import {intentOf, type Offered, raised, responses} from './signing.ts'
 import {beginSweeps, isTokenSweepTooDear, sweepsFor} from './sweep.ts'
 
 export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
@@ -29,9 +29,9 @@ export function open(settings: EvmSettings): PayoutChain<EvmAttempt, Offered> {
   return {
     sweep: (to, payout) => sweep(to, payout, chain),
     beginPayment: (to, payout) => beginPayment(to, payout, chain),
-    plan: (to, spends) => plan(to, chain, spends),
+    plan: (to, outgoingPayments) => plan(to, chain, outgoingPayments),
     intentOf,
-    answers,
+    responses,
     raise: async (_to, attempt, needed) => raised(attempt, needed),
     broadcast: raws => chain.node.broadcast(raws),
     beginReturn: (to, step) => beginReturn(to, chain, step),

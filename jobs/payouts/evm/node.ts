@@ -2,7 +2,7 @@
 // Promises: every answer is checked for its shape; a question has an answer, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
-import {type Answer, Questions, quantity} from '../../../chains/evm/client.ts'
+import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
 import type {EvmSettings} from '../../../chains/evm/settings.ts'
 import type {FeeMarket} from './fees.ts'
 
@@ -56,41 +56,41 @@ export class EvmNode {
   }
 
   async nativeBalances(addresses: string[]): Promise<bigint[]> {
-    const answers = await this.#questions.ask(
+    const responses = await this.#questions.ask(
       addresses.map(address => ({method: 'eth_getBalance', params: [address, 'latest']})),
     )
-    return answers.map(answer => read(quantity, answer, 'eth_getBalance'))
+    return responses.map(response => read(quantity, response, 'eth_getBalance'))
   }
 
   async tokenBalances(contract: string, addresses: string[]): Promise<bigint[]> {
-    const answers = await this.#questions.ask(
+    const responses = await this.#questions.ask(
       addresses.map(owner => ({
         method: 'eth_call',
         params: [{to: contract, data: calldata(balanceOf, BigInt(owner))}, 'latest'],
       })),
     )
-    return answers.map(answer => read(quantity, answer, 'eth_call'))
+    return responses.map(response => read(quantity, response, 'eth_call'))
   }
 
   async estimates(calls: Call[]): Promise<Estimate[]> {
-    const answers = await this.#questions.ask(
+    const responses = await this.#questions.ask(
       calls.map(({from, to, value = 0n, data}) => ({
         method: 'eth_estimateGas',
         params: [{from, to, value: `0x${value.toString(16)}`, data}, 'latest'],
       })),
     )
-    return answers.map(answer => {
-      if ('message' in answer && isAboutTheCall(answer)) return {failure: answer.message.slice(0, 200)}
-      return {gas: read(quantity, answer, 'eth_estimateGas')}
+    return responses.map(response => {
+      if ('message' in response && isAboutTheCall(response)) return {failure: response.message.slice(0, 200)}
+      return {gas: read(quantity, response, 'eth_estimateGas')}
     })
   }
 
   /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
   async broadcast(raws: string[]): Promise<(string | undefined)[]> {
-    const answers = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
-    return answers.map(answer => {
-      if ('message' in answer) return answer.message.slice(0, 200)
-      return Txid.safeParse(answer.result).success ? undefined : 'the node answered with something else than a txid'
+    const responses = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
+    return responses.map(response => {
+      if ('message' in response) return response.message.slice(0, 200)
+      return Txid.safeParse(response.result).success ? undefined : 'the node answered with something else than a txid'
     })
   }
 
@@ -99,9 +99,9 @@ export class EvmNode {
   }
 }
 
-function read<T>(schema: z.ZodType<T>, answer: Answer, method: string): T {
-  if ('message' in answer) throw new RetryableError(`the node refused ${method}: ${answer.message}`)
-  const {success, data} = schema.safeParse(answer.result)
+function read<T>(schema: z.ZodType<T>, response: Response, method: string): T {
+  if ('message' in response) throw new RetryableError(`the node refused ${method}: ${response.message}`)
+  const {success, data} = schema.safeParse(response.result)
   if (!success) throw new RetryableError(`the node answered ${method} with something else`)
   return data
 }

@@ -1,7 +1,7 @@
-// The next attempt of each spend: its kind, amount, fees and gas. Promises: the same nonce every time; what replaces an attempt outbids it;
-// nothing is offered above the operator's cap; where there is no attempt to be made now, the spend says why.
+// The next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the same nonce every time; what replaces an attempt outbids
+// it; nothing is offered above the operator's cap; where there is no attempt to be made now, the outgoing payment says why.
 import type {Context, PlannedAttempt} from '../context.ts'
-import {type Spend, waitSpend} from '../spends.ts'
+import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {type FeeMarket, type Fees, gas, isWorthSweeping, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
 import {type Call, contractOf, type Evm, tokenTransfer} from './node.ts'
 import {isTokenSweepTooDear} from './sweep.ts'
@@ -22,34 +22,39 @@ export interface EvmAttempt extends PlannedAttempt {
 const retryMs = 5000
 
 /** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
-export async function plan(to: Context, chain: Evm, spends: Spend[]): Promise<EvmAttempt[]> {
+export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPayment[]): Promise<EvmAttempt[]> {
   const cap = chain.settings.maxFeePerGas
   const market = await chain.node.feeMarket()
   const now = offer(market, cap)
-  const earlier = await earlierOffers(to, spends)
+  const earlier = await earlierOffers(to, outgoingPayments)
   const priced: EvmAttempt[] = []
-  for (const spend of spends) {
-    const before = earlier.get(spend.id)
-    const fees = feesOf(spend, chain, market, now, cap, before)
-    const kind = spend.cancelling ? 'cancel' : 'effect'
-    const amount = spend.cancelling ? 0n : (spend.newest?.amount ?? spend.amount)
-    const gasLimit = gasOf(spend, chain, before)
-    if (fees && kind === 'effect' && isTooDear(spend, chain, fees.maxFeePerGas * gasLimit))
-      await to.pool.query('select app.cancel_outgoing_payment($1)', [spend.id]) // the treasury's nonce is not held up; a cancel costs a fraction
-    else if (fees) priced.push({spend, kind, amount, fees, gasLimit, cap})
-    else await waitSpend(to, spend.id, {reason: 'fee_above_cap', detail: aboveCap(chain, market), ms: retryMs})
+  for (const outgoingPayment of outgoingPayments) {
+    const before = earlier.get(outgoingPayment.id)
+    const fees = feesOf(outgoingPayment, chain, market, now, cap, before)
+    const kind = outgoingPayment.cancelling ? 'cancel' : 'effect'
+    const amount = outgoingPayment.cancelling ? 0n : (outgoingPayment.newest?.amount ?? outgoingPayment.amount)
+    const gasLimit = gasOf(outgoingPayment, chain, before)
+    if (fees && kind === 'effect' && isTooDear(outgoingPayment, chain, fees.maxFeePerGas * gasLimit))
+      await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id]) // the treasury's nonce is not held up; a cancel costs a fraction
+    else if (fees) priced.push({outgoingPayment, kind, amount, fees, gasLimit, cap})
+    else
+      await waitOutgoingPayment(to, outgoingPayment.id, {
+        reason: 'fee_above_cap',
+        detail: aboveCap(chain, market),
+        ms: retryMs,
+      })
   }
   return await withinFunds(to, chain, await withEstimates(to, chain, priced))
 }
 
-/** What the newest attempt of each spend offers, by id of the spend. */
-async function earlierOffers({pool}: Context, spends: Spend[]): Promise<Map<string, Offered>> {
-  const newest = spends.flatMap(spend => spend.newest ?? [])
+/** What the newest attempt of each outgoing payment offers, by id of the outgoing payment. */
+async function earlierOffers({pool}: Context, outgoingPayments: OutgoingPayment[]): Promise<Map<string, Offered>> {
+  const newest = outgoingPayments.flatMap(outgoingPayment => outgoingPayment.newest ?? [])
   if (!newest.length) return new Map()
   const {rows} = await pool.query<{outgoing_payment_id: string; fee: string; tip: string; gas: string}>(
     `select outgoing_payment_id, max_fee_per_gas as fee, max_priority_fee_per_gas as tip, gas_limit as gas from app.outgoing_attempt
      where chain = $1 and txid = any($2)`,
-    [spends[0]!.chain, newest.map(({txid}) => txid)],
+    [outgoingPayments[0]!.chain, newest.map(({txid}) => txid)],
   )
   return new Map(
     rows.map(({outgoing_payment_id, fee, tip, gas}) => [
@@ -60,7 +65,7 @@ async function earlierOffers({pool}: Context, spends: Spend[]): Promise<Map<stri
 }
 
 function feesOf(
-  {maxFee, ...spend}: Spend,
+  {maxFee, ...outgoingPayment}: OutgoingPayment,
   chain: Evm,
   {baseFee, priorityFee}: FeeMarket,
   now: Fees | undefined,
@@ -70,7 +75,7 @@ function feesOf(
   if (earlier) return outbid(earlier, now, cap)
   // The amount of a native sweep was chosen together with its fee: as long as that fee will do, it stays.
   const chosen = maxFee / gas.transfer
-  const isChosen = isNativeSweep(spend, chain) && chosen >= baseFee + priorityFee && chosen <= cap
+  const isChosen = isNativeSweep(outgoingPayment, chain) && chosen >= baseFee + priorityFee && chosen <= cap
   return isChosen ? {maxFeePerGas: chosen, maxPriorityFeePerGas: priorityFee} : now
 }
 
@@ -81,25 +86,27 @@ function aboveCap({settings}: Evm, {baseFee, priorityFee}: FeeMarket): string {
 }
 
 /** 0 where it has to be estimated. */
-function gasOf({cancelling, ...spend}: Spend, chain: Evm, earlier: Offered | undefined): bigint {
+function gasOf({cancelling, ...outgoingPayment}: OutgoingPayment, chain: Evm, earlier: Offered | undefined): bigint {
   if (cancelling) return gas.transfer
   if (earlier) return earlier.gasLimit
-  if (spend.kind !== 'sweep') return 0n
-  return isNativeSweep(spend, chain) ? gas.transfer : gas.authorization
+  if (outgoingPayment.kind !== 'sweep') return 0n
+  return isNativeSweep(outgoingPayment, chain) ? gas.transfer : gas.authorization
 }
 
 function isNativeSweep({kind, token}: {kind: string; token: string}, {native}: Evm): boolean {
   return kind === 'sweep' && token === native
 }
 
-function isTooDear({kind, token}: Spend, chain: Evm, fee: bigint): boolean {
+function isTooDear({kind, token}: OutgoingPayment, chain: Evm, fee: bigint): boolean {
   return kind === 'sweep' && isTokenSweepTooDear(chain, token, fee)
 }
 
 /** Payments go to addresses that may hold code: what they use is asked for, and one that would fail is not made. */
 async function withEstimates(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const open = plans.filter(({gasLimit}) => gasLimit === 0n)
-  const estimates = open.length ? await chain.node.estimates(open.map(({spend}) => paymentCall(chain, spend))) : []
+  const estimates = open.length
+    ? await chain.node.estimates(open.map(({outgoingPayment}) => paymentCall(chain, outgoingPayment)))
+    : []
   const refused = new Set<EvmAttempt>()
   for (const [i, item] of open.entries()) {
     const limit = paymentGas(estimates[i]!)
@@ -108,7 +115,7 @@ async function withEstimates(to: Context, chain: Evm, plans: EvmAttempt[]): Prom
       continue
     }
     refused.add(item)
-    await waitSpend(to, item.spend.id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
+    await waitOutgoingPayment(to, item.outgoingPayment.id, {reason: 'would_revert', detail: limit.failure, ms: retryMs})
   }
   return plans.filter(item => !refused.has(item))
 }
@@ -116,7 +123,7 @@ async function withEstimates(to: Context, chain: Evm, plans: EvmAttempt[]): Prom
 /** The call that a payment or a withdrawal makes. */
 export function paymentCall(
   chain: Evm,
-  {token, amount, source, recipient}: Pick<Spend, 'token' | 'amount' | 'source' | 'recipient'>,
+  {token, amount, source, recipient}: Pick<OutgoingPayment, 'token' | 'amount' | 'source' | 'recipient'>,
 ): Call {
   const contract = contractOf(chain, token)
   return contract
@@ -136,27 +143,28 @@ export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: b
 async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promise<EvmAttempt[]> {
   const feeOf = ({fees, gasLimit}: EvmAttempt) => fees.maxFeePerGas * gasLimit
   const tight = plans.filter(
-    item => item.kind === 'effect' && isNativeSweep(item.spend, chain) && feeOf(item) > item.spend.maxFee,
+    item =>
+      item.kind === 'effect' && isNativeSweep(item.outgoingPayment, chain) && feeOf(item) > item.outgoingPayment.maxFee,
   )
   if (!tight.length) return plans
-  const balances = await chain.node.nativeBalances(tight.map(({spend}) => spend.source))
+  const balances = await chain.node.nativeBalances(tight.map(({outgoingPayment}) => outgoingPayment.source))
   const refused = new Set<EvmAttempt>()
   for (const [i, item] of tight.entries()) {
     const balance = balances[i]!
-    const {spend} = item
-    const left = nativeSweep({balance, holding: spend.holding, fee: feeOf(item)})
+    const {outgoingPayment} = item
+    const left = nativeSweep({balance, holding: outgoingPayment.holding, fee: feeOf(item)})
     item.amount = least(left, item.amount)
     if (isWorthSweeping(item.amount, feeOf(item), chain.settings.sweepFeePercent)) continue
     refused.add(item)
     if (item.amount > 0n)
-      await waitSpend(to, spend.id, {
+      await waitOutgoingPayment(to, outgoingPayment.id, {
         reason: 'sweep_too_dear',
         detail: `the fee is ${feeOf(item)} wei now, and it moves ${item.amount}: more than SWEEP_FEE_PERCENT allows`,
         ms: retryMs,
       })
-    else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_outgoing_payment($1)', [spend.id])
+    else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
     else
-      await waitSpend(to, spend.id, {
+      await waitOutgoingPayment(to, outgoingPayment.id, {
         reason: 'fee_above_funds',
         detail: `the address holds ${balance} wei, and the fee alone is ${feeOf(item)}`,
         ms: retryMs,

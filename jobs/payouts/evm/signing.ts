@@ -1,13 +1,13 @@
 // An EVM attempt on the wire.
 import {z} from 'zod'
-import {answers as answersOf, type Signed, units} from '../custody.ts'
+import {responses as responsesOf, type Signed, units} from '../custody.ts'
 import {most} from './fees.ts'
 import type {EvmAttempt} from './plan-attempt.ts'
 
 const Offered = z.object({max_fee_per_gas: units, max_priority_fee_per_gas: units})
 export type Offered = z.infer<typeof Offered>
 
-const Answer = Offered.extend({
+const Response = Offered.extend({
   ok: z.literal(true),
   txid: z.string().regex(/^0x[0-9a-f]{64}$/),
   raw: z.string().regex(/^0x[0-9a-f]+$/),
@@ -17,21 +17,22 @@ const Answer = Offered.extend({
   return {ok, txid, raw, amount, price, cost: BigInt(price.max_fee_per_gas) * BigInt(price.gas_limit)}
 })
 
-export const answers = answersOf(Answer, Offered)
+export const responses = responsesOf(Response, Offered)
 
-export function intentOf({spend, kind, amount, fees, gasLimit}: EvmAttempt): object {
+export function intentOf({outgoingPayment, kind, amount, fees, gasLimit}: EvmAttempt): object {
   const offered = {
-    nonce: spend.nonce,
+    nonce: outgoingPayment.nonce,
     max_fee_per_gas: String(fees.maxFeePerGas),
     max_priority_fee_per_gas: String(fees.maxPriorityFeePerGas),
     gas_limit: Number(gasLimit),
   }
-  const {chain, token, sender} = spend
+  const {chain, token, sender} = outgoingPayment
   if (kind === 'cancel') return {intent: 'cancel', chain, sender, ...offered}
-  if (spend.kind === 'withdrawal') return {intent: 'withdraw', outgoing_payment_id: spend.id, ...offered}
-  if (spend.kind === 'payout') return {intent: 'pay', payout_id: spend.payoutId, ...offered}
-  const sweep = {chain, token, address: spend.source, amount: String(amount)}
-  return {intent: 'sweep', outgoing_payment_id: spend.id, ...sweep, ...offered}
+  if (outgoingPayment.kind === 'withdrawal')
+    return {intent: 'withdraw', outgoing_payment_id: outgoingPayment.id, ...offered}
+  if (outgoingPayment.kind === 'payout') return {intent: 'pay', payout_id: outgoingPayment.payoutId, ...offered}
+  const sweep = {chain, token, address: outgoingPayment.source, amount: String(amount)}
+  return {intent: 'sweep', outgoing_payment_id: outgoingPayment.id, ...sweep, ...offered}
 }
 
 /** With what custody wants at least; undefined above the cap. */

@@ -39,7 +39,7 @@ afterAll(async () => {
 /** What the node says that an address holds; its last 20 bytes are in the question. */
 type Holds = (address: string) => Promise<number>
 
-function answer(method: string, params: unknown[], holds: Holds): unknown {
+function response(method: string, params: unknown[], holds: Holds): unknown {
   if (method === 'eth_getBlockByNumber') return {baseFeePerGas: '0x1'}
   if (method === 'eth_maxPriorityFeePerGas') return '0x1'
   if (method === 'eth_getCode') return '0x00'
@@ -73,11 +73,11 @@ async function advance(payout: string): Promise<void> {
 
 function onChain(large: string, ofLarge: () => Promise<number>): void {
   node.behave = ({method, params}) =>
-    answer(method, params, async address => (address === large.toLowerCase() ? await ofLarge() : 60 * unit))
+    response(method, params, async address => (address === large.toLowerCase() ? await ofLarge() : 60 * unit))
 }
 
 async function sweptFor(payout: string): Promise<{swept: string[]; status: string; reason: string | null}> {
-  const spends = await money.db.rows<{source: string}>(
+  const outgoingPayments = await money.db.rows<{source: string}>(
     `select s.source from app.outgoing_payment s join app.payout p using (merchant_id) where p.id = $1 and s.kind = 'sweep'`,
     [payout],
   )
@@ -85,30 +85,30 @@ async function sweptFor(payout: string): Promise<{swept: string[]; status: strin
     'select status, waiting_reason as reason from app.payout where id = $1',
     [payout],
   )
-  return {swept: spends.map(({source}) => source), ...row!}
+  return {swept: outgoingPayments.map(({source}) => source), ...row!}
 }
 
 test('the second of two runs begins no sweep in place of those that the first one began, and that are in a block', async () => {
   const {payout, large} = await payoutOf('sweeping')
   const isBegun = async () =>
     (await money.db.rows('select from app.payout_sweep where payout_id = $1', [payout])).length
-  let looks = 0
-  let isSecondLooking = () => {}
-  const secondLooks = new Promise<void>(resolve => {
-    isSecondLooking = resolve
+  let polls = 0
+  let isSecondPolling = () => {}
+  const secondPolls = new Promise<void>(resolve => {
+    isSecondPolling = resolve
   })
   onChain(large, async () => {
-    looks += 1
-    if (looks === 1) {
-      await secondLooks
+    polls += 1
+    if (polls === 1) {
+      await secondPolls
       return 100 * unit
     }
-    isSecondLooking()
+    isSecondPolling()
     await until(isBegun, {timeoutMs: 10_000, what: 'the first run to begin its sweep'})
     return 0 // it is in a block, and not final
   })
   await Promise.all([advance(payout), advance(payout)])
-  expect(looks).toBe(2)
+  expect(polls).toBe(2)
   expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
 })
 

@@ -27,7 +27,7 @@ export function bitcoin(reading: Reading, node: BitcoinNode): ChainUnderTest {
   return {
     name: `bitcoin, from ${reading === 'electrum' ? 'an Electrum server' : 'the node'}, on ${node}`,
     code: 'BTC',
-    showsUnmined: true,
+    showsUnconfirmed: true,
     missing: node === 'bitcoind' && !hasBitcoind ? 'neither BITCOIND_BIN nor PATH has a bitcoind' : undefined,
     start: async finalDepth => {
       const bitcoin = await startBitcoin({node})
@@ -137,24 +137,24 @@ class LocalBitcoin implements LocalChain {
   }
 
   async hashAt(height: number): Promise<string | undefined> {
-    return (await this.#look())[height - this.#firstHeight]?.hash ?? (await this.#bitcoin.client.block(height)).hash
+    return (await this.#poll())[height - this.#firstHeight]?.hash ?? (await this.#bitcoin.client.block(height)).hash
   }
 
   async places(payments: Payment[]): Promise<Place[]> {
-    const mined = (await this.#look()).flatMap(({txids, height, hash}) =>
+    const mined = (await this.#poll()).flatMap(({txids, height, hash}) =>
       txids.map(txid => [txid, {height, hash}] as const),
     )
-    const unmined = (await this.#bitcoin.client.mempool()).map(txid => [txid, 'unmined'] as const)
-    const places = new Map<string, Place>([...unmined, ...mined])
+    const unconfirmed = (await this.#bitcoin.client.mempool()).map(txid => [txid, 'unconfirmed'] as const)
+    const places = new Map<string, Place>([...unconfirmed, ...mined])
     return payments.map(({txid}) => places.get(txid))
   }
 
   async received(to: string): Promise<bigint> {
-    return (await this.#look()).reduce((sum, {paid}) => sum + (paid.get(to) ?? 0n), 0n)
+    return (await this.#poll()).reduce((sum, {paid}) => sum + (paid.get(to) ?? 0n), 0n)
   }
 
   /** Reads the blocks that are new, or others than before. */
-  async #look(): Promise<KnownBlock[]> {
+  async #poll(): Promise<KnownBlock[]> {
     const {client} = this.#bitcoin
     const blocks: KnownBlock[] = []
     for (let {height} = await client.head(); height >= this.#firstHeight; height--) {
@@ -204,7 +204,7 @@ class ElectrumSource implements BitcoinSource {
   }
 
   get environment(): Record<string, string> {
-    return {BITCOIN_SOURCE: 'electrum', BTC_ELECTRUM_URLS: this.#server.url}
+    return {BTC_SOURCE: 'electrum', BTC_ELECTRUM_URLS: this.#server.url}
   }
 
   async behave(fault?: Fault): Promise<void> {
@@ -236,7 +236,7 @@ async function nodeSource(bitcoin: TestBitcoin): Promise<BitcoinSource> {
   const proxy = await RpcProxy.start({call})
   const url = proxy.httpUrl.replace('//', '//user:password@')
   return Object.assign(new RpcSource(proxy, forms(bitcoin)), {
-    environment: {BITCOIN_SOURCE: 'node', BTC_RPC_URL: url},
+    environment: {BTC_SOURCE: 'node', BTC_RPC_URL: url},
   })
 }
 
@@ -245,14 +245,14 @@ async function get(url: string): Promise<Uint8Array | undefined> {
   return response.ok ? new Uint8Array(await response.arrayBuffer()) : undefined
 }
 
-interface Answer {
+interface Response {
   result: unknown
   error: {code: number; message: string} | null
 }
 
 async function post(url: string, method: string, params: unknown[]): Promise<unknown> {
   const response = await fetch(url, {method: 'POST', body: JSON.stringify({jsonrpc: '1.0', id: 1, method, params})})
-  const {result, error} = (await response.json()) as Answer
+  const {result, error} = (await response.json()) as Response
   if (error) throw new RpcError(error)
   return result
 }

@@ -27,7 +27,7 @@ const firstInternal = 1_000_001
 export const ethereum: ChainUnderTest = {
   name: 'ethereum',
   code: 'ETH',
-  showsUnmined: false,
+  showsUnconfirmed: false,
   start: async finalDepth => {
     const anvil = await Anvil.start({slotsInAnEpoch: finalDepth / 2, rich: firstPayer + payers.length})
     for (const token of tokens) await endow(anvil, token)
@@ -125,7 +125,7 @@ class LocalEthereum implements LocalChain {
   async reorg(depth: number, again: Record<number, Payment[]> = {}) {
     const spentAgain = new Set(Object.values(again).flatMap(list => list.map(payment => this.#purses.of(payment))))
     for (const payment of this.#signed) {
-      const excluded = spentAgain.has(this.#purses.of(payment)) && (await this.#place(payment)) === 'unmined'
+      const excluded = spentAgain.has(this.#purses.of(payment)) && (await this.#place(payment)) === 'unconfirmed'
       if (excluded) await this.forget(payment)
     }
     const kept = Object.entries(again).map(([place, list]) => [Number(place), list.map(({raw}) => raw)] as const)
@@ -150,7 +150,7 @@ class LocalEthereum implements LocalChain {
       [txid],
     )
     if (!found) return
-    return found.blockNumber ? {height: Number(found.blockNumber), hash: found.blockHash} : 'unmined'
+    return found.blockNumber ? {height: Number(found.blockNumber), hash: found.blockHash} : 'unconfirmed'
   }
 
   async received(address: string): Promise<bigint> {
@@ -184,8 +184,8 @@ const forms = (anvil: Anvil): Forms => ({
   },
   'answers emptily': () => async (call, pass) => {
     if (['eth_getBlockReceipts', 'debug_traceBlockByHash'].includes(call.method)) return []
-    const answer = (await pass()) as Block | null
-    return isFullBlock(call) && answer ? {...answer, transactions: []} : answer
+    const response = (await pass()) as Block | null
+    return isFullBlock(call) && response ? {...response, transactions: []} : response
   },
   'is of another network': () => (call, pass) => (call.method === 'eth_chainId' ? '0x1' : pass()),
   forgets:

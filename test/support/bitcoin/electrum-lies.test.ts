@@ -124,9 +124,9 @@ const seen: Record<Lie, () => Promise<void>> = {
   },
 }
 
-test.for(Object.entries(seen) as [Lie, () => Promise<void>][])('%s', async ([name, look]) => {
+test.for(Object.entries(seen) as [Lie, () => Promise<void>][])('%s', async ([name, poll]) => {
   await lie(server, name)
-  await look()
+  await poll()
   await lie(server)
   const honest = History.parse(await server.honestly(ask => ask('blockchain.scripthash.get_history', old)))
   const truth = async () => expect(await history(old)).toEqual(honest) ?? true

@@ -6,7 +6,7 @@ import type {Behaviour} from '../rpc-proxy.ts'
 import {type Ask, faults, type LyingElectrum} from './lying-electrum.ts'
 
 export type Lie =
-  /** Shows the chain and the unmined transactions as they were when this began, as a server does whose node is cut off. */
+  /** Shows the chain and the unconfirmed transactions as they were when this began, as a server does whose node is cut off. */
   | 'lags'
   /** Answers every other question as it did before. */
   | 'repeats itself'
@@ -19,7 +19,7 @@ export type Lie =
   | 'is of another network'
   /** Merkle proofs lead to another root. */
   | 'forges proofs'
-  /** Unmined transactions are said to be in the newest block, and there is one that nobody made; with proofs. */
+  /** Unconfirmed transactions are said to be in the newest block, and there is one that nobody made; with proofs. */
   | 'forges histories'
   /** Transactions pay 0.01 more with their first output. */
   | 'forges transactions'
@@ -59,22 +59,22 @@ const lies: Record<Lie, (server: LyingElectrum) => Behaviour | Promise<Behaviour
     let calls = 0
     return async (call, pass) => {
       const question = JSON.stringify(call)
-      const answer = await pass()
+      const response = await pass()
       if (++calls % 2 === 0 && before.has(question)) return before.get(question)
-      before.set(question, answer)
-      return answer
+      before.set(question, response)
+      return response
     }
   },
 
   'answers emptily': () => async (call, pass) => {
-    const answer = await pass()
+    const response = await pass()
     const {method} = call
     if (method === 'blockchain.scripthash.subscribe') return null
     if (method.startsWith('blockchain.scripthash.')) return []
     if (method === 'blockchain.block.headers') return {hex: '', count: 0, max: 2016}
     if (method === 'blockchain.transaction.get') faults.error('No such mempool or blockchain transaction.', 2)
     if (method === 'blockchain.transaction.get_merkle') faults.error('tx not in block', 1)
-    return answer
+    return response
   },
 
   fails() {
@@ -92,17 +92,17 @@ const lies: Record<Lie, (server: LyingElectrum) => Behaviour | Promise<Behaviour
   hangs: () => () => faults.hang(),
 
   'is of another network': () => async (call, pass) => {
-    const answer = await pass()
-    if (call.method === 'server.features') return {...(answer as object), genesis_hash: '00'.repeat(32)}
-    if (call.method !== 'blockchain.block.header' || call.params[0] !== 0) return answer
-    return `02${String(answer).slice(2)}`
+    const response = await pass()
+    if (call.method === 'server.features') return {...(response as object), genesis_hash: '00'.repeat(32)}
+    if (call.method !== 'blockchain.block.header' || call.params[0] !== 0) return response
+    return `02${String(response).slice(2)}`
   },
 
   'forges proofs': () => async (call, pass) => {
-    const answer = await pass()
-    if (call.method !== 'blockchain.transaction.get_merkle') return answer
-    const {merkle} = answer as {merkle: string[]}
-    return {...(answer as object), merkle: [randomHash(), ...merkle.slice(1)]}
+    const response = await pass()
+    if (call.method !== 'blockchain.transaction.get_merkle') return response
+    const {merkle} = response as {merkle: string[]}
+    return {...(response as object), merkle: [randomHash(), ...merkle.slice(1)]}
   },
 
   async 'forges histories'(server) {
@@ -125,9 +125,9 @@ const lies: Record<Lie, (server: LyingElectrum) => Behaviour | Promise<Behaviour
   },
 
   'forges transactions': () => async (call, pass) => {
-    const answer = await pass()
-    if (call.method !== 'blockchain.transaction.get' || typeof answer !== 'string') return answer
-    const transaction = Transaction.fromHex(answer)
+    const response = await pass()
+    if (call.method !== 'blockchain.transaction.get' || typeof response !== 'string') return response
+    const transaction = Transaction.fromHex(response)
     transaction.outs[0]!.value += 1_000_000n
     return transaction.toHex()
   },

@@ -18,7 +18,7 @@ class Sends extends Error {
   }
 }
 
-class ErrorAnswer extends Error {
+class ErrorResponse extends Error {
   readonly code: number
   constructor(code: number, message: string) {
     super(message)
@@ -30,7 +30,7 @@ class ErrorAnswer extends Error {
 export const faults = {
   /** An error answer of JSON-RPC. */
   error(message = 'internal error', code = 1): never {
-    throw new ErrorAnswer(code, message)
+    throw new ErrorResponse(code, message)
   },
   /** No answer, ever. */
   hang: () => new Promise<never>(() => {}),
@@ -146,10 +146,10 @@ export class LyingElectrum {
   }
 
   /** Asks the real server, past all lies. */
-  async honestly<T>(look: (ask: Ask) => Promise<T>): Promise<T> {
-    const {ask, end} = this.#upstream({onEnd: () => {}, onTold: () => {}})
+  async honestly<T>(poll: (ask: Ask) => Promise<T>): Promise<T> {
+    const {ask, end} = this.#upstream({onEnd: () => {}, onNotified: () => {}})
     try {
-      return await look(ask)
+      return await poll(ask)
     } finally {
       end()
     }
@@ -171,7 +171,7 @@ export class LyingElectrum {
   #serve(client: Socket): void {
     const {ask, end} = this.#upstream({
       onEnd: () => client.destroy(),
-      onTold: line => this.tells && client.write(`${line}\n`),
+      onNotified: line => this.tells && client.write(`${line}\n`),
     })
     const session = {client, ask, scripthashes: new Set<string>()}
     this.#sessions.add(session)
@@ -183,7 +183,7 @@ export class LyingElectrum {
   }
 
   /** A connection to the real server, where there is one. */
-  #upstream({onEnd, onTold}: {onEnd(): void; onTold(line: string): void}): {ask: Ask; end(): void} {
+  #upstream({onEnd, onNotified}: {onEnd(): void; onNotified(line: string): void}): {ask: Ask; end(): void} {
     const honest = this.#honest
     if (typeof honest === 'function') {
       const ask: Ask = async (method, ...params) => await honest({method, params}, () => faults.hang())
@@ -193,22 +193,22 @@ export class LyingElectrum {
     const socket = connect(Number(port), hostname)
     const waiting = new Map<number, {resolve(result: unknown): void; reject(error: Error): void}>()
     socket.on('close', () => {
-      for (const {reject} of waiting.values()) reject(new ErrorAnswer(-1, 'the real server is gone'))
+      for (const {reject} of waiting.values()) reject(new ErrorResponse(-1, 'the real server is gone'))
       onEnd()
     })
     onLines(socket, line => {
       const {id, result, error} = JSON.parse(line)
       const call = waiting.get(id)
       waiting.delete(id)
-      if (call && error) call.reject(new ErrorAnswer(error.code, error.message))
+      if (call && error) call.reject(new ErrorResponse(error.code, error.message))
       else if (call) call.resolve(result)
       // Not before the answers that came before it, which are passed on a little later.
-      else setImmediate(onTold, line)
+      else setImmediate(onNotified, line)
     })
     let last = 0
     const ask: Ask = async (method, ...params) => {
       const id = ++last
-      if (socket.destroyed) throw new ErrorAnswer(-1, 'the real server is gone')
+      if (socket.destroyed) throw new ErrorResponse(-1, 'the real server is gone')
       socket.write(`${JSON.stringify({jsonrpc: '2.0', id, method, params})}\n`)
       return await new Promise((resolve, reject) => waiting.set(id, {resolve, reject}))
     }
@@ -228,7 +228,7 @@ export class LyingElectrum {
         client.write(fault.text)
         if (fault.ends) client.destroySoon()
       } else {
-        const {code = -1, message} = fault as ErrorAnswer
+        const {code = -1, message} = fault as ErrorResponse
         client.write(`${JSON.stringify({jsonrpc: '2.0', id, error: {code, message}})}\n`)
       }
     }

@@ -113,7 +113,7 @@ export class BitcoinWorld extends World {
     return txid
   }
 
-  /** From the faucet, unmined. */
+  /** From the faucet, unconfirmed. */
   async send(to: string[], amounts: bigint[], feeRate = 2): Promise<{txid: string; raw: string}> {
     const sent = this.#lastSent.then(() =>
       this.client.pay(
@@ -142,11 +142,13 @@ export class BitcoinWorld extends World {
     return rows.map(row => ({...row, amount: BigInt(row.amount)}))
   }
 
-  /** The attempts of a spend, the oldest first, with what is in their bytes. */
-  async attempts(spendId: string): Promise<(Transaction & {fee: bigint; vsize: number; kind: string; raw: string})[]> {
+  /** The attempts of an outgoing payment, the oldest first, with what is in their bytes. */
+  async attempts(
+    outgoingPaymentId: string,
+  ): Promise<(Transaction & {fee: bigint; vsize: number; kind: string; raw: string})[]> {
     const rows = await this.db.rows<{raw: string; fee: string; vsize: number; kind: string}>(
       'select raw, fee::text, vsize, kind from app.outgoing_attempt where outgoing_payment_id = $1 order by attempt',
-      [spendId],
+      [outgoingPaymentId],
     )
     return rows.map(row => ({...row, fee: BigInt(row.fee), ...parseTransaction(Buffer.from(row.raw, 'hex'))}))
   }

@@ -38,7 +38,7 @@ export const destinations = {
 
 export class WrittenBitcoin extends WrittenWorld {
   readonly #outputs = new Map<string, TestOutput>()
-  readonly #unmined: {txid: string; output_index: number}[] = []
+  readonly #unconfirmed: {txid: string; output_index: number}[] = []
 
   static async open(settings: Record<string, string> = {}): Promise<WrittenBitcoin> {
     return new WrittenBitcoin(await WrittenWorld.parts('BTC', {BTC_NETWORK: 'regtest', ...settings}))
@@ -66,8 +66,8 @@ export class WrittenBitcoin extends WrittenWorld {
     return (await this.outputs(to, [value], options))[0]!
   }
 
-  /** Unmined outputs of one transaction of somebody else. */
-  async unmined(to: [address: string, value: bigint][], {token = 'BTC'} = {}): Promise<string[]> {
+  /** Unconfirmed outputs of one transaction of somebody else. */
+  async unconfirmed(to: [address: string, value: bigint][], {token = 'BTC'} = {}): Promise<string[]> {
     const txid = newTxid()
     const rows = to.map(([recipient, value], output_index) => {
       const outpoint = `${txid}:${output_index}`
@@ -82,14 +82,14 @@ export class WrittenBitcoin extends WrittenWorld {
         inputs: [`${newTxid()}:0`],
       }
     })
-    this.#unmined.push(...rows)
-    await this.writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(this.#unmined)])
+    this.#unconfirmed.push(...rows)
+    await this.writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(this.#unconfirmed)])
     return rows.map(({output_index}) => `${txid}:${output_index}`)
   }
 
-  /** Outputs that were unmined are noted once more, whatever became of them. */
+  /** Outputs that were unconfirmed are noted once more, whatever became of them. */
   async noteAgain(outpoints: string[]): Promise<void> {
-    const rows = this.#unmined.filter(({txid, output_index}) => outpoints.includes(`${txid}:${output_index}`))
+    const rows = this.#unconfirmed.filter(({txid, output_index}) => outpoints.includes(`${txid}:${output_index}`))
     await this.writer.query(`select chain.note_mined('BTC', $1, '{}', '{}')`, [JSON.stringify(rows)])
   }
 
@@ -104,8 +104,8 @@ export class WrittenBitcoin extends WrittenWorld {
     if (final) await this.finalize()
   }
 
-  /** As the operator's command begins it, but for what that checks. Resolves to the id of the spend. */
-  async bump(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
+  /** As the operator's command begins it, but for what that checks. Resolves to the id of the outgoing payment. */
+  async cpfp(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
     const [row] = await this.db.rows<{id: string}>(
       `with s as (
          insert into app.outgoing_payment (kind, chain, token, amount, source, recipient, sender, nonce, max_fee)

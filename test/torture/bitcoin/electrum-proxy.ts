@@ -62,11 +62,11 @@ export class WorkersElectrum implements GoBetween {
     if (mood === 'not taken, called taken') return Transaction.fromHex(String(params[0])).getId()
     if (mood === 'late') await sleep(this.#random.between(500, 3000))
     if (mood === 'fees are high' && method === 'blockchain.estimatefee') return highFee
-    const answer = await pass()
+    const response = await pass()
     if (mood === 'taken, told late') await sleep(this.#random.between(500, 8000))
     if (mood === 'taken, called refused') faults.error('the transaction was rejected by network rules.')
     if (mood.endsWith('answer lost')) faults.drop()
-    return answer
+    return response
   }
 }
 

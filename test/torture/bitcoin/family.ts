@@ -19,7 +19,7 @@ export const bitcoin: TortureFamily = {
     const source = random.fork('source').weighted({electrum: 3, node: findBitcoind() ? 1 : 0})
     console.log(`Bitcoin is read from ${source === 'node' ? 'a node' : 'Electrum servers'}`)
     const {BITCOIND_BIN} = process.env
-    service.use({...settings, BITCOIN_SOURCE: source, ...(BITCOIND_BIN && {BITCOIND_BIN})})
+    service.use({...settings, BTC_SOURCE: source, ...(BITCOIND_BIN && {BITCOIND_BIN})})
     return [
       new NodeProxy({chain, sending: 'sendrawtransaction'}, service, random),
       new WorkersElectrum(service, random),

@@ -14,7 +14,7 @@ import type {Random} from '../random.ts'
 import type {Service} from '../service.ts'
 import type {Ours, Truth} from '../truth.ts'
 import type {Users} from '../users.ts'
-import {Sightings} from './sightings.ts'
+import {Observations} from './observations.ts'
 import {outpointsSpent, readTruth} from './truth.ts'
 
 /** More than a local chain has otherwise, so that reorganisations can be of more than one block. */
@@ -37,14 +37,14 @@ const tampering = {
 }
 const reorgs = {
   dropped: 3,
-  unmined: 3,
+  unconfirmed: 3,
   'same-height': 3,
   later: 2,
   'some again': 3,
   'double spent': 4,
   'taken away': 2,
 }
-const fates = ['dropped', 'unmined', 'same-height', 'later'] as const
+const fates = ['dropped', 'unconfirmed', 'same-height', 'later'] as const
 
 const {bech32, pubKeyHash, scriptHash} = networks.regtest
 const newAddresses = [
@@ -64,7 +64,7 @@ export class BitcoinPayer implements Payer {
   /** In the order in which they were made. */
   readonly #made = new Map<string, Made>()
   readonly #spenders = new Map<string, Set<string>>()
-  readonly #sightings = new Sightings()
+  readonly #observations = new Observations()
   readonly #over = new AbortController()
   /** Blocks whose coinbase was taken, from the first on. */
   #coinbases = 0
@@ -91,7 +91,7 @@ export class BitcoinPayer implements Payer {
   /** The treasury gets enough outputs for several payouts at once: its change cannot be spent before it is final. */
   async begin(treasury: string): Promise<void> {
     const client = await this.#client()
-    void this.#sightings.watch(() => this.#client(), this.#over.signal)
+    void this.#observations.watch(() => this.#client(), this.#over.signal)
     await client.pay(Array.from({length: floatOutputs}, () => ({to: treasury, amount: floatEach})))
     for (let i = 0; i < firstPayments; i++) await this.#payOnce(client)
     await client.mine(deepest + 2)
@@ -131,7 +131,7 @@ export class BitcoinPayer implements Payer {
 
   mayBeReorged(txid: string): boolean {
     if (!this.#made.has(txid)) return true // the chain was killed after it had made it, and before it told
-    return this.#hasRival(txid) || this.#sightings.longestAbsenceMs(txid) >= graceMs
+    return this.#hasRival(txid) || this.#observations.longestAbsenceMs(txid) >= graceMs
   }
 
   /** The next blocks take everything that waits. */
@@ -142,12 +142,12 @@ export class BitcoinPayer implements Payer {
 
   async truth(ours: Ours): Promise<Truth> {
     this.#over.abort()
-    const finalAt = (time: number) => this.#sightings.highestAt(time) - deepest
+    const finalAt = (time: number) => this.#observations.highestAt(time) - deepest
     return await readTruth(await this.#client(), {
       ...ours,
       finalAt,
-      made: new Set([...this.#made.keys(), ...this.#sightings.shown]),
-      madeAt: txid => this.#sightings.madeAt(txid),
+      made: new Set([...this.#made.keys(), ...this.#observations.shown]),
+      madeAt: txid => this.#observations.madeAt(txid),
     })
   }
 
@@ -178,7 +178,7 @@ export class BitcoinPayer implements Payer {
     this.#made.set(made.txid, made)
     for (const outpoint of outpointsSpent(Transaction.fromHex(made.raw)))
       this.#spenders.set(outpoint, (this.#spenders.get(outpoint) ?? new Set()).add(made.txid))
-    this.#sightings.expect(made.txid, at)
+    this.#observations.expect(made.txid, at)
     return made
   }
 
@@ -244,7 +244,7 @@ export class BitcoinPayer implements Payer {
 
   /** What is not there any more may come again, at once or after a long time. */
   async #sendAgain(client: BitcoinClient): Promise<void> {
-    const lost = [...this.#made.values()].filter(({txid}) => this.#sightings.isMissing(txid))
+    const lost = [...this.#made.values()].filter(({txid}) => this.#observations.isMissing(txid))
     if (lost.length === 0) return
     await client.submit(this.#random.pick(this.#random.chance(0.5) ? lost.slice(-10) : lost).raw)
     this.#count('found again')
@@ -296,7 +296,7 @@ export class BitcoinPayer implements Payer {
     const depth = this.#random.between(1, most)
     const how = this.#random.weighted(reorgs)
     const mined = await this.#minedAbove(client, height - depth)
-    const rest = this.#random.pick(['dropped', 'unmined'] as const)
+    const rest = this.#random.pick(['dropped', 'unconfirmed'] as const)
     if (how === 'taken away') await this.#takeAway(client, depth, rest)
     else if (how === 'some again')
       await client.reorg(depth, {transactions: 'same-height', only: mined.filter(() => this.#random.chance(0.5)), rest})
@@ -314,11 +314,11 @@ export class BitcoinPayer implements Payer {
 
   #noteHead(height: number): void {
     this.#highest = Math.max(this.#highest, height)
-    this.#sightings.noteHead(height)
+    this.#observations.noteHead(height)
   }
 
   /** Blocks that the chain made by itself since anybody looked were on top of what is known. */
-  async #takeAway(client: BitcoinClient, depth: number, transactions: 'dropped' | 'unmined'): Promise<void> {
+  async #takeAway(client: BitcoinClient, depth: number, transactions: 'dropped' | 'unconfirmed'): Promise<void> {
     try {
       const {height} = await client.invalidate(depth, {transactions})
       this.#noteHead(height + depth)

@@ -114,33 +114,34 @@ async function wrongOutputs(db: pg.Pool, unspent: Coin[]): Promise<string[]> {
   ]
 }
 
-/** What custody signed; the lead is what all signatures of one purpose spend. */
+/** What custody signed; the first input is what all signatures of one purpose spend. */
 interface Signed {
   txid: string
   raw: string
-  lead: string
+  firstInput: string
   signed_at: Date
 }
 
 async function wrongSignatures({coins}: Found, {db, finalAt}: AskedOf): Promise<string[]> {
   const {rows} = await db.query<Signed>(
-    `select txid, raw, sender as lead, signed_at from custody.journal where stream = 'BTC' and raw is not null order by seq`,
+    `select txid, raw, sender as "firstInput", signed_at from custody.journal where stream = 'BTC' and raw is not null order by seq`,
   )
   const wrong: string[] = []
   const earlier = new Map<string, Set<string>>()
-  for (const {txid, raw, lead, signed_at} of rows) {
+  for (const {txid, raw, firstInput, signed_at} of rows) {
     const transaction = Transaction.fromHex(raw)
     const inputs = new Set(outpointsSpent(transaction))
-    if (transaction.getId() !== txid || !inputs.has(lead)) wrong.push(`${txid} is not signed as journalled`)
+    if (transaction.getId() !== txid || !inputs.has(firstInput)) wrong.push(`${txid} is not signed as journalled`)
     for (const outpoint of inputs) {
       const height = coins.get(outpoint)?.height ?? Number.POSITIVE_INFINITY
       const final = finalAt(signed_at.getTime())
       if (height > final)
         wrong.push(`${txid} spends ${outpoint} of height ${height}, and when it was signed ${final} was final`)
     }
-    const missing = [...(earlier.get(lead) ?? [])].filter(outpoint => !inputs.has(outpoint))
-    if (missing.length) wrong.push(`${txid} does not spend ${missing}, which an earlier attempt with ${lead} spends`)
-    earlier.set(lead, inputs)
+    const missing = [...(earlier.get(firstInput) ?? [])].filter(outpoint => !inputs.has(outpoint))
+    if (missing.length)
+      wrong.push(`${txid} does not spend ${missing}, which an earlier attempt with ${firstInput} spends`)
+    earlier.set(firstInput, inputs)
   }
   const signed = new Set(rows.map(({txid}) => txid))
   const unknown = new Set(

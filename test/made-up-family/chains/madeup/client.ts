@@ -9,11 +9,11 @@ export const Head = z.object({height: z.int(), hash: z.string()})
 interface Question<T> {
   method: string
   params?: unknown[]
-  answer: z.ZodType<T>
+  response: z.ZodType<T>
 }
 
 export async function ask<T>({rpcUrl}: MadeUpSettings, question: Question<T>, timeoutMs = 3000): Promise<T> {
-  const {method, params = [], answer} = question
+  const {method, params = [], response: shape} = question
   try {
     const response = await fetch(rpcUrl!, {
       method: 'POST',
@@ -21,12 +21,12 @@ export async function ask<T>({rpcUrl}: MadeUpSettings, question: Question<T>, ti
       body: JSON.stringify({jsonrpc: '2.0', id: 1, method, params}),
       signal: AbortSignal.timeout(timeoutMs),
     })
-    return z.object({result: answer}).parse(await response.json()).result
+    return z.object({result: shape}).parse(await response.json()).result
   } catch (cause) {
     throw new RetryableError(`the node does not answer ${method}`, {cause})
   }
 }
 
 export function openHead(settings: MadeUpSettings, timeoutMs: number): NodeHead {
-  return {height: async () => (await ask(settings, {method: 'head', answer: Head}, timeoutMs)).height, close() {}}
+  return {height: async () => (await ask(settings, {method: 'head', response: Head}, timeoutMs)).height, close() {}}
 }

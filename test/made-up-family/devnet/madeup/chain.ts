@@ -117,7 +117,7 @@ function check(transaction: Transaction): void {
 }
 
 /** What a node answers that has these blocks. */
-export function answerOf(blocks: readonly string[], method: string, heights: unknown[]): unknown {
+export function responseOf(blocks: readonly string[], method: string, heights: unknown[]): unknown {
   const each = heights.map(height => blocks[Number(height)] ?? null)
   if (method === 'blocks') return each
   if (method === 'hashes') return each.map(text => text && hashOf(text))

@@ -3,8 +3,8 @@ import {z} from 'zod'
 import {askInfo} from '../client.ts'
 import type {DevnetFamily, ServeOptions, Serving} from '../family.ts'
 import {listenAgain} from '../listen.ts'
-import {answer, controlMethods, failureOf, HttpServer, type Method} from '../rpc-server.ts'
-import {answerOf, MadeUpJournal, MadeUpLocalChain} from './chain.ts'
+import {controlMethods, failureOf, HttpServer, type Method, response} from '../rpc-server.ts'
+import {MadeUpJournal, MadeUpLocalChain, responseOf} from './chain.ts'
 import {MadeUpClient, newAddress, payment} from './client.ts'
 
 const node = 'madeup'
@@ -26,10 +26,10 @@ async function serve(code: Code, journal: MadeUpJournal, {blockIntervalMs, log}:
   const chain = new MadeUpLocalChain(journal)
   const methods = methodsOf(code, chain, blockIntervalMs)
   const serveOne = (method: string, params: unknown[]) =>
-    Object.hasOwn(methods, method) ? methods[method]!(params) : answerOf(chain.blocks, method, params)
+    Object.hasOwn(methods, method) ? methods[method]!(params) : responseOf(chain.blocks, method, params)
   const failed = (error: unknown, method: string) => failureOf(error, {method, log, invalid: -32602})
   const server = new HttpServer(2 ** 20, async ({body}) => {
-    return {status: 200, body: JSON.stringify(await answer(body, {serve: serveOne, failed}))}
+    return {status: 200, body: JSON.stringify(await response(body, {serve: serveOne, failed}))}
   })
   const url = `http://127.0.0.1:${await listenAgain(journal, 'port', server)}`
   const source = {[`${code}_RPC_URL`]: url, [`${code}_FINALITY`]: `${confirmations}`}

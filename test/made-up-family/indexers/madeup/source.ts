@@ -29,7 +29,7 @@ export class MadeUpSource implements ChainSource {
   }
 
   head(): Promise<BlockRef> {
-    return ask(this.#settings, {method: 'head', answer: Head})
+    return ask(this.#settings, {method: 'head', response: Head})
   }
 
   async finalBlock(): Promise<BlockRef | undefined> {
@@ -39,7 +39,7 @@ export class MadeUpSource implements ChainSource {
   }
 
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
-    const hashes = await ask(this.#settings, {method: 'hashes', params: heights, answer: Each})
+    const hashes = await ask(this.#settings, {method: 'hashes', params: heights, response: Each})
     return heights.map((_, i) => hashes[i] ?? undefined)
   }
 
@@ -63,7 +63,7 @@ export class MadeUpSource implements ChainSource {
 
   async blocksAbove(below: number, limit: number): Promise<ReadBlock[]> {
     const params = Array.from({length: limit}, (_, i) => below + 1 + i)
-    const texts = await ask(this.#settings, {method: 'blocks', params, answer: Each})
+    const texts = await ask(this.#settings, {method: 'blocks', params, response: Each})
     const end = texts.indexOf(null)
     const blocks = texts.slice(0, end < 0 ? limit : end).map(text => this.#read(text!))
     if (blocks.some(({height}, i) => height !== params[i])) throw new RetryableError('the node mixed blocks up')

@@ -1,12 +1,12 @@
 // The made-up family in the audit: its node says of no address what it holds.
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
-import type {AuditFamily} from '../look.ts'
+import type {AuditFamily} from '../observation.ts'
 
 export const madeup: AuditFamily<MadeUpSettings> = {
   claim: 'no more than that it was not looked at',
   ask: (db, {chain}) => ({
     batch: 1000,
-    async look(addresses) {
+    async poll(addresses) {
       const {rows} = await db.query<{height: number}>(
         'select final_height as height from chain.cursor where chain = $1',
         [chain.code],

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import {z} from 'zod'
 import type {MadeUpSettings} from '../../../chains/madeup/settings.ts'
 import {type PayoutChain, retryMs} from '../context.ts'
-import {answers} from '../custody.ts'
+import {responses} from '../custody.ts'
 import type {Withdrawal} from '../family.ts'
 
 export function open({chain}: MadeUpSettings): PayoutChain<never> {
@@ -15,7 +15,7 @@ export function open({chain}: MadeUpSettings): PayoutChain<never> {
     }),
     plan: async () => [],
     intentOf: planned => planned,
-    answers: answers(z.never(), z.never()),
+    responses: responses(z.never(), z.never()),
     raise: async () => undefined,
     broadcast: async raws => raws.map(() => 'no node takes transactions'),
     async collect() {},

@@ -1,6 +1,6 @@
 // The made-up family for the conformance suite: its local chain in this process, behind a proxy that is its node.
 import {parseTransaction} from '../../../chains/madeup/block.ts'
-import {answerOf, MadeUpJournal, MadeUpLocalChain} from '../../../devnet/madeup/chain.ts'
+import {MadeUpJournal, MadeUpLocalChain, responseOf} from '../../../devnet/madeup/chain.ts'
 import {newAddress, newKey, payment} from '../../../devnet/madeup/client.ts'
 import {RpcProxy} from '../../support/rpc-proxy.ts'
 import type {ChainUnderTest, LocalChain, Payment, Place} from '../chain.ts'
@@ -8,12 +8,12 @@ import {type Forms, RpcSource} from '../rpc-source.ts'
 
 const code = 'MADEUP'
 
-export const madeup: ChainUnderTest = {name: 'made up', code, showsUnmined: false, start}
+export const madeup: ChainUnderTest = {name: 'made up', code, showsUnconfirmed: false, start}
 
 async function start(finalDepth: number): Promise<LocalChain> {
   const journal = new MadeUpJournal(':memory:', code)
   const chain = new MadeUpLocalChain(journal)
-  const proxy = await RpcProxy.start({call: async (method, params) => answerOf(chain.blocks, method, params)})
+  const proxy = await RpcProxy.start({call: async (method, params) => responseOf(chain.blocks, method, params)})
   const source = new RpcSource(proxy, forms(chain))
   const keys = new Map<string, Uint8Array>()
   return {
@@ -50,20 +50,20 @@ async function start(finalDepth: number): Promise<LocalChain> {
 
 function placesIn(chain: MadeUpLocalChain, payments: Payment[]): Place[] {
   const mined = new Map<string, Place>(chain.transactions().map(({txid, height, hash}) => [txid, {height, hash}]))
-  return payments.map(({txid}) => mined.get(txid) ?? (chain.waits(txid) ? 'unmined' : undefined))
+  return payments.map(({txid}) => mined.get(txid) ?? (chain.waits(txid) ? 'unconfirmed' : undefined))
 }
 
 const forms = (chain: MadeUpLocalChain): Forms => ({
   lags: () => {
     const then = chain.blocks
-    return ({method, params}) => answerOf(then, method, params)
+    return ({method, params}) => responseOf(then, method, params)
   },
   'answers emptily': () => (call, pass) => (call.method === 'blocks' ? call.params.map(() => null) : pass()),
   'is of another network': () => (call, pass) =>
     call.method === 'hashes' && call.params[0] === 0 ? call.params.map(() => '00'.repeat(32)) : pass(),
   forgets: below => (call, pass) => {
     if (call.method !== 'blocks') return pass()
-    return answerOf(
+    return responseOf(
       chain.blocks,
       'blocks',
       call.params.map(height => (0 < Number(height) && Number(height) < below ? -1 : height)),

@@ -68,13 +68,15 @@ interface Call {
   data?: Hex
 }
 
-/** Signs a spend's transaction and files it, in custody's journal and as an attempt, before anybody sees it. */
+/** Signs an outgoing payment's transaction and files it, in custody's journal and as an attempt, before anybody sees it. */
 async function sign(
-  spend: string,
+  outgoingPayment: string,
   account: typeof treasury,
   {to, value = 0n, data}: Call,
 ): Promise<{txid: string; raw: string}> {
-  const [row] = await db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [spend])
+  const [row] = await db.rows<{nonce: number}>('select nonce from app.outgoing_payment where id = $1', [
+    outgoingPayment,
+  ])
   const fees = {maxFeePerGas: 20n * gwei, maxPriorityFeePerGas: gwei, gas: data ? 120_000n : 21_000n}
   const raw = await account.signTransaction({
     chainId: localChainId,
@@ -89,12 +91,12 @@ async function sign(
   await db.rows(
     `insert into custody.journal (stream, seq, kind, token, amount, destination, source, txid, signed_at, hash)
      select chain, (select count(*) + 1 from custody.journal), 'pay', token, amount, recipient, source, $2, now(), '' from app.outgoing_payment where id = $1`,
-    [spend, txid],
+    [outgoingPayment, txid],
   )
   await db.rows(
     `select app.store_signed(id, 1, 'effect', $2, $3, amount, $4) from app.outgoing_payment where id = $1`,
     [
-      spend,
+      outgoingPayment,
       txid,
       raw,
       {
@@ -108,7 +110,7 @@ async function sign(
 }
 
 /** A payout of all that the merchant received of a token, with a nonce for its payment. */
-async function beginToPay(token: string): Promise<{payout: string; spend: string; net: bigint}> {
+async function beginToPay(token: string): Promise<{payout: string; outgoingPayment: string; net: bigint}> {
   await db.rows(`select app.create_payout($1, 'ETH', $2, false, null, null)`, [merchantId, token])
   const [{id, net}] = (await db.rows('select id, net from app.payout order by seq desc limit 1')) as [
     {id: string; net: string},
@@ -117,14 +119,15 @@ async function beginToPay(token: string): Promise<{payout: string; spend: string
   await db.rows('select app.begin_paying_from_treasury($1)', [id])
   const [begun] = await db.rows('select app.begin_payment($1, $2) as short', [id, 20n * gwei * 120_000n])
   expect(begun).toEqual({short: null})
-  const [{spend}] = (await db.rows(`select id as spend from app.outgoing_payment where payout_id = $1`, [id])) as [
-    {spend: string},
-  ]
-  return {payout: id, spend, net: BigInt(net)}
+  const [{outgoingPayment}] = (await db.rows(
+    `select id as "outgoingPayment" from app.outgoing_payment where payout_id = $1`,
+    [id],
+  )) as [{outgoingPayment: string}]
+  return {payout: id, outgoingPayment, net: BigInt(net)}
 }
 
 /** What the indexer wrote of a transaction. */
-async function inclusion(txid: string) {
+async function confirmedTx(txid: string) {
   const [row] = await db.rows<{height: number; sender: string; nonce: number; success: boolean; fee: string}>(
     'select block_height as height, sender, nonce, success, fee from chain.confirmed_tx where txid = $1',
     [txid],
@@ -188,24 +191,24 @@ test("what the treasury is sent is posted once when it is final, as the operator
 test('a transaction of ours is seen, follows the chain through reorganisations, and is settled once when it is final', async () => {
   await anvil.send({to: holder.address, value: ether})
   await finalised()
-  const {payout, spend, net} = await beginToPay('ETH')
-  const {txid, raw} = await sign(spend, treasury, {to: recipient, value: net})
+  const {payout, outgoingPayment, net} = await beginToPay('ETH')
+  const {txid, raw} = await sign(outgoingPayment, treasury, {to: recipient, value: net})
   await anvil.resend(raw)
   const height = await mined()
   const seen = {height, sender: treasury.address, nonce: 0, success: true, fee: await costOf(txid)}
-  expect(await inclusion(txid)).toEqual(seen)
+  expect(await confirmedTx(txid)).toEqual(seen)
   expect(await payoutOf(payout)).toMatchObject({status: 'paying', txid: null})
 
   await mined()
   await reorg(2)
-  expect(await inclusion(txid)).toBeUndefined()
+  expect(await confirmedTx(txid)).toBeUndefined()
   expect(await payoutOf(payout)).toMatchObject({status: 'paying', txid: null})
   await anvil.resend(raw)
   const again = await mined()
-  expect(await inclusion(txid)).toMatchObject({height: again, success: true})
+  expect(await confirmedTx(txid)).toMatchObject({height: again, success: true})
   await mined()
   await reorg(2, {1: [raw]})
-  expect(await inclusion(txid)).toMatchObject({height: again + 1, success: true})
+  expect(await confirmedTx(txid)).toMatchObject({height: again + 1, success: true})
   await indexer.restart()
 
   await finalised()
@@ -229,15 +232,15 @@ test("a sweep brings the money to the treasury, as the merchant's and not as a t
     amount,
     cost,
   ])
-  const [spend] = await db.rows<{id: string}>(`select id from app.outgoing_payment where kind = 'sweep'`)
-  const {txid, raw} = await sign(spend!.id, holder, {to: treasury.address, value: amount})
+  const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where kind = 'sweep'`)
+  const {txid, raw} = await sign(outgoingPayment!.id, holder, {to: treasury.address, value: amount})
   await anvil.resend(raw)
   await mined()
-  expect(await inclusion(txid)).toMatchObject({sender: holder.address, nonce: 0, success: true})
+  expect(await confirmedTx(txid)).toMatchObject({sender: holder.address, nonce: 0, success: true})
   await finalised()
-  expect(await db.rows('select outcome, fee_paid from app.outgoing_payment where id = $1', [spend!.id])).toEqual([
-    {outcome: 'done', fee_paid: await costOf(txid)},
-  ])
+  expect(
+    await db.rows('select outcome, fee_paid from app.outgoing_payment where id = $1', [outgoingPayment!.id]),
+  ).toEqual([{outcome: 'done', fee_paid: await costOf(txid)}])
   expect(await db.rows('select id from app.deposit where txid = $1', [txid])).toEqual([])
   const {ledger, chain} = await holdings()
   expect(ledger).toEqual(chain)
@@ -252,11 +255,11 @@ test('a token payment that pays is done; one that is reverted fails its payout, 
   ] as const) {
     await anvil.sendUsdc(holder.address, amount)
     await finalised()
-    const {payout, spend, net} = await beginToPay('USDC')
-    const {txid, raw} = await sign(spend, treasury, {to: anvil.usdc, data: transfer(recipient, sent ?? net)})
+    const {payout, outgoingPayment, net} = await beginToPay('USDC')
+    const {txid, raw} = await sign(outgoingPayment, treasury, {to: anvil.usdc, data: transfer(recipient, sent ?? net)})
     await anvil.resend(raw)
     await mined()
-    expect(await inclusion(txid)).toMatchObject({success: end.status === 'completed'})
+    expect(await confirmedTx(txid)).toMatchObject({success: end.status === 'completed'})
     await finalised()
     expect(await payoutOf(payout)).toMatchObject({...end, network_fee: await costOf(txid)})
   }
@@ -267,13 +270,13 @@ test('a token payment that pays is done; one that is reverted fails its payout, 
 })
 
 test('a token payment that moves another amount than was signed for was not done, though the node calls it a success', async () => {
-  const {payout, spend} = await beginToPay('USDC')
+  const {payout, outgoingPayment} = await beginToPay('USDC')
   const data = encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [recipient, 1n]})
-  const {txid, raw} = await sign(spend, treasury, {to: anvil.usdc, data})
+  const {txid, raw} = await sign(outgoingPayment, treasury, {to: anvil.usdc, data})
   await anvil.resend(raw)
   await mined()
   expect(await anvil.call('eth_getTransactionReceipt', [txid])).toMatchObject({status: '0x1'})
-  expect(await inclusion(txid)).toMatchObject({success: false})
+  expect(await confirmedTx(txid)).toMatchObject({success: false})
   await finalised()
   expect(await payoutOf(payout)).toMatchObject({status: 'failed', error_code: 'transaction_reverted'})
 })
@@ -283,7 +286,7 @@ test('a transaction of an address of ours that nobody here signed opens one inci
   expect(await whyHalted()).toBeNull()
   const txid = await anvil.send({by: 3, to: recipient, value: 1n})
   await mined()
-  expect(await inclusion(txid)).toMatchObject({sender: treasury.address, success: true})
+  expect(await confirmedTx(txid)).toMatchObject({sender: treasury.address, success: true})
   expect(await whyHalted()).toMatch(/^incident \d+ \(unknown_transaction\) waits for the operator$/)
   await expect(
     db.rows(`select app.create_payout($1, 'ETH', 'USDC', false, null, null)`, [merchantId]),

@@ -1,4 +1,4 @@
-// Looks at what is unmined, on a real database: when they may say that something is gone. (What becomes of it: db/unmined.test.ts.)
+// Looks at what is unconfirmed, on a real database: when they may say that something is gone. (What becomes of it: db/unconfirmed.test.ts.)
 import pg from 'pg'
 import pino from 'pino'
 import {afterAll, beforeAll, expect, test} from 'vitest'
@@ -9,7 +9,7 @@ import {ChainWriter} from '../../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {makeMerchant, watchAddress} from '../../test/support/people.ts'
 import {ChainCursor} from '../cursor.ts'
-import {lookOnce} from './unmined.ts'
+import {pollOnce} from './unconfirmed.ts'
 
 const bitcoin = chain('BTC')
 if (bitcoin.family !== 'bitcoin') throw new Error('BTC is of another family')
@@ -42,18 +42,18 @@ test('what a source shows no more, because it is in a block that was not written
     log: pino({level: 'silent'}),
     intervalMs: 1000,
   }
-  const look = (head: string, ...transactions: {transaction: typeof transaction; sender: string}[]) =>
-    lookOnce({unmined: async () => ({head, transactions})}, options)
+  const poll = (head: string, ...transactions: {transaction: typeof transaction; sender: string}[]) =>
+    pollOnce({unconfirmed: async () => ({head, transactions})}, options)
   const missed = () => db.rows<{missed: boolean}>('select missed_since is not null as missed from chain.unconfirmed')
-  await look(writer.head.hash, {transaction, sender: 'unknown'})
+  await poll(writer.head.hash, {transaction, sender: 'unknown'})
   expect(await missed()).toEqual([{missed: false}])
-  await look('the block that it is in')
+  await poll('the block that it is in')
   expect(await missed()).toEqual([{missed: false}])
-  await look(writer.head.hash)
+  await poll(writer.head.hash)
   expect(await missed()).toEqual([{missed: true}])
   await db.rows(`update chain.unconfirmed set missed_since = missed_since - interval '31 seconds'`)
-  await look('the block that it is in')
+  await poll('the block that it is in')
   expect(await db.rows('select status from app.deposit')).toEqual([{status: 'pending'}])
-  await look(writer.head.hash)
+  await poll(writer.head.hash)
   expect(await db.rows('select status from app.deposit')).toEqual([{status: 'reorged'}])
 })

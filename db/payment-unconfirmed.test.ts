@@ -43,7 +43,7 @@ const shown = (txid: string) => {
   const {amount, ...rest} = transfer(txid)
   return {...rest, amount: String(amount), output_index: 0, sender: 'bcrt1qpayer', inputs: [coinOf(txid)]}
 }
-const look = (...txids: string[]) =>
+const poll = (...txids: string[]) =>
   writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(txids.map(shown))])
 const state = () => requests.state(made.id)
 
@@ -61,7 +61,7 @@ async function mine(txids: string[], spent: string[] = [], time?: Date): Promise
 
 test('a payment that is in no block is detected, without a confirmation, and pays when it is final', async () => {
   const txid = newTxid()
-  await look(txid)
+  await poll(txid)
   expect(await state()).toMatchObject({status: 'detected', pending: '100', received: '0'})
   const [found] = await db.rows<{body: string}>('select body from app.find_payment_request($1, $2)', [
     merchantId,
@@ -76,7 +76,7 @@ test('a payment that is in no block is detected, without a confirmation, and pay
 
 test('a payment that another transaction excludes counts no more', async () => {
   const txid = newTxid()
-  await look(txid)
+  await poll(txid)
   await mine([], [coinOf(txid)])
   expect(await state()).toMatchObject({status: 'awaiting', pending: '0'})
   await requests.expire([made.id])
@@ -85,7 +85,7 @@ test('a payment that another transaction excludes counts no more', async () => {
 
 test('a payment that was seen in time and waited for its block until the request expired is not late', async () => {
   const txid = newTxid()
-  await look(txid)
+  await poll(txid)
   await requests.expire([made.id])
   expect(await state()).toMatchObject({status: 'detected'})
   await mine([txid])

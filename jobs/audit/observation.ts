@@ -22,7 +22,7 @@ export interface Difference {
   height?: number
 }
 
-export interface Look {
+export interface Observation {
   /** The final height that the ledger was of. */
   height: number
   differences: Difference[]
@@ -34,7 +34,7 @@ export interface Look {
 export interface Asked {
   /** So many addresses are worth one look. */
   batch: number
-  look(addresses: string[]): Promise<Look>
+  poll(addresses: string[]): Promise<Observation>
   /** A block before which nothing can have been paid to an address that was handed out then; undefined if that is not known. */
   heightAt(time: Date): Promise<number | undefined>
   close(): Promise<void> | void

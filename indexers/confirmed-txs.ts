@@ -5,7 +5,7 @@ import {ConfirmedTx} from './entities.ts'
 import type {Found, Query} from './look-up.ts'
 
 /** What addresses of ours sent, once the transfers of these blocks are written. */
-export async function inclusionsIn(
+export async function confirmedTxsIn(
   query: Query,
   blocks: ReadBlock[],
   found: Found,

@@ -11,7 +11,7 @@ export interface Attempt {
   ageMs: number
 }
 
-export interface Spend {
+export interface OutgoingPayment {
   id: string
   kind: 'payout' | 'sweep' | 'withdrawal'
   chain: string
@@ -37,7 +37,7 @@ export interface Spend {
   isFinal: boolean
 }
 
-interface Row extends Omit<Spend, 'amount' | 'maxFee' | 'holding' | 'newest'> {
+interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'newest'> {
   amount: string
   maxFee: string
   holding: string
@@ -68,11 +68,11 @@ const due = `
   order by s.sender, s.nonce`
 
 /** What is due on a chain, in the order of senders and nonces. */
-export async function dueSpends(
+export async function dueOutgoingPayments(
   {pool, replaceAfterMs}: {pool: pg.Pool; replaceAfterMs: number},
   chain: string,
   most: number,
-): Promise<Spend[]> {
+): Promise<OutgoingPayment[]> {
   const {rows} = await pool.query<Row>({
     name: 'due_outgoing_payments',
     text: due,
@@ -87,18 +87,21 @@ export async function dueSpends(
   }))
 }
 
-/** The lowest nonce of each sender with which nothing is signed, but for those of `spends` themselves. Custody signs with none above it. */
-export async function lowestUnsigned({pool}: {pool: pg.Pool}, spends: Spend[]): Promise<Map<string, number>> {
+/** The lowest nonce of each sender with which nothing is signed, but for those of `outgoingPayments` themselves. Custody signs with none above it. */
+export async function lowestUnsigned(
+  {pool}: {pool: pg.Pool},
+  outgoingPayments: OutgoingPayment[],
+): Promise<Map<string, number>> {
   const {rows} = await pool.query<{sender: string; nonce: number}>(
     `select sender, min(nonce) as nonce from app.outgoing_payment
      where chain = $1 and status = 'allocated' and sender = any($2) and id <> all($3) group by sender`,
-    [spends[0]?.chain, spends.map(({sender}) => sender), spends.map(({id}) => id)],
+    [outgoingPayments[0]?.chain, outgoingPayments.map(({sender}) => sender), outgoingPayments.map(({id}) => id)],
   )
   return new Map(rows.map(({sender, nonce}) => [sender, nonce]))
 }
 
-/** Notes what a spend waits for, nothing where there is no reason, and when it is looked at again. */
-export async function waitSpend(
+/** Notes what an outgoing payment waits for, nothing where there is no reason, and when it is looked at again. */
+export async function waitOutgoingPayment(
   {pool}: {pool: pg.Pool},
   id: string,
   {reason, detail, ms}: {reason?: string; detail?: string; ms: number},

@@ -9,13 +9,13 @@ const batch = 10_000
 
 const Payload = z.object({merchant_id: z.uuid(), chain: z.string(), token: z.string()})
 
-export function stampDeposits(pool: pg.Pool): Task {
+export function allocateDeposits(pool: pg.Pool): Task {
   return async (payload, {abortSignal}) => {
     const {merchant_id, chain, token} = Payload.parse(payload)
     // Waiting for whoever is at it: without, it would answer "more to do" at once, again and again.
-    const stamp = 'select app.allocate_deposits($1, $2, $3, $4, true) as is_more'
+    const allocate = 'select app.allocate_deposits($1, $2, $3, $4, true) as is_more'
     while (!abortSignal?.aborted) {
-      const {rows} = await pool.query<{is_more: boolean}>(stamp, [merchant_id, chain, token, batch])
+      const {rows} = await pool.query<{is_more: boolean}>(allocate, [merchant_id, chain, token, batch])
       if (!rows[0]!.is_more) return
     }
   }

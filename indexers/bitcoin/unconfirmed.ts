@@ -7,18 +7,18 @@ import {inWords} from '../../db/failure.ts'
 import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction, type Network} from './read-block.ts'
 
-export interface Unmined {
+export interface Unconfirmed {
   /** Hash of the newest block: every transaction that may pay to us is in a block up to it, or here, or nowhere. */
   head: string
   transactions: KnownTransaction[]
 }
 
-export interface UnminedSource {
+export interface UnconfirmedSource {
   /** What the source shows now; undefined while that is not known. */
-  unmined(): Promise<Unmined | undefined>
+  unconfirmed(): Promise<Unconfirmed | undefined>
 }
 
-export interface UnminedOptions {
+export interface UnconfirmedOptions {
   db: pg.Pool
   cursor: ChainCursor
   network: Network
@@ -27,21 +27,21 @@ export interface UnminedOptions {
 }
 
 /** Looks again and again, until the process ends. */
-export async function watchUnmined(source: UnminedSource, options: UnminedOptions): Promise<never> {
+export async function watchUnconfirmed(source: UnconfirmedSource, options: UnconfirmedOptions): Promise<never> {
   for (;;) {
     try {
-      await lookOnce(source, options)
+      await pollOnce(source, options)
     } catch (error) {
-      options.log.warn({error: inWords(error)}, 'could not look at what is unmined')
+      options.log.warn({error: inWords(error)}, 'could not look at what is unconfirmed')
     }
     await sleep(options.intervalMs)
   }
 }
 
-export async function lookOnce(source: UnminedSource, {db, cursor, network}: UnminedOptions): Promise<void> {
-  const unmined = await source.unmined()
-  if (!unmined || unmined.head !== (await cursor.read())?.headHash) return
-  const seen = unmined.transactions.flatMap(one => {
+export async function pollOnce(source: UnconfirmedSource, {db, cursor, network}: UnconfirmedOptions): Promise<void> {
+  const unconfirmed = await source.unconfirmed()
+  if (!unconfirmed || unconfirmed.head !== (await cursor.read())?.headHash) return
+  const seen = unconfirmed.transactions.flatMap(one => {
     const inputs = one.transaction.inputs.map(({outpoint}) => outpoint)
     return candidatesOf(one, network).map(({txid, outputIndex, token, amount, sender, recipientKey}) => {
       const recipient = recipientKey

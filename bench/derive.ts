@@ -20,7 +20,7 @@ const ledgerColumns = 'posting, kind, reference, account, chain, token, merchant
 const holdingColumns = 'chain, address, token, merchant_id, amount'
 
 /** `count` deposits, `perTransaction` of them in each transaction. */
-export function benchSettle(count = 100_000, perTransaction = 1000): Promise<Result[]> {
+export function benchDerive(count = 100_000, perTransaction = 1000): Promise<Result[]> {
   return withDatabase(async ({pool}) => {
     const {merchantId} = await provision(pool, 'ETH', 100_000, `'0x' || lpad(to_hex(n), 40, '0')`)
     await pool.query(
@@ -44,8 +44,8 @@ interface Round {
   settled: number
   byHand: number
   copied: number
-  promoted: number
-  promotedByHand: number
+  toFinal: number
+  toFinalByHand: number
 }
 
 async function measure(client: pg.PoolClient, count: number, perTransaction: number): Promise<Round> {
@@ -60,7 +60,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
     await rowsOf(client, 'app.event', eventColumns, 'app.event', 'position', perTransaction),
     await rowsOf(client, 'app.delivery', deliveryColumns, 'app.delivery', 'id', perTransaction),
   ]
-  const promoted = await time(() => client.query(`select chain.finalize('ETH', 1000000, '0xfinal')`))
+  const toFinal = await time(() => client.query(`select chain.finalize('ETH', 1000000, '0xfinal')`))
   const confirmed = `(select * from app.event where type = 'deposit.confirmed') e`
   const followed = [
     await rowsOf(client, 'app.event', eventColumns, confirmed, 'position', count),
@@ -91,7 +91,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
     for (const rows of made) await insert(client, rows, n)
     await client.query(`select app.enqueue('deliver_webhooks')`)
   })
-  const promotedByHand = await inTransactions(client, 1, async () => {
+  const toFinalByHand = await inTransactions(client, 1, async () => {
     await client.query(
       `update app.deposit d set status = 'final', version = f.version, finalised_at = f.finalised_at, finalisation = f.finalisation
        from unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::bigint[]) as f (id, version, finalised_at, finalisation) where d.id = f.id`,
@@ -106,7 +106,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   await client.query(`copy (select ${transferColumns} from made order by n) to '${file}'`)
   const copied = await time(() => client.query(`copy chain.transfer (${transferColumns}) from '${file}'`))
   await client.query('set session_replication_role = origin')
-  return {settled, byHand, copied, promoted, promotedByHand}
+  return {settled, byHand, copied, toFinal, toFinalByHand}
 }
 
 interface Rows {
@@ -154,9 +154,9 @@ function summarise(rounds: Round[], count: number): Result[] {
     {what: 'settling, over COPY of the transfers', ...settled, floor: best('copied'), target: '0.15'},
     {
       what: 'finalisation to final, over the same rows by hand',
-      value: best('promoted'),
+      value: best('toFinal'),
       unit: 'deposits/s',
-      floor: best('promotedByHand'),
+      floor: best('toFinalByHand'),
     },
   ]
 }
@@ -208,6 +208,6 @@ async function time(work: () => Promise<unknown>): Promise<number> {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  for (const result of await benchSettle())
+  for (const result of await benchDerive())
     console.log(result.what, result.value.toFixed(0), result.floor.toFixed(0), (result.value / result.floor).toFixed(2))
 }

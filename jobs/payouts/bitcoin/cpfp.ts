@@ -1,18 +1,18 @@
-// A child that pays for its parent: spends what an unmined transaction of somebody else pays to one of ours, with a fee that makes both worth
+// A child that pays for its parent: spends what an unconfirmed transaction of somebody else pays to one of ours, with a fee that makes both worth
 // taking.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {silent} from '../../../base/log.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
-import type {Bump} from '../family.ts'
+import type {Cpfp} from '../family.ts'
 import {openNode, type Waiting} from './node.ts'
 import {mostInputs, type Output, selectAll, sweepCap, sweepSize} from './select.ts'
 
-export async function beginBump(
+export async function beginCpfp(
   db: pg.Client,
   settings: BitcoinSettings,
   {txid, feeRate}: {txid: string; feeRate: number},
-): Promise<Bump> {
+): Promise<Cpfp> {
   const {maxFeeRate} = settings
   const chain = settings.chain.code
   if (feeRate > maxFeeRate)
@@ -22,7 +22,7 @@ export async function beginBump(
   const parent = await parentOf(settings, txid)
   if (Number(parent.fee) >= feeRate * parent.vsize)
     throw new PermanentError(
-      `there is nothing to bump: ${txid} pays ${(Number(parent.fee) / parent.vsize).toFixed(2)} sat/vB by itself`,
+      `there is nothing to speed up: ${txid} pays ${(Number(parent.fee) / parent.vsize).toFixed(2)} sat/vB by itself`,
     )
   const both = sweepSize(inputs.length) + parent.vsize
   const least = BigInt(Math.ceil(feeRate * both - 1e-9)) - parent.fee

@@ -3,14 +3,14 @@
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
 
-const lookEveryMs = 400
+const pollEveryMs = 400
 
-export class Sightings {
+export class Observations {
   readonly #heads: {at: number; height: number}[] = []
   /** The chain as it was seen last, from the first block that was looked at. */
   readonly #blocks: {hash: string; txids: string[]}[] = []
   #first = 0
-  #lookedAt = 0
+  #polledAt = 0
   /** Every transaction that ever waited there or was mined. */
   readonly shown = new Set<string>()
   readonly #payments = new Map<string, {madeAt: number; seenAt: number; longestAbsenceMs: number}>()
@@ -19,9 +19,9 @@ export class Sightings {
   async watch(connect: () => Promise<BitcoinClient>, stopped: AbortSignal): Promise<void> {
     while (!stopped.aborted) {
       await connect()
-        .then(client => this.#look(client))
+        .then(client => this.#poll(client))
         .catch(() => {}) // the chain is down
-      await sleep(lookEveryMs)
+      await sleep(pollEveryMs)
     }
   }
 
@@ -49,15 +49,15 @@ export class Sightings {
   /** For how long, at most, a payment was not to be seen without a break. */
   longestAbsenceMs(txid: string): number {
     const {seenAt, longestAbsenceMs} = this.#payments.get(txid)!
-    return Math.max(longestAbsenceMs, this.#lookedAt - seenAt)
+    return Math.max(longestAbsenceMs, this.#polledAt - seenAt)
   }
 
   /** Whether it was not to be seen at the last look. */
   isMissing(txid: string): boolean {
-    return this.#payments.get(txid)!.seenAt < this.#lookedAt
+    return this.#payments.get(txid)!.seenAt < this.#polledAt
   }
 
-  async #look(client: BitcoinClient): Promise<void> {
+  async #poll(client: BitcoinClient): Promise<void> {
     const begunAt = Date.now()
     const mempool = await client.mempool()
     await this.#readBlocks(client)
@@ -69,7 +69,7 @@ export class Sightings {
       payment.longestAbsenceMs = Math.max(payment.longestAbsenceMs, endedAt - payment.seenAt)
       payment.seenAt = begunAt
     }
-    this.#lookedAt = begunAt
+    this.#polledAt = begunAt
   }
 
   async #readBlocks(client: BitcoinClient): Promise<void> {

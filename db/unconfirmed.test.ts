@@ -33,7 +33,7 @@ const shown = (txid: string, recipient = address) => {
     inputs: [`${txid}-coin:0`],
   }
 }
-const look = (...txids: string[]) =>
+const poll = (...txids: string[]) =>
   writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify(txids.map(txid => shown(txid)))])
 const transfer = (txid: string) => ({txid, token: 'BTC', amount: 5n, recipient: address})
 
@@ -67,7 +67,7 @@ async function deposit(txid: string) {
 
 test('a transaction that is shown in no block is a pending deposit, and being mined makes it no event', async () => {
   const txid = newTxid()
-  await look(txid)
+  await poll(txid)
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
   await mine([txid])
   expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
@@ -81,12 +81,12 @@ test('a transaction that pays nobody of ours is not kept', async () => {
   expect(await db.rows('select from chain.unconfirmed')).toEqual([])
 })
 
-test('a block that leaves the chain takes no deposit with it, seen unmined before or not', async () => {
+test('a block that leaves the chain takes no deposit with it, seen unconfirmed before or not', async () => {
   const txid = newTxid()
   await mine([txid])
   await mine([], {drop: 1})
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
-  await look(txid)
+  await poll(txid)
   await mine([txid], {drop: 1})
   await writer.finalize(writer.head.height)
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
@@ -94,39 +94,39 @@ test('a block that leaves the chain takes no deposit with it, seen unmined befor
 
 test('a deposit that is missed is reorged after two looks and 30 seconds, and pending again when it is back', async () => {
   const txid = newTxid()
-  await look(txid)
-  await look()
+  await poll(txid)
+  await poll()
   await pass()
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
-  await look(txid) // it was missed once only
-  await look()
-  await look()
+  await poll(txid) // it was missed once only
+  await poll()
+  await poll()
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
   await pass()
-  await look()
+  await poll()
   expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
-  await look(txid)
+  await poll(txid)
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending reorged pending'])
 })
 
 test('one that is in a block is not missed, whatever is shown', async () => {
   const txid = newTxid()
   await mine([txid])
-  await look()
-  await look()
+  await poll()
+  await poll()
   await pass()
-  await look()
+  await poll()
   expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
 })
 
 test('a mined conflict makes it reorged at once, and the conflict leaving the chain does not bring it back by itself', async () => {
   const [txid, other] = [newTxid(), newTxid()]
-  await look(txid)
+  await poll(txid)
   await mine([], {spends: [[other, `${txid}-coin:0`]]})
   expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
   await mine([], {drop: 1})
   expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
-  await look(txid)
+  await poll(txid)
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending reorged pending'])
 })
 
@@ -138,7 +138,7 @@ test('a mined deposit that a double spend replaces in the branch that wins is re
   expect(await deposit(other)).toEqual(['pending', 'a block', 'pending'])
 })
 
-test('a final deposit that a rewind took away has vanished, though it is shown unmined, and nobody but an operator decides', async () => {
+test('a final deposit that a rewind took away has vanished, though it is shown unconfirmed, and nobody but an operator decides', async () => {
   const txid = newTxid()
   await mine([txid])
   await writer.finalize(writer.head.height)
@@ -148,29 +148,29 @@ test('a final deposit that a rewind took away has vanished, though it is shown u
   const incidents = () =>
     db.rows(`select kind, resolution from app.incident where kind like 'final_deposit%' order by id desc limit 1`)
   expect(await incidents()).toEqual([{kind: 'final_deposit_vanished', resolution: null}])
-  await look(txid)
+  await poll(txid)
   expect(await incidents()).toEqual([{kind: 'final_deposit_vanished', resolution: null}])
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
 })
 
 test('a look in the middle of a block that is being written waits for it, and neither gives way', async () => {
   const [txid, other] = [newTxid(), newTxid()]
-  await look(txid)
-  const looking = await db.pool.connect()
+  await poll(txid)
+  const polling = await db.pool.connect()
   try {
-    let looked: Promise<unknown> | undefined
+    let polled: Promise<unknown> | undefined
     await writer.write({
       add: [[]],
       also: async () => {
         await writer.query(`select chain.note_mined('BTC', '[]', $1, $2)`, [[other], [`${txid}-coin:0`]])
-        looked = looking.query(`select chain.note_unconfirmed('BTC', '[]')`).catch((error: Error) => error)
+        polled = polling.query(`select chain.note_unconfirmed('BTC', '[]')`).catch((error: Error) => error)
         const waits = async () => (await db.rows('select from pg_locks where not granted')).length > 0
         await until(waits, {timeoutMs: 5000, what: 'the look to wait'})
       },
     })
-    expect(await looked).toMatchObject({rowCount: 1})
+    expect(await polled).toMatchObject({rowCount: 1})
   } finally {
-    looking.release()
+    polling.release()
   }
   expect(await deposit(txid)).toEqual(['reorged', 'no block', 'pending reorged'])
 })
