@@ -19,9 +19,8 @@ interface Definition<Schema extends z.ZodObject, T> {
   /** By name. */
   schema: Schema
   make(given: z.infer<Schema>): T
-  /** What the names of the variables begin with, but for those that are `shared`. */
+  /** What the names of the variables begin with. */
   prefix?: string
-  shared?: string[]
   /** What may hold a password: also read from the file that the variable of this name with _FILE names. */
   inFiles?: string[]
   /** What is never shown either, wrong or not. */
@@ -31,9 +30,9 @@ interface Definition<Schema extends z.ZodObject, T> {
 }
 
 export function variables<Schema extends z.ZodObject, T>(definition: Definition<Schema, T>): Variables<T> {
-  const {schema, make, prefix = '', shared = [], inFiles = [], secret = [], unused = []} = definition
+  const {schema, make, prefix = '', inFiles = [], secret = [], unused = []} = definition
   const names = Object.keys(schema.shape)
-  const full = (name: string) => (shared.includes(name) ? name : prefix + name)
+  const full = (name: string) => prefix + name
   return {
     names: names
       .filter(name => !unused.includes(name))

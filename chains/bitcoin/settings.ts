@@ -32,7 +32,6 @@ export function bitcoinVariables(chain: BitcoinChain): Variables<BitcoinSettings
     schema: schema(chain),
     make: given => settings(chain, given),
     prefix: `${chain.code}_`,
-    shared: ['BTC_SOURCE'], // named for the family: it is not one of the settings that each chain has
     inFiles: ['RPC_URL', 'ELECTRUM_URLS'],
   })
 }
@@ -53,7 +52,7 @@ function isElectrumUrl(text: string): boolean {
 
 function schema(chain: BitcoinChain) {
   return z.object({
-    BTC_SOURCE: choice(['electrum', 'node']).default('electrum'),
+    SOURCE: choice(['electrum', 'node']).default('electrum'),
     NETWORK: choice(bitcoinNetworks).default('testnet4'),
     ELECTRUM_URLS: electrumUrls,
     ELECTRUM_CA: fileName('/etc/ssl/electrum.pem').optional(),
@@ -69,7 +68,7 @@ function settings(chain: BitcoinChain, given: z.infer<ReturnType<typeof schema>>
   return {
     ...commonSettings(chain, given),
     network: given.NETWORK,
-    source: given.BTC_SOURCE,
+    source: given.SOURCE,
     electrumUrls: given.ELECTRUM_URLS ?? [],
     electrumCa: given.ELECTRUM_CA,
     rpcUrl: given.RPC_URL,
@@ -83,7 +82,7 @@ function settings(chain: BitcoinChain, given: z.infer<ReturnType<typeof schema>>
 export function bitcoinReading(settings: BitcoinSettings): Record<string, string> {
   const {chain, network, source, electrumUrls, electrumCa, rpcUrl, confirmations} = settings
   return {
-    BTC_SOURCE: source,
+    [`${chain.code}_SOURCE`]: source,
     [`${chain.code}_NETWORK`]: network,
     [`${chain.code}_ELECTRUM_URLS`]: electrumUrls.join(','),
     [`${chain.code}_ELECTRUM_CA`]: electrumCa ?? '',
