@@ -1,17 +1,17 @@
-// Follows a chain whose blocks a source hands over: one short loop from any ChainSource into the store. Promises: what is stored is at every moment
-// one chain of linked blocks that the source has shown; whatever the source does, the loop goes on from what is stored, or ends and says why.
+// Follows a chain: a short loop that copies blocks from any ChainSource into the store. Promises: at every moment, the stored blocks are one linked
+// chain that the source has shown; whatever the source does, the loop continues from what is stored, or ends and says why.
 //
-// Invariants, for every source that lags, repeats itself, answers with nothing, fails, mixes forks, or is another network:
-//   1. `kept` mirrors the store: the newest block that it cannot undo, then those that it can. On any error it is forgotten and read again,
-//      so whether a commit happened is always read from the store.
-//   2. A block is written only if it links to the block before it, down to the block where following began. (So each round compares what is
-//      stored with the source: the head by its hash, or by the link of the block above it.)
-//   3. Blocks are taken out and their replacements put in by one transaction, and a replacement ends no lower than what it replaces.
-//   4. A block that is final stays. A fork without it, another network, or a fork deeper than the store can undo: nothing is written, and a
-//      repeated observation ends the loop. Then resume.ts judges, at the next start.
-//   5. What the source learns late of a block is written where that block stands, in the same order, final or not. What was there before is
-//      written again in the same transaction, which makes no event.
-// Final blocks are named beside this, by one rule for all chains (finality.ts); the head, its age and reorganisations stand in chain.cursor.
+// These invariants hold for any source, even one that lags, repeats itself, returns nothing, fails, mixes forks, or is on another network:
+//   1. `#tracked` mirrors the store: first the newest block that the store cannot undo, then the blocks that it can. On any error it is
+//      cleared and read again. So only the store decides whether a commit happened.
+//   2. A block is written only if it links to the block before it, down to the first block that was followed. So each round compares the
+//      stored head with the source: by its hash, or by the parent hash of the block above it.
+//   3. One transaction removes blocks and inserts their replacements. A replacement ends no lower than the blocks that it replaces.
+//   4. A final block stays. Nothing is written on a fork without the final block, on another network, or on a fork deeper than the store
+//      can undo. Repeated observations of one end the loop; resume.ts then judges it at the next start.
+//   5. What the source learns late about a block is written at that block's height, in the same order, final or not. The rows that were
+//      there before are written again in the same transaction, which makes no event.
+// Finality is decided elsewhere, by one rule for all chains (finality.ts). chain.cursor has the head, its age and the reorganisations.
 import assert from 'node:assert/strict'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Store} from '@subsquid/typeorm-store'
@@ -25,19 +25,19 @@ import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
 import type {ChainDatabase} from './store.ts'
 
-/** All that a chain has to offer to be followed. Every call settles within a timeout of its own; any answer may be stale or wrong. */
+/** What a chain must provide to be followed. Every call ends within a timeout of its own; any response may be stale or wrong. */
 export interface ChainSource extends ChainView {
   /** The newest block. */
   head(): Promise<BlockRef>
   /** Up to `limit` blocks above a height, ascending, each linked to the one before. Heights may have holes. */
   blocksAbove(height: number, limit: number): Promise<ReadBlock[]>
-  /** Resolves when it may be worth looking again. The loop looks now and then by itself, too. */
+  /** Resolves when a new poll may find something. The loop also polls at intervals. */
   changed?(signal: AbortSignal): Promise<void>
-  /** The lowest of the blocks given before of which the source knows more now; each is named once. */
+  /** The lowest height of a block, returned before, that the source now knows more about. Each one is returned once. */
   takeInvalidatedHeight?(): number | undefined
 }
 
-/** What the source shows cannot be followed. One observation proves nothing: a node that lags looks the same. */
+/** The blocks of the source cannot be followed. One observation proves nothing: a node that lags looks the same. */
 export class CannotFollow extends RetryableError {
   override name = 'CannotFollow'
 }
@@ -46,29 +46,29 @@ export interface FollowOptions {
   database: ChainDatabase
   cursor: ChainCursor
   source: ChainSource
-  /** What `source.network()` must answer. */
+  /** What `source.network()` must return. */
   network: string
   write: (store: Store, blocks: ReadBlock[]) => Promise<void>
   log: Logger
-  /** How often the source is asked where it does not say that something changed. */
+  /** How often the source is polled when it reports no change. */
   pollMs: number
   retryMs?: number
   /** Blocks per transaction, at most 199. */
   batch?: number
-  /** The store can undo this many blocks below the source's head, if that is there, or all that are not final where those are fewer. */
+  /** The store can undo this many blocks below the source's head, or all blocks that are not final if those are fewer. */
   horizon?: number
 }
 
-/** With more new blocks than this that can be undone in one call, the store keeps only some of their rows. */
+/** With more new undoable blocks than this in one call, the store keeps only some of their rows. */
 const storeLimit = 199
 
-/** Follows the chain until the signal. Rejects with what `threshold` rounds in a row could not follow. */
+/** Follows the chain until the signal. Rejects with CannotFollow after `threshold` such rounds in a row. */
 export async function follow(options: FollowOptions, signal: AbortSignal): Promise<void> {
   const {source, log, pollMs, retryMs = 1000} = options
   const follower = new Follower(options)
   for (let observations = 0; !signal.aborted; ) {
     const over = new AbortController()
-    const changed = source.changed?.(AbortSignal.any([signal, over.signal])) // asked for before looking, so that nothing is missed between
+    const changed = source.changed?.(AbortSignal.any([signal, over.signal])) // subscribed before the poll, so no change is missed in between
     try {
       const moved = await follower.round()
       observations = 0
@@ -89,14 +89,14 @@ export async function follow(options: FollowOptions, signal: AbortSignal): Promi
 export class Follower {
   readonly #options: FollowOptions
   #tracked: BlockRef[] = []
-  /** From this height on, blocks are to be written again; it outlives errors. */
+  /** Blocks from this height on must be written again. Survives errors. */
   #invalidatedHeight = Number.POSITIVE_INFINITY
 
   constructor(options: FollowOptions) {
     this.#options = options
   }
 
-  /** Undefined until the store was read. */
+  /** Undefined until the store has been read. */
   get tip(): BlockRef | undefined {
     return this.#tracked.at(-1)
   }
@@ -106,7 +106,7 @@ export class Follower {
     await this.#options.database.disconnect().catch(() => {})
   }
 
-  /** One look at the source and at most one transaction. True if there may be more to do at once. */
+  /** Polls the source once and runs at most one transaction. Returns true if there may be more to do at once. */
   async round(): Promise<boolean> {
     const {source, cursor} = this.#options
     if (!this.#tracked.length) await this.#connect()
@@ -129,7 +129,7 @@ export class Follower {
     return true
   }
 
-  /** How high the chain is: as its head says, if there is a block; else as high as what is written. */
+  /** How high the chain is: the height of its head if the source has that block, else the height of `top`. */
   async #believed(head: BlockRef, top: BlockRef): Promise<number> {
     if (head.height <= top.height) return top.height
     return (await this.#options.source.hashAt(head.height)) === head.hash ? head.height : top.height
@@ -144,7 +144,7 @@ export class Follower {
     this.#tracked = [{height, hash}, ...top.map(ref)]
   }
 
-  /** What the source has above the newest of our blocks that it has, too, and which is not to be written again: its index in `kept`. */
+  /** The blocks to write next, and `base`: the index in `#tracked` of the newest block that the source has too and that stays as it is. */
   async #next(head: BlockRef): Promise<{base: number; blocks: ReadBlock[]}> {
     const {source, batch = 100} = this.#options
     const base = this.#tracked.length - 1
@@ -158,7 +158,7 @@ export class Follower {
     return {base, blocks: linked(tip, blocks)}
   }
 
-  /** As much as is needed to replace what we have above the newest block, `highest` or one below it, that is on the source's chain. */
+  /** The blocks that replace ours above the newest block, at index `highest` or lower, that is on the source's chain. */
   async #replacement(highest: number): Promise<{base: number; blocks: ReadBlock[]}> {
     const {source} = this.#options
     const theirs = await source.hashesAt(this.#tracked.slice(0, highest + 1).map(({height}) => height))
@@ -192,11 +192,11 @@ export class Follower {
     this.#tracked = next.slice(settled)
   }
 
-  /** Blocks that the store cannot undo are taken out and put in again, with what is known of them now. */
+  /** Deletes blocks that the store cannot undo and inserts them again with what is known about them now. */
   async #writeLate(from: number): Promise<boolean> {
     const {database, cursor, source, write} = this.#options
     const settled = this.#tracked[0]!.height
-    const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= settled).reverse() // older ones were forgotten
+    const ours = (await cursor.blocksFrom(0)).filter(({height}) => height <= settled).reverse() // older ones were deleted
     const [base, ...stored] = ours.slice(
       Math.max(
         0,

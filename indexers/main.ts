@@ -1,7 +1,7 @@
-// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by; that a chain is meant to be
-// followed stands in the database from the first start on, and why it is not, while it is not; whatever goes wrong,
-// the process ends, and the next start goes on from what was committed; after a fork below the final block it waits for an operator
-// instead of starting again and again; a head that does not move is noticed, logged, and answered by a new start.
+// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by. From the first start on, the
+// database says that the chain should be followed, and why it is not while it is not. On any failure the process ends, and the next start
+// continues from what was committed. After a fork below the final block it waits for an operator instead of restarting again and again. A head
+// that does not move is logged, and the process restarts.
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
@@ -22,7 +22,7 @@ import {becomeActive} from './standby.ts'
 import {ChainDatabase} from './store.ts'
 import {watch} from './watch.ts'
 
-/** Exit code that asks the supervisor for a new start. */
+/** Exit code that asks the supervisor for a restart. */
 const tryAgain = 75
 
 const {values} = parseArgs({options: {chain: {type: 'string', default: ''}}})
@@ -67,11 +67,11 @@ async function main(code: string): Promise<void> {
   const {pollIntervalMs} = chain.chain
   const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, countReorg, log})
   const reason = await Promise.race([reader.read(), watching])
-  log.error({reason}, 'starting anew')
+  log.error({reason}, 'restarting')
   process.exit(tryAgain)
 }
 
 main(values.chain).catch((error: Error) => {
-  log.fatal({error: inWords(error)}, 'the indexer cannot go on')
+  log.fatal({error: inWords(error)}, 'the indexer cannot continue')
   process.exit(error instanceof PermanentError ? 78 : tryAgain)
 })

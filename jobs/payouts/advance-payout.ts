@@ -1,9 +1,9 @@
-// Task advance_payout: takes a payout step by step until it has to wait. Its payment, once begun, goes on by itself (send-transactions.ts),
-// and only the indexers' truth ends it.
+// Task advance_payout: takes a payout step by step until it has to wait. Once its payment has begun, send-transactions.ts carries it on,
+// and only what the indexers see ends it.
 //
-// Safe to run twice, or beside itself: each step is one SQL function that takes the payout's row lock and does nothing in another status;
-// what is decided before it (fees, which addresses to sweep) is decided anew when it runs again; nothing here signs or broadcasts. What
-// died in between is due again, by its row.
+// Safe to run twice, or concurrently: each step is one SQL function that takes the payout's row lock and does nothing in another status.
+// What is decided before a step (fees, which addresses to sweep) is decided again when the task runs again. Nothing here signs or
+// broadcasts. After a crash, the payout's row makes it due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
@@ -22,9 +22,9 @@ import {
 } from './context.ts'
 import {passing} from './sign-attempts.ts'
 
-/** A nonce that nothing is signed for holds up every payment after it: a payout that custody refuses then, though it agreed before, fails. */
+/** A nonce without a signed transaction holds up every payment after it. So a payout that custody refuses at this point fails. */
 const heldUpMs = 30_000
-/** What a payment waits for that has nothing to do with it. */
+/** Reasons to wait that are not caused by the payment itself. */
 const outside = new Set([
   'chain_halted',
   'node_unreachable',
@@ -84,7 +84,7 @@ async function check(to: Context, payout: Payout): Promise<Outcome> {
   return 'next'
 }
 
-/** What custody has against the payout; undefined for nothing. */
+/** Why custody would refuse the payout; undefined if it would not. */
 async function ask(to: Context, {id}: Payout): Promise<Wait | undefined> {
   step('payout: before check')
   return await retryable(
@@ -104,7 +104,7 @@ async function sweep(to: Context, payout: Payout, chain: PayoutChain): Promise<O
   if (payout.sweepFirst && payout.isAllocating) return {reason: 'allocation', ms: retryMs.soon} // its deposits are not all known yet
   const before = await untilSwept(to, payout)
   if (before) return before
-  // Its addresses may be swept for others: on the chain their money may have moved already.
+  // Other payouts may be sweeping the same addresses: their money may already have moved on the chain.
   await to.pool.query('select app.await_sweeps($1)', [payout.id])
   return await chain.sweep(to, payout)
 }
@@ -122,7 +122,7 @@ async function pay(to: Context, payout: Payout, chain: PayoutChain): Promise<Out
   return (await chain.beginPayment?.(to, payout)) ?? begun({reason: null, detail: null})
 }
 
-/** Its nonce is taken; what the payment waits for, the payout does. It is paying as soon as the payment is signed and stored. */
+/** The nonce is taken; the payout waits for whatever its payment waits for. Its status is paying once the payment is signed and stored. */
 function begun({reason, detail}: {reason: string | null; detail: string | null}): Wait {
   const common = {reason, detail: detail ?? undefined, ms: retryMs.soon}
   if (reason === 'would_revert') return {...common, failsAs: 'timed_out', failsAfterMs: heldUpMs}

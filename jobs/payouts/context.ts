@@ -1,6 +1,6 @@
-// What the tasks of payouts share, and the seam between what is the same for every chain (this folder) and what its family decides (evm/,
-// bitcoin/): a PayoutChain. It says what a payout pays with and plans the transactions; when that is asked, signing, storing, how long is waited,
-// and what a worker's death leaves behind is the same for all. The tasks call it, and it calls none of them.
+// What the payout tasks share, and the interface between this folder (the same for every chain) and a family's folder (evm/, bitcoin/): a
+// PayoutChain. A PayoutChain chooses what a payout pays with and plans the transactions. Scheduling, signing, storing, waiting and recovery
+// after a worker's death are the same for all chains. The tasks call the PayoutChain; it calls none of them.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
@@ -9,27 +9,27 @@ import {chain} from '../../chains/registry.ts'
 import type {Custody, Responses} from './custody.ts'
 import type {OutgoingPayment} from './outgoing-payments.ts'
 
-/** `Needed` is what custody wants at least of a replacement. */
+/** `Needed` is the least that custody accepts in a replacement. */
 export interface PayoutChain<P extends PlannedAttempt = PlannedAttempt, Needed = unknown> {
-  /** The step of a payout in sweeping, for which no sweep is under way that it knows of: begins those that it needs, or takes it to swept. */
+  /** The step of a payout in status sweeping that has no sweep under way: begins the sweeps that it needs, or takes it to swept. */
   sweep(to: Context, payout: Payout): Promise<Outcome>
-  /** Begins the payment of a payout that is swept and has none yet; undefined once it is begun. Absent where `sweep` begins both at once. */
+  /** Begins the payment of a swept payout that has none yet; undefined once it has begun. Absent where `sweep` begins both at once. */
   beginPayment?(to: Context, payout: Payout): Promise<Wait | undefined>
-  /** The next attempts of these outgoing payments, as far as they can be made now; the others wait. */
+  /** The next attempts of those outgoing payments that can be made now; the others wait. */
   plan(to: Context, outgoingPayments: OutgoingPayment[]): Promise<P[]>
-  /** What custody is asked for it. */
+  /** The intent that asks custody to sign the attempt. */
   intentOf(planned: P): object
-  /** What custody answers to such intents. */
+  /** Custody's responses to such intents. */
   responses: Responses<Needed>
-  /** The attempt with what custody wants at least, because of something that it signed before and that is not stored here; undefined if that is too much. */
+  /** The attempt with the least that custody accepts, after custody signed one that is not stored here; undefined if that costs too much. */
   raise(to: Context, planned: P, needed: Needed): Promise<P | undefined>
-  /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
+  /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
-  /** Begins the next transaction of a return; what is in its way, or undefined once it is begun. Absent where nothing is returned. */
+  /** Begins the next transaction of a return. Returns what prevents it, or undefined once it has begun. Absent where nothing is returned. */
   beginReturn?(to: Context, step: ReturnStep): Promise<Wait | undefined>
-  /** Begins sweeps of what lies on addresses for no payout, where the operator wants that. */
+  /** Begins sweeps that no payout needs, if the operator has set that. */
   collect(to: Context): Promise<void>
-  /** Ends what is being asked, and answers nothing any more. */
+  /** Aborts open requests and takes no new ones. */
   close(): void
 }
 
@@ -57,7 +57,7 @@ export interface Payout {
   isAllocating: boolean
 }
 
-/** The next transaction of a return: a sweep of what an operator returns to the treasury, or what takes it from there to its destination. */
+/** The next transaction of a return: a sweep to the treasury, or a withdrawal from the treasury to the destination. */
 export interface ReturnStep {
   depositId: string
   chain: string
@@ -69,13 +69,13 @@ export interface ReturnStep {
   step: 'sweep' | 'withdrawal'
 }
 
-/** The next attempt of an outgoing payment, which can be made now. */
+/** The next attempt of an outgoing payment, ready to be signed. */
 export interface PlannedAttempt {
   outgoingPayment: OutgoingPayment
   kind: 'effect' | 'cancel'
 }
 
-/** A signed transaction that is stored, and may be broadcast. */
+/** A signed transaction that is stored and may be broadcast. */
 export interface Stored {
   outgoingPaymentId: string
   txid: string
@@ -92,19 +92,19 @@ export interface Wait {
   failsAfterMs?: number
 }
 
-/** What a step came to: the next one at once, or a wait. */
+/** The outcome of a step: the next step at once, or a wait. */
 export type Outcome = 'next' | Wait
 
 export const retryMs = {
-  /** For what nobody tells about: a node that is away, fees, the treasury. */
+  /** Where nothing notifies us: a node that is away, fees, the treasury. */
   soon: 3000,
-  /** Custody writes each refusal down. An entry of the whitelist wakes the payout at once. */
+  /** Custody records each refusal. A new whitelist entry wakes the payout at once. */
   refused: 60_000,
-  /** For what wakes the payout by itself. */
+  /** Where the event wakes the payout by itself. */
   told: 15_000,
 }
 
-/** Why nothing new leaves a chain now, with the way out, for operators; undefined if nothing is wrong. */
+/** Why a chain is halted, and what an operator can do about it; undefined if it is not halted. */
 export async function whyHalted({pool}: Context, chain: string): Promise<string | undefined> {
   const {rows} = await pool.query<{why: string | null}>('select app.way_out($1) as why', [chain])
   return rows[0]!.why ?? undefined
@@ -115,7 +115,7 @@ export function noNode(code: string): string {
   return `no node is named for ${code}; set ${familyOf(of).endpointVariable(of)} for the jobs worker`
 }
 
-/** A payout waits for sweeps as long as one of them is not final, and for what most of those wait for. */
+/** The wait of a payout while one of its sweeps is not final. The reason is the most common one among those sweeps. */
 export async function untilSwept({pool}: Context, {id}: Payout): Promise<Wait | undefined> {
   const {rows} = await pool.query<{count: number; of: number; reason: string | null}>(
     `select count(*) filter (where s.status <> 'final')::int as count, count(*)::int as of,
@@ -133,7 +133,7 @@ export function shortOfFunds(detail: string): Wait {
   return {reason: 'insufficient_treasury_funds', detail, ms: retryMs.soon}
 }
 
-/** The result of `work`, or what `otherwise` makes of an error that may pass. */
+/** The result of `work`; on a RetryableError, the result of `otherwise`. */
 export async function retryable<T, U>(work: Promise<T>, otherwise: (why: string) => Promise<U>): Promise<T | U> {
   try {
     return await work

@@ -1,6 +1,6 @@
-// Asking custody, over the unix socket in SLUICE_HOME. Promises: an answer is checked for its shape, or the question ends with a
-// RetryableError within its timeout; the token is read anew for each question, as custody makes another at each start; asking twice for
-// the same gives the same bytes.
+// Custody's client, over the unix socket in SLUICE_HOME. Promises: every response is checked against its schema; anything else ends in a
+// RetryableError within the timeout. The token is read again for each request, because custody makes a new one at each start. The same
+// request gives the same bytes.
 import {readFile} from 'node:fs/promises'
 import {Agent} from 'undici'
 import {z} from 'zod'
@@ -12,20 +12,20 @@ const timeoutMs = 20_000
 /** An amount in base units. */
 export const units = z.string().regex(/^\d+$/)
 
-/** What was signed, by what is in the bytes, which may be those of an earlier signature. */
+/** What was signed. The fields describe `raw`, which may be an earlier signature. */
 export interface Signed {
   ok: true
   txid: string
   raw: string
-  /** What it moves, in base units. */
+  /** The amount that it moves, in base units. */
   amount: string
-  /** What it offers for its place in a block, as the family's columns of app.outgoing_attempt. */
+  /** Its fee price, as the family's columns of app.outgoing_attempt. */
   price: Record<string, string | number>
-  /** The most that the network takes for it, in base units of the native coin. */
+  /** The highest network fee that it can cost, in base units of the native coin. */
   cost: bigint
 }
 
-/** `needed`, with fee_too_low: the least that a replacement has to offer. */
+/** `needed`, with fee_too_low: the least that a replacement must pay. */
 export interface Refusal<Needed> {
   ok: false
   code: string
@@ -33,7 +33,7 @@ export interface Refusal<Needed> {
   needed?: Needed
 }
 
-/** Answers to the intents of a family. */
+/** Responses to the intents of a family. */
 export type Responses<Needed> = z.ZodType<{results: (Signed | Refusal<Needed>)[]}>
 
 export function responses<Needed>(signed: z.ZodType<Signed>, needed: z.ZodType<Needed>): Responses<Needed> {
@@ -62,12 +62,12 @@ export class Custody {
     return results
   }
 
-  /** Whether custody would sign the payout, by what it can know before there are fees. */
+  /** Whether custody would sign the payout, as far as it can know before the fees are set. */
   async check(payoutId: string): Promise<z.infer<typeof Check>> {
     return await this.#ask('/check', {payout_id: payoutId}, Check)
   }
 
-  /** Ends what is being asked. */
+  /** Aborts open requests. */
   async close(): Promise<void> {
     if (!this.#agent.destroyed) await this.#agent.destroy()
   }
@@ -77,7 +77,7 @@ export class Custody {
       const why = (error as Error).cause ?? error
       throw new RetryableError(`custody cannot be reached at ${this.#endpoint.socket}: ${(why as Error).message}`)
     })
-    // A 401 is the token of a custody that ended meanwhile; a 400 says that this program and custody are not of one version.
+    // 401: the token is from a custody process that has ended. 400: this program and custody differ in version.
     if (status !== 200) throw new RetryableError(`custody answered ${path} with ${status}: ${text.slice(0, 500)}`)
     const {success, data, error} = schema.safeParse(parse(text))
     if (!success) throw new RetryableError(`custody answered ${path} with something else: ${z.prettifyError(error)}`)

@@ -1,4 +1,4 @@
-// Every family of chains, as payouts need it. Loaded when one is needed.
+// The payout code of each family of chains, loaded when needed.
 import type {ChainSettings, SettingsOf} from '../../chains/families.ts'
 import type {Family} from '../../chains/registry.ts'
 import type {PayoutFamily} from './family.ts'

@@ -1,4 +1,4 @@
-// The tasks' context, with the payout chain of each chain that has a node.
+// The context of the payout tasks, with a PayoutChain for each chain that has a node.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {hasNode} from '../../chains/families.ts'

@@ -1,4 +1,4 @@
-// Spends as the worker reads them: what each is for, its newest attempt, and what the indexer saw of it.
+// Outgoing payments as the worker reads them: the purpose of each, its newest attempt, and what the indexer saw of it.
 import type pg from 'pg'
 
 export interface Attempt {
@@ -7,7 +7,7 @@ export interface Attempt {
   txid: string
   raw: string
   amount: bigint
-  /** Since it was stored. */
+  /** Time since it was stored. */
   ageMs: number
 }
 
@@ -24,16 +24,16 @@ export interface OutgoingPayment {
   payoutId: string | null
   cancelling: boolean
   maxFee: bigint
-  /** What the source holds of final money that it is about. */
+  /** The final money of `token` that the source holds. */
   holding: bigint
   newest: Attempt | undefined
   /** A transaction with its nonce is in a block. */
   isIncluded: boolean
-  /** It is next, and the chain went on for long enough since its newest attempt was stored, and took none. */
+  /** It is the sender's next transaction. The chain has moved long enough since its newest attempt was stored, and none is in a block. */
   isStuck: boolean
-  /** An operator wants it replaced or cancelled, even if its chain is halted. */
+  /** An operator decided to replace or cancel it, even if its chain is halted. */
   isDecided: boolean
-  /** It was final until a rewind took its block away: what was mined then is passed on again, and nothing else. */
+  /** It was final until a rewind removed its block. Only the transaction that was mined then is broadcast again. */
   isFinal: boolean
 }
 
@@ -44,8 +44,8 @@ interface Row extends Omit<OutgoingPayment, 'amount' | 'maxFee' | 'holding' | 'n
   newest: (Omit<Attempt, 'amount'> & {amount: string}) | null
 }
 
-// A chain that stands still, or an indexer that does, makes nothing stuck: a replacement would change nothing. Nor does a lower nonce that
-// is not in a block: what waits behind it needs no higher fee. What an operator decided is made at once.
+// While a chain or its indexer stands still, nothing counts as stuck: a replacement would change nothing. A payment behind a lower nonce that
+// is not in a block does not count as stuck either: it needs no higher fee. What an operator decided is done at once.
 const due = `
   select s.id, s.kind, s.chain, s.token, s.amount, s.source, s.recipient, s.sender, s.nonce, s.payout_id as "payoutId", s.cancelling,
     s.max_fee as "maxFee", coalesce(r.amount, h.amount, 0) as holding, s.status = 'final' as "isFinal",
@@ -67,7 +67,7 @@ const due = `
   left join custody.decision x on x.outgoing_payment_id = s.id
   order by s.sender, s.nonce`
 
-/** What is due on a chain, in the order of senders and nonces. */
+/** The outgoing payments due on a chain, ordered by sender and nonce. */
 export async function dueOutgoingPayments(
   {pool, replaceAfterMs}: {pool: pg.Pool; replaceAfterMs: number},
   chain: string,
@@ -87,7 +87,7 @@ export async function dueOutgoingPayments(
   }))
 }
 
-/** The lowest nonce of each sender with which nothing is signed, but for those of `outgoingPayments` themselves. Custody signs with none above it. */
+/** The lowest unsigned nonce of each sender, except those of `outgoingPayments` themselves. Custody signs no nonce above it. */
 export async function lowestUnsigned(
   {pool}: {pool: pg.Pool},
   outgoingPayments: OutgoingPayment[],
@@ -100,7 +100,7 @@ export async function lowestUnsigned(
   return new Map(rows.map(({sender, nonce}) => [sender, nonce]))
 }
 
-/** Notes what an outgoing payment waits for, nothing where there is no reason, and when it is looked at again. */
+/** Records what an outgoing payment waits for (null without a reason), and when it is due again. */
 export async function waitOutgoingPayment(
   {pool}: {pool: pg.Pool},
   id: string,

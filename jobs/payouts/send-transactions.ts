@@ -1,8 +1,9 @@
-// Task send_transactions: has custody sign what is due on a chain, stores it, and passes it on until it is in a block.
+// Task send_transactions: has custody sign the outgoing payments that are due on a chain, stores the bytes, and broadcasts them until they are
+// in a block.
 //
-// Safe to run twice, or beside itself (an advisory lock keeps that rare): an outgoing payment's nonce is in a committed row before custody is asked;
-// custody answers a repeated intent with the same bytes; what is not stored is never broadcast; app.store_signed takes one attempt of a
-// number; and a node may be given the same bytes as often as one likes. What died in between is due again, by its row.
+// Safe to run twice, or concurrently (an advisory lock keeps that rare): an outgoing payment's nonce is in a committed row before custody is
+// asked. Custody returns the same bytes for a repeated intent. Only stored bytes are broadcast. app.store_signed takes one attempt per number.
+// A node may be given the same bytes any number of times. After a crash, the row makes the outgoing payment due again.
 import type {Task} from 'graphile-worker'
 import {z} from 'zod'
 import {step} from '../../base/step.ts'
@@ -10,9 +11,9 @@ import {type Context, noNode, type PayoutChain, retryable, type Stored, whyHalte
 import {dueOutgoingPayments, lowestUnsigned, type OutgoingPayment, waitOutgoingPayment} from './outgoing-payments.ts'
 import {signAndStore} from './sign-attempts.ts'
 
-/** How soon the same bytes are passed on again: after half of their age, within these bounds. */
+/** When the same bytes are broadcast again: after half of their age, within these bounds. */
 const broadcastEveryMs = {least: 5000, most: 60_000}
-/** A block may still leave the chain with its transactions. */
+/** Its block may still leave the chain. */
 const inBlockCheckMs = 15_000
 const nodeRetryMs = 3000
 const batch = 200
@@ -32,7 +33,7 @@ export function sendTransactions(to: Context): Task {
   }
 }
 
-/** Does nothing where another worker is at it: the tick finds each second what that one did not see. */
+/** Does nothing if another worker is running it. The tick, once a second, finds what that worker did not see. */
 async function alone({pool}: Context, chain: string, work: () => Promise<void>): Promise<void> {
   const client = await pool.connect()
   try {
@@ -52,7 +53,7 @@ async function alone({pool}: Context, chain: string, work: () => Promise<void>):
   }
 }
 
-/** One look at each of these outgoing payments. Each has another time to be looked at afterwards. */
+/** Handles each of these outgoing payments once. Each gets a new due time. */
 async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<void> {
   const chain = to.chains.get(code)
   if (!chain) {
@@ -71,13 +72,13 @@ async function pass(to: Context, code: string, due: OutgoingPayment[]): Promise<
   )
 }
 
-/** What is passed on again. Not a payment that is being cancelled: its cancel follows, and what nobody has seen should stay so. */
+/** What is broadcast again. Not a payment that is being cancelled: its cancel follows, and an unseen payment should stay unseen. */
 function stillWanted({id, newest, cancelling, isFinal}: OutgoingPayment): Stored[] {
   if (!newest || (cancelling && newest.kind === 'effect' && !isFinal)) return []
   return [{...newest, outgoingPaymentId: id}]
 }
 
-/** The attempts to be made now: first ones, cancels, and replacements of what the chain leaves lying. */
+/** The attempts to make now: first attempts, cancels, and replacements of stuck transactions. */
 async function attempts(
   to: Context,
   chain: PayoutChain,

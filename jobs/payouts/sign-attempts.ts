@@ -1,25 +1,25 @@
-// Asks custody for planned attempts and stores what it signs. Promises: nothing that is not stored is returned; what custody signed before,
-// and whose answer was lost, it answers with again, and that is stored then.
+// Has custody sign planned attempts and stores the results. Promises: only stored attempts are returned. If a response of custody was lost,
+// custody returns the same signature again, and it is stored then.
 import {step} from '../../base/step.ts'
 import {type Context, type PayoutChain, type PlannedAttempt, retryable, type Stored} from './context.ts'
 import type {Refusal, Signed} from './custody.ts'
 import {waitOutgoingPayment} from './outgoing-payments.ts'
 
-/** Of a request, about: an input of a transaction is 70 bytes, and takes custody a millisecond to sign. */
+/** Approximate size of a request. An input of a transaction is 70 bytes, and custody signs it in a millisecond. */
 const bytesAtOnce = 140_000
 
 const unreachableRetryMs = 2000
-/** Custody writes each refusal down. */
+/** Long, because custody records each refusal. */
 const refusedRetryMs = 10_000
-/** A cancel is refused while the chain asks for too much, or something else was signed with its nonce that is not stored here. */
+/** A cancel is refused while fees are too high, or when custody signed something with its nonce that is not stored here. */
 const cancelRetryMs = 3000
-/** Of what passes with the day; an operator who raises the fee budget wakes it. */
+/** For limits that end with the day. Raising the fee budget wakes the payment. */
 const untilTomorrowRetryMs = 300_000
 const lateRetryMs = 1000
 
 const untilTomorrow = new Set(['fee_budget_reached', 'daily_limit'])
 
-/** Refusals that say nothing against what was asked, and pass by themselves: a cancel would be refused, too, or be worse than waiting. */
+/** Refusals that pass by themselves and are not the payment's fault. A cancel would be refused too, or be worse than waiting. */
 export const passing = new Set([
   ...untilTomorrow,
   'chain_halted',
@@ -31,7 +31,7 @@ export const passing = new Set([
   'sweep_too_dear',
 ])
 
-/** By id of the outgoing payment. Outgoing payments whose attempt was not signed, or not stored, wait. */
+/** The stored attempts by id of the outgoing payment. An outgoing payment whose attempt was not signed or not stored waits. */
 export async function signAndStore(
   to: Context,
   chain: PayoutChain,
@@ -53,11 +53,11 @@ export async function signAndStore(
 
 interface Asked {
   planned: PlannedAttempt
-  /** What custody is asked for it. */
+  /** The intent that asks custody to sign it. */
   intent: object
 }
 
-/** What is asked for at once, in order. */
+/** Splits the requests into parts of at most `bytesAtOnce`, in order. */
 function* parts(asked: Asked[]): Generator<Asked[]> {
   let part: Asked[] = []
   let bytes = 0
@@ -74,7 +74,7 @@ function* parts(asked: Asked[]): Generator<Asked[]> {
   if (part.length) yield part
 }
 
-/** Each with the answer of custody, in order; none, and all wait, if it does not answer. */
+/** Each attempt with custody's response, in order. If custody cannot be reached, all wait and the result is empty. */
 async function ask(
   to: Context,
   chain: PayoutChain,
@@ -108,7 +108,7 @@ async function take(
   else await waitOutgoingPayment(to, outgoingPayment.id, {...tooDear(cost - outgoingPayment.maxFee), ms: lateRetryMs})
 }
 
-/** As the next attempt; false if it comes too late, or costs more than the treasury has. */
+/** Stores the next attempt; false if it comes too late, or costs more than the treasury has. */
 async function store(
   {pool}: Context,
   {outgoingPayment, kind}: PlannedAttempt,
@@ -132,7 +132,7 @@ async function refused(
   )
   const ms = untilTomorrow.has(code) ? untilTomorrowRetryMs : kind === 'cancel' ? cancelRetryMs : refusedRetryMs
   await waitOutgoingPayment(to, outgoingPayment.id, {reason: code, detail: message, ms})
-  // A nonce that nothing is signed for holds up all that follow. (A payout gives its own up: advance-payout.ts.)
+  // A nonce without a signed transaction holds up every later one. (A payout gives up its own nonce: advance-payout.ts.)
   if (!outgoingPayment.newest && !outgoingPayment.cancelling && !passing.has(code))
     await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
 }
