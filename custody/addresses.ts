@@ -1,4 +1,4 @@
-// The addresses of the keys. Promises: no I/O but the key store's; a path has one address, in the form in which people see it.
+// The addresses of the keys. Promises: no I/O except the key store's; each path has one address, in its display form.
 
 import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
@@ -7,7 +7,7 @@ import type {KeyPath, KeyStore} from './keys.ts'
 
 export type Derive = (path: KeyPath) => Promise<string>
 
-/** How the keys of a store become addresses, on the networks that the settings name. */
+/** Turns the keys of a store into addresses, for the networks in the settings. */
 export function deriver(keys: KeyStore, settings: Map<ChainCode, ChainSettings>): Derive {
   return async path => {
     const ofFamily = [...settings.values()].find(({family}) => family === path.family)!

@@ -1,5 +1,5 @@
-// What was signed before, as the journal has it. Promises: what is read of the table is what the file has in its place, and lacks no attempt of a
-// payout or a withdrawal; else nothing is signed.
+// Earlier attempts, from the journal. Promises: the rows read from the table match the file, and no attempt of a payout or a withdrawal is
+// missing; otherwise nothing is signed.
 
 import type {Journal} from './journal.ts'
 import type {Entry} from './journal-file.ts'
@@ -21,11 +21,11 @@ export interface Attempt<D extends Details = Details> {
   raw: string
 }
 
-/** A row of entryColumns that signs something. */
+/** A journal row (entryColumns) that signs something. */
 export type AttemptRow<D extends Details = Details> = Omit<Entry, keyof Attempt> &
   Omit<Attempt<D>, 'amount' | 'subjectId'> & {amount: string}
 
-/** Rows that have everything that was signed for this subject, if there is one, on whatever chain. */
+/** Rows that include everything signed for this subject, if there is one, on any chain. */
 export function attemptsOf<D extends Details>(
   {journal}: {journal: Journal},
   chain: string,
@@ -38,12 +38,12 @@ export function attemptsOf<D extends Details>(
   return rows.map(({subject_id, amount, ...row}) => ({...row, subjectId: subject_id, amount: BigInt(amount)}))
 }
 
-/** Those that were signed for the same. */
+/** The attempts signed for the same purpose. */
 export function attemptsFor<A extends Attempt>(attempts: A[], kind: Kind, subjectId: string): A[] {
   return attempts.filter(attempt => attempt.kind === kind && attempt.subjectId === subjectId)
 }
 
-/** Refuses if rows of the journal that were read, `wrong` says why, cannot be believed. */
+/** Throws a Refusal if journal rows cannot be believed; `wrong` says why. */
 export function checkRows(wrong: string | undefined): void {
   if (wrong) throw new Refusal('journal_changed', wrong)
 }

@@ -1,6 +1,6 @@
-// A backup of what only custody has: the encrypted seed and the journal, in one file. Promises: it is on disk, whole, under its name, or not
-// there at all; an existing file is never written over, by a backup or by restoring one; it holds no secret that the seed file does not
-// hold, encrypted.
+// A backup of what only custody has: the encrypted seed and the journal, in one file. Promises: the backup is on disk in full under its name,
+// or does not exist. Neither a backup nor a restore overwrites an existing file. A backup contains no secret except those that are
+// encrypted in the seed file.
 import {createReadStream, existsSync, linkSync, readFileSync, unlinkSync} from 'node:fs'
 import path from 'node:path'
 import {createInterface} from 'node:readline'
@@ -16,7 +16,7 @@ const Header = z.object({
   seed: z.string(),
 })
 
-/** Writes the backup of a directory. Resolves to how many entries of the journal it has. */
+/** Writes the backup of a directory. Resolves to the number of journal entries in it. */
 export function writeBackup(home: string, file: string): number {
   if (!existsSync(seedFile(home))) throw new PermanentError(`${seedFile(home)} is missing; there is nothing to back up`)
   if (existsSync(file)) throw new PermanentError(`${file} exists; name another file`)
@@ -46,7 +46,7 @@ export interface Backup {
   heads: Map<string, Head>
 }
 
-/** Reads a backup and checks its journal. Throws PermanentError where it is none, or is damaged. */
+/** Reads a backup and checks its journal. Throws PermanentError if the file is no backup, or is damaged. */
 export async function readBackup(file: string): Promise<Backup> {
   if (!existsSync(file)) throw new PermanentError(`${file} does not exist`)
   const damaged = new PermanentError(`${file} is no backup of custody, or is damaged; take another one`)
@@ -69,8 +69,8 @@ export async function readBackup(file: string): Promise<Backup> {
 }
 
 /**
- * Puts the seed and the journal of a backup where custody has them. What is there already stays, as it is newer. Resolves to what was put
- * there. Throws PermanentError where another seed is there.
+ * Restores the seed and the journal of a backup to custody's directory. Existing files stay, because they are newer. Resolves to what was
+ * restored. Throws PermanentError if the directory has another seed.
  */
 export async function restoreBackup(home: string, file: string): Promise<('seed' | 'journal')[]> {
   const {seed} = await readBackup(file)

@@ -1,11 +1,11 @@
-// What custody's signatures may cost. Promises: on each chain, what is signed in a day (UTC) can cost no more in network fees than the chain's
-// budget and what the owner of the database added to it for that day; a quarter of the budget is left for replacing and cancelling payments,
-// which are on their way; a sweep costs no more than what it brings is worth; on a chain that is halted nothing new is signed, but what the
-// owner of the database decided about one payment.
+// The fee budget of custody's signatures. Promises: on each chain, the signatures of a day (UTC) cost no more in network fees than the chain's
+// budget plus what the owner of the database added for that day. A quarter of the budget is reserved for replacing and cancelling payments
+// under way. A sweep costs no more than what it brings is worth. On a halted chain nothing new is signed, except what the owner of the
+// database decided about one payment.
 //
-// Attempts exclude each other, so of each nonce, or first input, the highest fee counts, until a final block says what was paid. All of it is
-// read from the journal's file (known.ts), from what the indexers write (chain.confirmed_tx), and from rows of the database's owner: nothing that
-// the worker can write makes anything cheaper, nor a row of custody.journal that somebody changed.
+// Attempts exclude each other. So for each nonce, or first input, the highest fee counts until a final block shows what was paid. The inputs are
+// the journal's file (known.ts), what the indexers write (chain.confirmed_tx), and rows of the database's owner. So nothing that the worker
+// writes lowers a cost, nor does a changed row of custody.journal.
 import type pg from 'pg'
 import type {ChainSettings} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
@@ -19,16 +19,16 @@ export interface Spent {
   /** Added by the owner of the database, for today. */
   raised: bigint
   used: bigint
-  /** What only payments under way may use of it. */
+  /** The part of the budget that only payments under way may use. */
   reserve: bigint
 }
 
 const reservePart = 4n
 
-/** Of now, by the clock that entries of the journal are dated by. */
+/** The current time, by the clock that dates the journal's entries. */
 const now = () => new Date().toISOString()
 
-/** What these cost: a fee is the highest that may be paid until a final block says what was. */
+/** The cost of these: the highest fee that may be paid, until a final block shows the fee that was paid. */
 async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]): Promise<bigint> {
   const {rows} = await client.query<{cost: string}>({
     name: 'cost_of_promised',
@@ -47,7 +47,7 @@ async function costOf(client: pg.ClientBase, chain: string, promised: Promised[]
   return BigInt(rows[0]!.cost)
 }
 
-/** What was spent of today's budget of a chain. */
+/** How much of a chain's budget was used today. */
 export async function spentToday(
   client: pg.ClientBase,
   known: Known,
@@ -63,7 +63,7 @@ export async function spentToday(
   return {budget, raised: BigInt(rows[0]!.raised), used, reserve: budget / reservePart}
 }
 
-/** For one turn of custody, in which nobody else signs: what was spent is read once for each chain, and counted on from there. */
+/** For one turn of custody, in which nobody else signs: the used budget is read once for each chain, then counted in memory. */
 export class Budget {
   readonly #client: pg.Client
   readonly #chains: Map<ChainCode, ChainSettings>
@@ -76,7 +76,7 @@ export class Budget {
     this.#known = known
   }
 
-  /** Counts what is signed next. Throws a Refusal instead where it must not be. */
+  /** Counts the signature that comes next. Throws a Refusal if it must not be made. */
   async charge(plan: Plan): Promise<void> {
     const {chain} = plan
     const spent = await this.#read(chain)
@@ -92,8 +92,8 @@ export class Budget {
   }
 
   /**
-   * Throws a Refusal if no first signature of a payout can be had on its chain now. What was begun before it, and is not signed yet, comes first: a
-   * payment that gets a nonce, and no signature before tomorrow, would hold up all that follow.
+   * Throws a Refusal if a payout on this chain cannot get its first signature now. Payments that have begun and are not signed yet come first: a
+   * payment with a nonce and no signature before tomorrow would hold up every later one.
    */
   async check(chain: ChainCode, payoutId: string): Promise<void> {
     const spent = await this.#read(chain)
@@ -122,7 +122,7 @@ export class Budget {
     return spent
   }
 
-  /** What the attempts of today with the same nonce, or first input, count. */
+  /** How much today's attempts with the same nonce, or first input, count. */
   async #costBefore({chain, sender, nonce}: Plan): Promise<bigint> {
     const before = this.#known
       .promisedOn(now(), chain)
@@ -140,7 +140,7 @@ export class Budget {
   }
 }
 
-/** What may be used of it, by payments that are on their way, or by everything else. */
+/** How much of the budget may be used: all of it by payments under way, all but the reserve by everything else. */
 export function mostOf({budget, raised, reserve}: Spent, isForPaymentUnderWay: boolean): bigint {
   return budget + raised - (isForPaymentUnderWay ? 0n : reserve)
 }

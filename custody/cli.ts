@@ -1,6 +1,6 @@
-// sluice custody: the seed and the journal, for operators. A program of its own (cli/custody.ts starts it), as no other code may touch keys.
-// Promises: what it prints is no secret, unless --show-phrase asks for the phrase; exit code 0 when all is well, 1 when it is not, 2 when
-// the command line was wrong.
+// sluice custody: the seed and the journal, for operators. It is a separate program (cli/custody.ts starts it), because no other code may touch
+// keys. Promises: it prints no secret, except the phrase with --show-phrase. Exit code 0 means that all is well, 1 that it is not, 2 that the
+// command line was wrong.
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import {Command, CommanderError} from 'commander'
@@ -137,7 +137,7 @@ async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, 
   )
 }
 
-/** By the settings and the journal of this command line, which should be those of custody. */
+/** Uses the settings and the journal of this command line, which should be those of custody. */
 async function describeBudget(client: pg.Client, known: Known, settings: ChainSettings): Promise<string> {
   const {code, assets} = settings.chain
   const spent = await spentToday(client, known, settings)
@@ -213,7 +213,7 @@ function readPassphrase(file: string): string {
   return passphrase
 }
 
-/** As the service has them that runs here: a local chain is of a network of its own, and addresses differ by that. */
+/** The settings of the service that runs here: a local chain has a network of its own, and addresses differ by network. */
 function settingsOfService(): Settings {
   const settings = readSettings()
   const followed = readService(path.resolve(settings.home))?.chains ?? {}

@@ -1,6 +1,6 @@
-// Custody's work, one turn after the other: judge and sign (family.ts), journal (journal.ts), and only then answer. Promises: whatever
-// is answered with signed bytes stands in the journal, in the database and on disk; every refusal is a row of custody.refusal and a log line;
-// a turn that fails answers nothing, and asking again is safe.
+// Custody's work, one turn at a time: judge and sign (family.ts), write the journal (journal.ts), and only then respond. Promises: signed bytes
+// in a response are in the journal, in the database and on disk. Every refusal is a row of custody.refusal and a log line. A failed turn
+// returns nothing, and the request can be repeated safely.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {step} from '../base/step.ts'
@@ -18,7 +18,7 @@ import {checkPayout, type Own, type Plan, type PolicyContext} from './policy.ts'
 import {Refusal} from './refusal.ts'
 import type {Asked} from './requests.ts'
 
-/** What an intent led to. Without a draft, nothing was signed now. */
+/** The result of an intent. Without a draft, nothing new was signed. */
 interface Outcome {
   response: SignResult
   draft?: Draft
@@ -47,14 +47,14 @@ export class Custody {
     this.#log = log
   }
 
-  /** Runs when everything that was asked before is done: the connection, and the journal's end, belong to one at a time. */
+  /** Runs `work` after all earlier requests are done: only one at a time may use the connection and the end of the journal. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = this.#turn.then(work, work)
     this.#turn = mine
     return mine
   }
 
-  /** Answers in the order of what is asked. */
+  /** The results are in the order of the requests. */
   async sign(asked: Asked[]): Promise<SignResult[]> {
     return await this.inTurn(async () => {
       const outcomes = await this.#context.journal.write(add => this.#outcomesOf(asked, add))
@@ -64,7 +64,7 @@ export class Custody {
     })
   }
 
-  /** Whether a payout would be signed now, as far as that can be known before its nonce and fees are. */
+  /** Whether a payout would be signed now, as far as custody can know before its nonce and fees are set. */
   async check(payoutId: string): Promise<CheckResult> {
     return await this.inTurn(async () => {
       await this.#context.journal.level()
@@ -78,7 +78,7 @@ export class Custody {
     })
   }
 
-  /** Of this turn. */
+  /** A budget for this turn. */
   #budget(): Budget {
     const {client, chains, journal} = this.#context
     return new Budget(client, chains, journal.known)

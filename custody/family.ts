@@ -1,5 +1,6 @@
-// What a family of chains is to custody. Each is a folder here, and one line in families.ts. Promises asked of it: what excludes each other
-// (plan.sender and plan.nonce) is shared by all attempts of a purpose; it judges by the journal, and by rows that policy.ts names; it knows no node.
+// What a family of chains provides for custody. Each is a folder here, and one line in families.ts. A family must promise: all attempts of a
+// purpose share what makes them exclude each other (plan.sender and plan.nonce). It judges by the journal and by the rows that policy.ts names.
+// It knows no node.
 import type {z} from 'zod'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
@@ -14,26 +15,26 @@ export interface CustodyFamily<
   P extends Plan = Plan,
   D extends Details = Details,
 > extends KeyFamily {
-  /** The address of a public key, as people see it. The settings are those of one of the chains, which share it. */
+  /** The address of a public key, in its display form. The settings are of any of the family's chains, which share the address. */
   address(publicKey: Uint8Array, settings: S): string
-  /** What to do if an address of the database (`known`) is of another network than one of this seed (`made`). Absent where addresses do not differ by that. */
+  /** What to do if a database address (`known`) is of another network than this seed's (`made`). Absent where addresses are the same on all networks. */
   otherNetwork?(made: string, known: string): string | undefined
-  /** What can be asked for, by names that no other family has. */
+  /** The family's intents. No other family uses their names. */
   intents: z.ZodDiscriminatedUnion & z.ZodType<I>
-  /** What is asked for at once is judged in the order of this number, and of the request. */
+  /** The intents of a request are judged in the order of this number, then in the order of the request. */
   place(intent: I): number
-  /** What the log calls that for which something is asked. */
+  /** The name of the intent's subject in the log. */
   subject(intent: I): string
-  /** Throws a Refusal where nothing is to be signed. */
+  /** Throws a Refusal if nothing may be signed. */
   judge(context: FamilyContext, intent: I): Promise<Decision<P>>
-  /** Throws a Refusal unless a sweep is worth what it may cost. */
+  /** Throws a Refusal unless a sweep is worth its highest possible cost. */
   checkSweep(settings: S, sweep: P): void
   sign(settings: S, keys: KeyStore, plan: P): Promise<Signed<D>>
-  /** What is answered of the fees that are in signed bytes. */
+  /** The fees in signed bytes, as the response names them. */
   fees(details: D): Record<string, string | number>
 }
 
-/** What was signed, and what the journal keeps of it besides the plan. */
+/** What was signed, and what the journal records of it besides the plan. */
 export interface Signed<D extends Details = Details> {
   txid: string
   raw: string

@@ -1,4 +1,4 @@
-// What the intents of all families share, and what custody answers; each family's are in its folder. docs/custody.md explains them.
+// What the intents of all families share, and custody's responses. Each family's intents are in its folder. docs/custody.md explains them.
 import {z} from 'zod'
 import {chains, type Family} from '../chains/registry.ts'
 
@@ -8,7 +8,7 @@ export const id = z.guid().toLowerCase()
 
 export const chainOf = (family: Family) => z.enum(chains.filter(chain => chain.family === family).map(({code}) => code))
 
-/** Of whatever family. Its name says which. */
+/** An intent of any family. Its name says which family. */
 export interface Intent {
   intent: string
 }
@@ -37,7 +37,7 @@ export const refusalCodes = [
 ] as const
 export type RefusalCode = (typeof refusalCodes)[number]
 
-/** Why something is not signed. `needed`, for fee_too_low: the least that a replacement has to offer. */
+/** Why something is not signed. `needed`, for fee_too_low: the least that a replacement must pay. */
 export interface Refused {
   ok: false
   code: RefusalCode
@@ -45,7 +45,7 @@ export interface Refused {
   needed?: Record<string, string>
 }
 
-/** What was signed, with the fees that are in the bytes, by family: a repeated intent gets the bytes that were signed before. */
+/** What was signed, with the fees in the bytes, by family. A repeated intent gets the bytes that were signed before. */
 export interface SignedResult {
   ok: true
   txid: string

@@ -1,6 +1,6 @@
-// The journal outside the database: one JSON line per entry in $SLUICE_HOME/custody/journal.jsonl, for all streams. Promises: what append()
-// resolved for is on disk; the entries of a stream follow each other without a gap, and each carries the hash of the one before it; a last line
-// that a crash cut short is taken away (its signature was never given out); anything else that is wrong in the file stops the process.
+// The journal outside the database: one JSON line per entry in $SLUICE_HOME/custody/journal.jsonl, for all streams. Promises: once append()
+// returns, the entries are on disk. The entries of a stream have no gaps, and each carries the hash of the one before it. A last line that a
+// crash cut short is removed (its signature was never given out). Any other error in the file stops the process.
 import {createHash} from 'node:crypto'
 import {
   chmodSync,
@@ -53,20 +53,20 @@ export interface Head {
 export const noHead: Head = {seq: 0, hash: ''}
 export const journalFile = (home: string) => path.join(home, 'custody', 'journal.jsonl')
 
-/** The hash of an entry, which follows one with the hash `previous`. */
+/** The hash of an entry that follows the entry with the hash `previous`. */
 export function hashOf(previous: string, {hash: _, ...entry}: Omit<Entry, 'hash'> & {hash?: string}): string {
   return createHash('sha256')
     .update(previous + canonical(entry))
     .digest('hex')
 }
 
-/** What the seal of an entry is over: the entry without its hash and its seal, after the hash of the one before it. */
+/** The text that an entry's seal covers: the hash of the previous entry, then the entry without its hash and seal. */
 export function sealedText(previous: string, {hash: _, ...entry}: Omit<Entry, 'hash'> & {hash?: string}): string {
   const {seal: __, ...details} = entry.details
   return previous + canonical({...entry, details})
 }
 
-/** JSON with the keys of every object in order, so that it does not matter who wrote it. */
+/** JSON with the keys of every object sorted, so that every writer gets the same text. */
 function canonical(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
@@ -79,7 +79,7 @@ export function follows({seq, hash}: Head, entry: Entry): boolean {
   return entry.seq === seq + 1 && entry.hash === hashOf(hash, entry)
 }
 
-/** A line as an entry; undefined if it is none. */
+/** Parses a line; undefined if it is no entry. */
 export function parseEntry(line: string): Entry | undefined {
   try {
     return Entry.safeParse(JSON.parse(line)).data
@@ -88,7 +88,7 @@ export function parseEntry(line: string): Entry | undefined {
   }
 }
 
-/** Every entry of a journal file in order, checked, and where its line ends. A line without an end is not given. */
+/** Every entry of a journal file in order, checked, with the offset where its line ends. A line without an end is left out. */
 export function* readEntries(file: string): Generator<{entry: Entry; end: number}> {
   const heads = new Map<string, Head>()
   let number = 0
@@ -113,7 +113,7 @@ export function readHeads(file: string): Map<string, Head> {
   return heads
 }
 
-/** What a journal file says, as far as judging needs it; nothing if there is no file. */
+/** The part of a journal file that judging needs; empty if there is no file. */
 export function readKnown(file: string): Known {
   const known = new Known()
   if (existsSync(file)) for (const {entry} of readEntries(file)) known.note(entry)
@@ -122,7 +122,7 @@ export function readKnown(file: string): Known {
 
 export class JournalFile {
   readonly file: string
-  /** What is in it; and, while a transaction adds to it, what will be. */
+  /** The content of the file, plus what an open transaction is adding. */
   readonly known = new Known()
   readonly #heads = new Map<string, Head>()
   #isSealed = false
@@ -162,7 +162,7 @@ export class JournalFile {
     return this.#heads.get(stream) ?? noHead
   }
 
-  /** Whether any entry has a seal: from there on, all have, of all streams. */
+  /** Whether any entry has a seal. After the first seal, every entry of every stream has one. */
   get isSealed(): boolean {
     return this.#isSealed
   }
@@ -174,12 +174,12 @@ export class JournalFile {
     this.known.note(entry)
   }
 
-  /** Reads the file again if somebody put another one in its place, or wrote to it. */
+  /** Reads the file again if somebody replaced it or wrote to it. */
   refresh(): void {
     const now = statSync(this.file, {throwIfNoEntry: false})
     const known = fstatSync(this.#descriptor)
     if (now?.ino !== known.ino || now.size < this.#size) this.#open()
-    else if (now.size > this.#size) this.#open() // or a write of ours that failed half-way: its beginning is read, or cut
+    else if (now.size > this.#size) this.#open() // or a write of ours failed half-way: complete lines are read, the rest is cut
   }
 
   /** When it returns, the entries are on disk. */
@@ -201,7 +201,7 @@ export class JournalFile {
   }
 }
 
-/** The lines of a file that have an end, and where that is. */
+/** The complete lines of a file, each with the offset of its end. */
 export function* readLines(file: string): Generator<{line: string; end: number}> {
   const descriptor = openSync(file, 'r')
   const chunk = Buffer.alloc(1024 * 1024)

@@ -1,12 +1,13 @@
-// What custody signed, twice: in custody.journal, and in a file outside the database (journal-file.ts). Promises: an entry is committed to
-// the database first, then on disk in the file, and only then is what it signs given out. So a process that dies in between leaves a file
-// that lags, and the missing lines are appended if custody wrote them (seal.ts); a file that is ahead means that the database is an older copy,
-// and its stream signs nothing until an operator has entered what is missing (sluice custody reconcile).
+// What custody signed, recorded twice: in custody.journal, and in a file outside the database (journal-file.ts). Promises: an entry is committed
+// to the database first, then written to disk in the file, and only then is the signature given out. So after a crash the file may lag, and the
+// missing lines are appended if custody wrote them (seal.ts). A file that is ahead means that the database is an older copy. Its stream then
+// signs nothing until an operator has imported the missing entries (sluice custody reconcile).
 //
-// The table is in somebody else's hands, the file is not. So every row that is judged by is compared with the file (check), and the others one after
-// the other, by and by (compareNext). A row that was changed, is missing, or is not custody's blocks its stream until all of it is right again.
+// Others can write to the table; only custody writes to the file. So each row is compared with the file before it is used to judge (check), and
+// all rows are compared page by page in the background (compareSome). A row that was changed, is missing, or is not custody's blocks its stream
+// until the whole stream is right again.
 //
-// One process writes at a time (it holds the advisory lock), and one turn after the other; the connection is the one that holds the lock.
+// One process writes at a time (it holds the advisory lock), one turn at a time. The connection is the one that holds the lock.
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {step} from '../base/step.ts'
@@ -14,16 +15,16 @@ import {type Entry, follows, type Head, hashOf, JournalFile, noHead, readEntries
 import type {Known} from './known.ts'
 import type {Seal} from './seal.ts'
 
-/** Entries that are read at once: below 0.1 s, for which whoever asks for a signature waits. */
+/** Entries per read. One read takes less than 0.1 s, and requests for signatures wait for it. */
 const page = 1000
 
-/** An entry before it has its place in the stream. */
+/** An entry before it has its number in the stream. */
 export type Draft = Omit<Entry, 'seq' | 'hash'>
 
 const columns = `stream, seq, kind, subject_id, merchant_id, token, amount, destination, source, sender, nonce, max_fee, txid, raw, details,
   signed_at, hash`
 
-/** A row of custody.journal j as the file has it: what JSON would not keep exactly is text. */
+/** A row of custody.journal j as the file has it. Values that JSON cannot hold exactly are text. */
 export const entryColumns = `j.stream, j.seq::int as seq, j.kind, j.subject_id, j.merchant_id, j.token, j.amount::text as amount, j.destination, j.source,
   j.sender, j.nonce::int as nonce, j.max_fee::text as max_fee, j.txid, j.raw, j.details,
   to_char(j.signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as signed_at, j.hash`
@@ -40,9 +41,9 @@ export class Journal {
   readonly #seal: Seal
   readonly #chainStreams: string[]
   readonly #heads = new Map<string, Head>()
-  /** As of the last level(). */
+  /** Set by the last level(). */
   readonly #outOfStep = new Map<string, Blocked>()
-  /** Until the whole stream was compared, and is right. */
+  /** An entry stays until the whole stream was compared and is right. */
   readonly #changed = new Map<string, string>()
   /** What is compared next. */
   #place = {stream: 0, after: 0}
@@ -64,12 +65,12 @@ export class Journal {
     return [...new Set([...this.#chainStreams, ...this.file.streams])]
   }
 
-  /** What the file says, and the transaction under way. */
+  /** What the file and the open transaction say. */
   get known(): Known {
     return this.file.known
   }
 
-  /** Compares the ends of database and file, and appends to the file what only the database has. */
+  /** Compares the last entries of database and file, and appends to the file what only the database has. */
   async level(): Promise<void> {
     this.file.refresh()
     this.#outOfStep.clear()
@@ -107,7 +108,7 @@ export class Journal {
     return rows[0]?.hash
   }
 
-  /** What custody wrote, and the file lacks. Somebody else's entry is not taken over, and blocks the stream. */
+  /** Appends the entries that custody wrote and the file lacks. An entry that custody did not write is not appended, and blocks the stream. */
   async #append(stream: string, after: number, isSealed: boolean): Promise<void> {
     for (let last = after, mustBeSealed = isSealed; ; ) {
       const rows = await this.#read(stream, last, page)
@@ -145,13 +146,13 @@ export class Journal {
 
   // --- what was changed ---
 
-  /** Why rows of the table cannot be believed: one is not as the file has it. Undefined if all are. */
+  /** Why rows of the table cannot be believed: one differs from the file. Undefined if none does. */
   check(rows: Entry[]): string | undefined {
     const wrong = rows.find(row => !this.#isRight(row))
     return wrong && this.#block(wrong.stream, `entry ${wrong.seq} is not what the file has in its place`)
   }
 
-  /** As check(), of rows that are all attempts of a payout or a withdrawal, if it has any on this stream. */
+  /** Like check(), for rows that must include every attempt of a payout or a withdrawal on this stream. */
   checkAttempts(rows: Entry[], stream: string, subjectId: string | null): string | undefined {
     const found = rows.filter(
       ({kind, subject_id}) => subject_id === subjectId && (kind === 'pay' || kind === 'withdraw'),
@@ -177,13 +178,13 @@ export class Journal {
     return why
   }
 
-  /** Compares all that there is, once. */
+  /** Compares all entries once. */
   async compareAll(): Promise<void> {
     this.#place = {stream: 0, after: 0}
     while (!(await this.compareSome()));
   }
 
-  /** Compares a page of entries of the table with the file, and lets go of each stream that is right. True once all of them were compared. */
+  /** Compares a page of the table with the file, and unblocks each stream that is right. True once all entries were compared. */
   async compareSome(): Promise<boolean> {
     for (let left = page; left > 0; ) {
       const {streams} = this
@@ -200,7 +201,7 @@ export class Journal {
     return false
   }
 
-  /** Resolves to how many entries were right if there are more to compare, else to 0. */
+  /** Resolves to the number of right entries if there are more to compare, else to 0. */
   async #compare(stream: string, after: number, most: number): Promise<number> {
     const end = this.file.head(stream).seq
     const rows = await this.#read(stream, after, Math.min(most, end - after))
@@ -216,7 +217,7 @@ export class Journal {
     return 0
   }
 
-  /** The first entry that was signed with an output under which it would not be found. */
+  /** The first entry with an input that is missing in custody.journal_input, so a search by that output would not find the entry. */
   async #hiddenInput(stream: string, after: number, last: number): Promise<number | undefined> {
     const {rows} = await this.#client.query<{seq: number}>({
       name: 'journal_hidden_input',
@@ -230,8 +231,8 @@ export class Journal {
   }
 
   /**
-   * Runs `work` in a transaction in which entries can be added, and resolves to its result once all of them are in the database and on
-   * disk in the file. If it throws, nothing was added.
+   * Runs `work` in a transaction that can add entries. Resolves to its result once all entries are in the database and on disk in the file.
+   * If it throws, nothing was added.
    */
   async write<T>(work: (add: (draft: Draft) => Promise<void>) => Promise<T>): Promise<T> {
     await this.level()
@@ -280,7 +281,7 @@ async function headsOf(client: pg.ClientBase, streams: string[]): Promise<Map<st
   return new Map(rows.map(({stream, seq, hash}) => [stream, {seq, hash}]))
 }
 
-/** The wanted entries of the file that the database lacks. Throws PermanentError where they do not continue those that it has. */
+/** The wanted entries of the file that the database lacks. Throws PermanentError if they do not continue the database's entries. */
 export async function missingEntries(
   client: pg.ClientBase,
   file: string,

@@ -1,6 +1,6 @@
-// Where keys are kept, and the only place that knows. Policy decides and signers build; both see this interface alone, so a hosted or a
-// hardware key store can take the place of the local one. Promises: a private key never leaves this file, but for its curve, which keeps none;
-// the same message gives the same signature.
+// The key store. Only this file knows where keys are. Policy decides and signers build; both see only this interface, so a hosted or hardware
+// key store can replace the local one. Promises: a private key leaves this file only for its curve, which stores none. The same message gives
+// the same signature.
 import {mnemonicToSeed} from '@scure/bip39'
 import type {Family} from '../chains/registry.ts'
 
@@ -11,24 +11,24 @@ export interface KeyPath {
 }
 
 export interface KeyStore {
-  /** In the form of the family's curve. */
+  /** The public key, in the format of the family's curve. */
   publicKey(path: KeyPath): Promise<Uint8Array>
-  /** Signs what the family's curve signs, a digest or a whole message, and in its form. */
+  /** Signs a digest or a whole message, whichever the family's curve signs; the signature has the curve's format. */
   sign(path: KeyPath, message: Uint8Array): Promise<Uint8Array>
 }
 
-/** How keys come from a seed, and what is made with them. */
+/** Derives keys from a seed and signs with them. */
 export interface Curve {
-  /** The private keys of a branch by their index, to be wiped by whoever asks for one. Nothing refers to the seed afterwards. */
+  /** The private keys of a branch by their index. The caller must wipe each key. Nothing refers to the seed afterwards. */
   branch(seed: Uint8Array, path: string): (index: number) => Uint8Array
   publicKey(key: Uint8Array): Uint8Array
   sign(key: Uint8Array, message: Uint8Array): Uint8Array
 }
 
-/** Where a family has its keys. */
+/** The key branches of a family. */
 export interface KeyFamily {
   curve: Curve
-  /** Derivation paths in which i is the index. */
+  /** Derivation paths, with i for the index. */
   branches: Record<KeyPath['purpose'], string>
 }
 
@@ -43,7 +43,7 @@ export async function localKeys(phrase: string, families: Record<Family, KeyFami
   const opened = new Map(Object.entries(families).map(([family, keys]) => [family, open(keys)]))
   seed.fill(0)
 
-  /** What `use` makes of the private key, which is wiped at once. */
+  /** The result of `use` on the private key, which is wiped at once afterwards. */
   function withKey<T>({family, purpose, index}: KeyPath, use: (curve: Curve, key: Uint8Array) => T): T {
     const {curve, [purpose]: branch} = opened.get(family)!
     const key = branch(index)

@@ -1,14 +1,13 @@
-// What the journal's file says, as far as judging needs it, in memory: whoever can write to the database cannot change it. Promises: a row of
-// custody.journal can be compared with the entry that the file has in its place; what was signed for a merchant, or on a day, is the sum over the
-// file, so a row that is changed or missing makes it neither smaller nor larger, and so is what may be paid for it; and for every payment it is known
-// how many attempts there are.
+// The part of the journal's file that judging needs, in memory. Write access to the database cannot change it. Promises: a row of custody.journal
+// can be compared with the file's entry of the same number. What was signed for a merchant, or on a day, is the sum over the file, and so are the
+// fees that may be paid for it: a changed or missing row makes neither smaller nor larger. The number of attempts is known for every payment.
 //
-// A million payments take some 120 MB. An entry of the transaction under way is noted before it is in the file, and forgotten if it fails.
+// A million payments take some 120 MB. An entry of the open transaction is noted before it is in the file, and removed if the transaction fails.
 import {createHash} from 'node:crypto'
 
 const hashBytes = 32
 
-/** What is kept of an entry (journal-file.ts). */
+/** The fields used of an entry (journal-file.ts). */
 interface Entry {
   stream: string
   kind: string
@@ -23,7 +22,7 @@ interface Entry {
   hash: string
 }
 
-/** The most that is paid for what was signed with a nonce, or a first input. */
+/** The highest fee that may be paid for what was signed with a nonce, or a first input. */
 export interface Promised {
   sender: string
   nonce: number
@@ -32,7 +31,7 @@ export interface Promised {
 
 export class Known {
   readonly #hashes = new Map<string, Hashes>()
-  /** Attempts for each payout or withdrawal, by a number made of its id: as text, a million of them would take twice the memory. */
+  /** Attempts for each payout or withdrawal, by a number made from its id: as text, a million ids would take twice the memory. */
   readonly #attempts = new Map<number, number>()
   readonly #paid = new Map<string, bigint>()
   readonly #days = new Map<string, Day>()
@@ -50,7 +49,7 @@ export class Known {
     if (attempts === 0) this.#count(entry, subject, BigInt(entry.amount ?? 0))
   }
 
-  /** Takes back the entry that was noted last. */
+  /** Removes the entry that was noted last. */
   forget(entry: Entry): void {
     this.#hashes.get(entry.stream)!.pop()
     this.#feesOf(entry)?.pop()
@@ -68,7 +67,7 @@ export class Known {
     for (const part of [this.#hashes, this.#attempts, this.#paid, this.#days, this.#fees]) part.clear()
   }
 
-  /** All attempts of a payout, or a withdrawal, move the same: the first one counts. */
+  /** All attempts of a payout, or a withdrawal, move the same amount: only the first one counts. */
   #count({kind, stream, token, merchant_id, signed_at}: Entry, subject: number, amount: bigint): void {
     const whose = `${stream} ${token} ${merchant_id}`
     if (kind === 'pay') this.#paid.set(whose, (this.#paid.get(whose) ?? 0n) + amount)
@@ -81,12 +80,12 @@ export class Known {
     this.#days.set(`${stream} ${token}`, {date, amounts})
   }
 
-  /** The highest fees of all that was signed on the day of an entry with its nonce, which is added if it is not there. */
+  /** The highest fees of all attempts signed on the entry's day with the entry's nonce. The list is created if it does not exist. */
   #feesOf({stream, sender, nonce, signed_at}: Entry): bigint[] | undefined {
     if (sender === null || nonce === null) return undefined
     const date = dateOf(signed_at)
     const last = this.#fees.get(stream)
-    const day = last && last.date >= date ? last : {date, fees: new Map()} // a clock that is put back begins no new day
+    const day = last && last.date >= date ? last : {date, fees: new Map()} // a clock that is set back begins no new day
     this.#fees.set(stream, day)
     const key = `${sender} ${nonce}`
     const used = day.fees.get(key) ?? {sender, nonce, fees: []}
@@ -94,7 +93,7 @@ export class Known {
     return used.fees
   }
 
-  /** What was signed on the day (UTC) of that moment, or later: of the attempts with one nonce, or first input, the dearest. */
+  /** What was signed on the day (UTC) of that moment, or later: for each nonce, or first input, the highest fee of its attempts. */
   promisedOn(moment: string, stream: string): Promised[] {
     const day = this.#fees.get(stream)
     if (!day || day.date < dateOf(moment)) return []
@@ -113,12 +112,12 @@ export class Known {
     return this.#attempts.get(numberOf(subjectId)) ?? 0
   }
 
-  /** The sum of everything that was ever signed for a merchant, dead or not. */
+  /** The sum of everything ever signed for a merchant, dead or not. */
   paid(stream: string, token: string, merchantId: string): bigint {
     return this.#paid.get(`${stream} ${token} ${merchantId}`) ?? 0n
   }
 
-  /** The sum of what was signed for the first time on the day (UTC) of that moment, but for this subject. */
+  /** The sum of what was signed for the first time on the day (UTC) of that moment, without this subject. */
   paidOn(moment: string, stream: string, token: string, exceptSubject: string): bigint {
     const day = this.#days.get(`${stream} ${token}`)
     if (day?.date !== dateOf(moment)) return 0n
@@ -140,12 +139,12 @@ interface FeeDay {
 const isPaid = ({kind}: Entry) => kind === 'pay' || kind === 'withdraw'
 const dateOf = (moment: string) => moment.slice(0, 10)
 
-/** 53 bits of a hash: of 18,000 services with a million payments each, one has two that share a number; nothing more is signed for them there. */
+/** 53 bits of a hash. Of 18,000 services with a million payments each, one has two payments with the same number, and signs no more for these two. */
 function numberOf(subjectId: string | null): number {
   return Number(createHash('sha256').update(String(subjectId)).digest().readBigUInt64BE() >> 11n)
 }
 
-/** The hashes of a stream, one after the other. */
+/** The hashes of a stream in one buffer. */
 class Hashes {
   #bytes = Buffer.alloc(64 * hashBytes)
   #count = 0

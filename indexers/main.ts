@@ -67,11 +67,11 @@ async function main(code: string): Promise<void> {
   const {pollIntervalMs} = chain.chain
   const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, countReorg, log})
   const reason = await Promise.race([reader.read(), watching])
-  log.error({reason}, 'restarting')
+  log.error({reason}, 'starting anew')
   process.exit(tryAgain)
 }
 
 main(values.chain).catch((error: Error) => {
-  log.fatal({error: inWords(error)}, 'the indexer cannot continue')
+  log.fatal({error: inWords(error)}, 'the indexer cannot go on')
   process.exit(error instanceof PermanentError ? 78 : tryAgain)
 })
