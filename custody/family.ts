@@ -17,7 +17,7 @@ export interface CustodyFamily<
 > extends KeyFamily {
   /** The address of a public key, in its display form. The settings are of any of the family's chains, which share the address. */
   address(publicKey: Uint8Array, settings: S): string
-  /** What to do if a database address (`known`) is of another network than this seed's (`made`). Absent where addresses are the same on all networks. */
+  /** The error if a database address (`known`) is of another network than this seed's (`made`). Absent if addresses are the same on all networks. */
   otherNetwork?(made: string, known: string): string | undefined
   /** The family's intents. No other family uses their names. */
   intents: z.ZodDiscriminatedUnion & z.ZodType<I>

@@ -1,6 +1,7 @@
-// Custody as a process. Promises: says that it is ready once it can be asked and addresses are free, or another custody sees to that; refuses
-// to run with a seed that did not make the database's addresses, and never makes a new one beside them; hands out nothing of an older copy
-// of the database before what may have been handed out since is retired; ends with exit code 1 when it loses the database.
+// Custody as a process. Promises: it reports ready once it takes requests and addresses are free, or once another custody does so. It refuses to
+// run with a seed that did not make the database's addresses, and never makes a new seed for a database with addresses. With an older copy of
+// the database, it hands out nothing before it has retired the addresses that may have been handed out since. It ends with exit code 1 when it
+// loses the database.
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
@@ -58,7 +59,7 @@ async function main(): Promise<never> {
     log.fatal({error: inWords(error)}, 'the database connection is lost')
     process.exit(1)
   })
-  endWhenAsked() // whatever is under way is in a transaction, or in the journal already; there is nothing to finish
+  endWhenAsked() // work under way is in a transaction, or already in the journal: there is nothing to finish
   await fromDatabase(client.connect())
   await lock(client)
   await requireSameAssets(client, settings.chains.values())
@@ -114,7 +115,7 @@ async function main(): Promise<never> {
 
 const logged = new Map<string, string | undefined>()
 
-/** What is wrong with the journal is an incident of its stream, until it is right again. */
+/** An error in the journal is an incident of its stream until the stream is right again. */
 async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
   for (const stream of journal.streams) {
     const blocked = journal.whyBlocked(stream)
@@ -122,7 +123,7 @@ async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
     journalChanged.set({stream}, why ? 1 : 0)
     const isNews = !logged.has(stream) || logged.get(stream) !== why
     if (isNews && why) log.error({stream, why}, 'nothing is signed for this stream')
-    // Again and again while it is wrong, so that what is found next is in the incident, too.
+    // Repeated while it is wrong, so the incident also shows what is found later.
     if (isNews || why) await client.query('select custody.tell_journal($1, $2)', [stream, why])
     logged.set(stream, why)
   }
@@ -132,14 +133,14 @@ async function lock(client: pg.Client): Promise<void> {
   for (let standingBy = false; !(await tryLockPool(client)); standingBy = true) {
     if (!standingBy) {
       log.info('another custody is active on this database; standing by')
-      announceReady() // addresses are being made, by the other one
+      announceReady() // the other custody makes the addresses
     }
     await sleep(checkIntervalMs)
   }
 }
 
 interface Upkeep {
-  /** Resolves to how many addresses were added. */
+  /** Resolves to the number of added addresses. */
   fill: () => Promise<number>
   compare: () => Promise<void>
 }

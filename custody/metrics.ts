@@ -1,4 +1,4 @@
-// What custody counts for Prometheus (docs/operations/monitoring.md).
+// Custody's metrics for Prometheus (docs/operations/monitoring.md).
 import {Counter, Gauge} from 'prom-client'
 import {registry} from '../base/observe.ts'
 import {refusalCodes} from './intents.ts'
@@ -45,6 +45,6 @@ export const journalCompared = new Gauge({
   registers: [registry],
 })
 
-// What first appears when it is above 0 looks as if it had never risen.
+// Start at 0: a counter that first appears above 0 shows no increase.
 for (const code of refusalCodes) refusals.inc({code}, 0)
 for (const reason of ['no_token', 'unknown_form']) rejected.inc({reason}, 0)

@@ -1,12 +1,11 @@
-// What custody signs, and what it refuses: what all families of chains share. Everything outside is taken to be in somebody else's hands: an
-// intent names a purpose, and what follows from it is read here, from rows that neither the API nor the worker can write (custody.*,
-// chain.*), or that do no harm if they are forged (app.payout says whom to pay how much, and is believed only within what that merchant
-// received and whitelisted).
+// What custody signs and what it refuses, as far as all families of chains share it. Custody trusts no other process. An intent names only a
+// purpose. Everything else is read here, from rows that neither the API nor the worker can write (custody.*, chain.*), or from rows that do no
+// harm if they are forged (app.payout says whom to pay how much, and counts only within what that merchant received and whitelisted).
 //
 // Promises: the signatures of a payout exclude each other for ever, so at most one of them can be mined (evm/judge.ts and bitcoin/judge.ts
-// say how); the sum of what is signed for a merchant, chain and token, and not proven dead, never exceeds what the indexers saw arrive,
-// final, on addresses that were handed to that merchant; sweeps go to the treasury and nowhere else; nothing is signed but for a row that says
-// with which nonce, or outputs, and for no more in network fees than budget.ts allows.
+// say how). The sum of what is signed for a merchant, chain and token, and not proven dead, never exceeds the final amount that the indexers
+// saw arrive on addresses handed to that merchant. Sweeps go only to the treasury. Every signature needs a row that gives its nonce, or
+// outputs, and stays within the network fees that budget.ts allows.
 import type pg from 'pg'
 import type {CommonSettings} from '../chains/chain-settings.ts'
 import type {ChainSettings} from '../chains/families.ts'
@@ -17,14 +16,14 @@ import type {Entry} from './journal-file.ts'
 import type {KeyPath} from './keys.ts'
 import {type Kind, Refusal} from './refusal.ts'
 
-/** An address of ours, and the key that it has. */
+/** An address of ours, and the path of its key. */
 export interface Own {
   address: string
   path: KeyPath
   merchantId: string | null
 }
 
-/** What is to be signed for, once nothing speaks against it. */
+/** What a signature is for, after all checks have passed. */
 export interface Purpose {
   kind: Kind
   chain: ChainCode
@@ -33,37 +32,37 @@ export interface Purpose {
   token: string
   amount: bigint
   destination: string
-  /** What else the journal keeps, so that a lost settlement can be entered again. */
+  /** What else the journal records, so that a lost payout can be entered again. */
   details: Details
 }
 
-/** What is to be signed. */
+/** What will be signed. */
 export interface Plan extends Purpose {
-  /** The address that it is taken from. */
+  /** The address that the money comes from. */
   source: string
-  /** With the nonce: what all attempts share, and what one of them uses up. */
+  /** Sender and nonce together: all attempts share them, and only one attempt can use them. */
   sender: string
   nonce: number
-  /** The most that it may cost in network fees. */
+  /** The highest network fee that it may cost. */
   maxFee: bigint
-  /** The row of app.outgoing_payment that it is an attempt of. */
+  /** The id of the row of app.outgoing_payment that it is an attempt for. */
   outgoingPaymentId: string
-  /** Takes the place of a payment or a withdrawal that was signed, or cancels one that was begun. */
+  /** It replaces a signed payment or withdrawal, or cancels one that has begun. */
   isForPaymentUnderWay: boolean
 }
 
-/** A plan to sign, or what was signed for the same before. */
+/** A plan to sign, or an earlier attempt for the same purpose. */
 export type Decision<P extends Plan> = {plan: P} | {attempt: Attempt}
 
 export interface PolicyContext {
   client: pg.Client
   chains: Map<ChainCode, ChainSettings>
   journal: Journal
-  /** Which family judges, and signs on its own chains alone; absent where nothing is to be signed yet. */
+  /** The family that judges; it signs only on its own chains. Absent where nothing is signed yet. */
   family?: Family
 }
 
-/** What a family judges with. */
+/** What a family needs to judge. */
 export interface FamilyContext extends PolicyContext {
   family: Family
   treasury: Own
@@ -104,7 +103,7 @@ export async function findPayout(context: PolicyContext, id: string): Promise<Pa
   return payout
 }
 
-/** Throws a Refusal if the payout would not be signed now, apart from what it is signed with (nonce, outputs, fees), which is not known yet. */
+/** Throws a Refusal if the payout would not be signed now. It cannot check the nonce, outputs and fees, which are not known yet. */
 export async function checkPayout(context: PolicyContext, payoutId: string): Promise<Payout> {
   const payout = await findPayout(context, payoutId)
   if (!['pending', 'sweeping', 'swept'].includes(payout.status))
@@ -115,8 +114,8 @@ export async function checkPayout(context: PolicyContext, payoutId: string): Pro
 }
 
 /**
- * Throws a Refusal unless the payout may be signed now. What was signed for it before (`before`) is paid as it was then. The first signature
- * alone asks for whitelist and limits: later ones cannot pay more, and the money may be on its way.
+ * Throws a Refusal unless the payout may be signed now. Earlier attempts (`before`) fix its destination, token and amount. Only the first
+ * signature checks whitelist and limits: later ones cannot pay more, and the money may be on its way.
  */
 export async function checkPay(
   context: PolicyContext,
@@ -134,7 +133,7 @@ export async function checkPay(
   if (!before.length) await checkFirst(context, payout)
 }
 
-/** What the journal keeps of a payout, so that it can be made again. */
+/** What the journal records of a payout, so that it can be entered again. */
 export function purposeOfPayout({id, merchant_id, chain, token, net, address, gross, fee, fee_bps}: Payout): Purpose {
   return {
     kind: 'pay',
@@ -181,8 +180,8 @@ async function checkFirst(context: PolicyContext, payout: Payout, more = {withBe
 }
 
 /**
- * What is signed for the payout's merchant, chain and token besides the payout itself, and not proven dead. The sum comes out of the journal's file;
- * the table only says what is to be taken off, entry by entry, each compared with the file, and all attempts of a payment or none.
+ * What is signed for the payout's merchant, chain and token, without the payout itself, and not proven dead. The sum comes from the journal's
+ * file. The table only says what to subtract: each entry is compared with the file, and a payment counts with all its attempts or not at all.
  */
 async function signedFor({client, journal}: PolicyContext, {id, merchant_id, chain, token}: Payout): Promise<bigint> {
   const {rows} = await client.query<Entry>({
@@ -202,15 +201,15 @@ async function signedFor({client, journal}: PolicyContext, {id, merchant_id, cha
   let signed = journal.known.paid(chain, token, merchant_id)
   for (const [subject, attempts] of bySubject) {
     checkRows(journal.checkAttempts(attempts, chain, subject))
-    const [first] = attempts // all move the same
+    const [first] = attempts // all move the same amount
     if (first!.merchant_id === merchant_id && first!.token === token) signed -= BigInt(first!.amount!)
   }
   return signed
 }
 
 /**
- * With `withBegun` payments count that have a nonce already, and are not signed yet: a payment that gets a nonce, and no signature before
- * tomorrow, would hold up all that follow.
+ * `withBegun` also counts payments that have a nonce and are not signed yet: a payment with a nonce and no signature before tomorrow would
+ * hold up every later one.
  */
 async function checkLimits(
   context: PolicyContext,
@@ -239,7 +238,7 @@ async function checkLimits(
     )
 }
 
-/** The sum of all payments, but of this subject, that have a nonce and were never signed, as the journal's file has it. */
+/** The sum of all payments, without this subject, that have a nonce and were never signed according to the journal's file. */
 async function begunBy(
   {client, journal}: PolicyContext,
   chain: ChainCode,
@@ -273,7 +272,7 @@ interface Withdrawal {
   is_ours: boolean
 }
 
-/** The operator's own money. The row can be made by the owner of the database alone; how much is the operator's was checked there. */
+/** A withdrawal of the operator's own money. Only the owner of the database can make the row, where the operator's balance was checked. */
 export async function findWithdrawal(context: FamilyContext, id: string): Promise<Withdrawal> {
   const {rows} = await context.client.query<Withdrawal>({
     name: 'find_withdrawal',
@@ -296,7 +295,7 @@ export async function findWithdrawal(context: FamilyContext, id: string): Promis
   return outgoingPayment
 }
 
-/** As checkPay, of a withdrawal. */
+/** Like checkPay, for a withdrawal. */
 export async function checkWithdraw(
   context: PolicyContext,
   {id, chain, token, amount, recipient, is_ours, is_whitelisted}: Withdrawal,
@@ -331,11 +330,11 @@ export function purposeOfWithdrawal({id, chain, token, amount, recipient}: Withd
   }
 }
 
-// --- what all of them share ---
+// --- shared by all ---
 
 /**
- * The use of a nonce, or of outputs, for one purpose: app.outgoing_payment. The worker has it written, through functions that bind it to a payout, to
- * what an address holds, or to an operator's decision; a false one gives it nothing but a signature that is allowed anyway, and counts in the budget.
+ * The use of a nonce, or of outputs, for one purpose: app.outgoing_payment. The worker creates it through functions that bind it to a payout, to
+ * what an address holds, or to an operator's decision. A forged row yields only a signature that is allowed anyway and counts in the budget.
  */
 export interface OutgoingPayment {
   id: string
@@ -349,10 +348,10 @@ export interface OutgoingPayment {
   cancelling: boolean
 }
 
-/** The spend of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
+/** Finds an outgoing payment of a chain by its id, by the payout that it pays, or by the nonce that it uses. */
 type OutgoingPaymentKey = {id: string} | {payoutId: string} | {sender: string; nonce: number}
 
-/** Throws a Refusal unless it is there and, to be cancelled or not, as it was asked for. */
+/** Throws a Refusal unless the outgoing payment exists, is not final, and is being cancelled exactly if `cancelling`. */
 export async function findOutgoingPayment(
   {client}: PolicyContext,
   chain: string,
@@ -384,7 +383,7 @@ export async function findOutgoingPayment(
   return {...outgoingPayment, amount: BigInt(outgoingPayment.amount)}
 }
 
-/** Whoever can make a row can name a token of their own, of which they have sent us any amount. */
+/** Only known tokens are signed for: a forged row could name a worthless token, of which its author has sent us any amount. */
 export function checkAsset({chains, family}: PolicyContext, {chain, token}: {chain: ChainCode; token: string}): Asset {
   const settings = chains.get(chain)
   const asset = settings?.chain.assets.find(known => known.token === token)
@@ -394,7 +393,7 @@ export function checkAsset({chains, family}: PolicyContext, {chain, token}: {cha
   return asset
 }
 
-/** A sweep of the native coin, in which its fee is paid, is worth that. */
+/** Refuses a sweep of the native coin whose fee is too high for its amount. */
 export function checkSweepFee(
   {chain: {code}, sweepFeePercent}: CommonSettings,
   {amount, maxFee}: Pick<Plan, 'amount' | 'maxFee'>,

@@ -1,6 +1,6 @@
-// The addresses of the seed in custody.address, for each family of chains: the treasury, and those that wait for a user. Promises: indexes
-// follow each other without a gap, and each address is what this seed derives at its index; every fill is in the journal, so that an older
-// copy of the database is noticed: what it would hand out a second time is retired before anything is handed out. One process fills at a time.
+// The addresses of the seed in custody.address, for each family of chains: the treasury, and free deposit addresses. Promises: indexes have no
+// gaps, and each address is what this seed derives at its index. Every fill is in the journal, so an older copy of the database is noticed:
+// addresses that it would hand out a second time are retired before anything is handed out. One process fills at a time.
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {Family} from '../chains/registry.ts'
@@ -14,7 +14,7 @@ import type {Own} from './policy.ts'
 export const channel = 'address_pool_low'
 
 export const poolStream = (family: Family) => `pool:${family}`
-/** Addresses per INSERT: the first ones are free to be taken while the rest is derived. */
+/** Addresses per INSERT: the first batch can be handed out while the rest is derived. */
 const batch = 100
 
 const lock = `hashtextextended('sluice.custody', 0)`
@@ -30,7 +30,7 @@ export async function hasAddresses(client: pg.Client): Promise<boolean> {
   return rowCount !== 0
 }
 
-/** Throws PermanentError if the database holds an address of another seed, or network: the treasury, the lowest or highest deposit address. */
+/** Throws PermanentError if the treasury, or the lowest or highest deposit address in the database, is of another seed or network. */
 export async function checkPool(client: pg.Client, derive: Derive, family: Family): Promise<void> {
   const {rows} = await client.query<{address: string; purpose: KeyPath['purpose']; index: string}>(
     `select address, purpose, derivation_index as index from custody.address p
@@ -52,9 +52,9 @@ export async function checkPool(client: pg.Client, derive: Derive, family: Famil
 }
 
 /**
- * Enters the treasury of each family, and has it watched on each of its chains. `isNewSeed`: nothing was ever paid to an address of the seed.
- * Where that is not known, and the database has no treasury yet, or has retired addresses of the family, the treasury is entered as made at
- * -infinity: when addresses were handed out for the first time is not known here (chain.first_address_at).
+ * Inserts the treasury of each family, and has it watched on each chain of the family. `isNewSeed`: nothing was ever paid to an address of the
+ * seed. If that is not known and the database has no treasury yet, or if it has addresses of the family already, the treasury's created_at is
+ * -infinity: nobody knows then when the first address was handed out (chain.first_address_at).
  */
 export async function openTreasuries(
   client: pg.Client,
@@ -81,9 +81,9 @@ export async function openTreasuries(
 }
 
 /**
- * If the file knows of fills that the database does not, the database is an older copy, and its free addresses may have been handed out
- * since: they are retired, all indexes up to the file's are entered as retired, and the journal has the missing entries again. Resolves to
- * how many were retired, or undefined if the database is no older copy.
+ * If the file has fills that the database lacks, the database is an older copy, and its free addresses may have been handed out since. So they
+ * are retired, all indexes up to the file's are inserted as retired, and the missing entries are added to the journal. Resolves to the number
+ * of retired addresses, or undefined if the database is no older copy.
  */
 export async function recoverPool(
   client: pg.Client,
@@ -112,7 +112,7 @@ export async function recoverPool(
   return rowCount! + Math.max(0, upTo - next + 1)
 }
 
-/** Adds addresses until `size` are free; none while its stream of the journal is blocked. Resolves to how many were added. */
+/** Adds addresses until `size` are free; none while its stream of the journal is blocked. Resolves to the number of added addresses. */
 export async function fillPool(
   client: pg.Client,
   derive: Derive,
@@ -122,7 +122,7 @@ export async function fillPool(
   if (journal.whyBlocked(poolStream(family))) return 0
   const {free, next, journalled} = await countFree(client, family, size)
   const missing = Math.max(0, size - free)
-  // From before there was a journal, or before its entries had seals: from now on no entry without one is believed.
+  // The addresses are older than the journal or its seals. From this entry on, no entry without a seal is believed.
   if (missing === 0 && (next - 1 > journalled || !journal.file.isSealed))
     await journal.write(add => add(fillDraft(family, next - 1)))
   for (let added = 0; added < missing; added += batch) {

@@ -1,4 +1,4 @@
-// Why custody does not sign, as it travels from whoever finds it to the answer.
+// The error that carries why custody does not sign, from the check to the response.
 import type {RefusalCode, Refused} from './intents.ts'
 
 /** What a signature is for. */

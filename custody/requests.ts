@@ -1,11 +1,11 @@
-// What comes over the socket: intents of every family, told apart by their names. Where two families have the same
-// name, no request is read.
+// The requests that the socket takes: intents of every family, distinguished by name. If two families used the same name, no request could be
+// read.
 import {z} from 'zod'
 import type {Family} from '../chains/registry.ts'
 import {families, familyNames} from './families.ts'
 import {type Intent, id} from './intents.ts'
 
-/** An intent, and whose it is. */
+/** An intent, and its family. */
 export interface Asked {
   family: Family
   intent: Intent

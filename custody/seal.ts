@@ -1,5 +1,5 @@
-// A mark in each entry of the journal that nobody can make without the seed. The file needs none: whoever can write it is on custody's machine.
-// But an entry that only the database has, because custody died before it was in the file, is believed; by its seal.
+// The seal of a journal entry: a mark that nobody can make without the seed. The file needs no seals: writing to it takes access to custody's
+// machine. But if custody dies before an entry is in the file, only the database has the entry. Its seal proves that custody wrote it.
 import {createHash, createHmac} from 'node:crypto'
 import type {KeyPath, KeyStore} from './keys.ts'
 import {readSignature} from './secp256k1.ts'
@@ -7,10 +7,10 @@ import {readSignature} from './secp256k1.ts'
 /** The seal of a text. */
 export type Seal = (text: string) => string
 
-/** Any key would do, but always this one: with another, nothing that was ever sealed would be believed. */
+/** Any key would do, but it must never change: with another key, no earlier seal would be valid. */
 const sealing: KeyPath = {family: 'evm', purpose: 'treasury', index: 0}
 
-/** Of the keys that a seed has: the same at each start, because signatures are deterministic. */
+/** Makes the seal from the seed's keys. It is the same at each start, because signatures are deterministic. */
 export async function sealOf(keys: KeyStore): Promise<Seal> {
   const purpose = createHash('sha256').update('sluice: the seal of the journal').digest()
   const {r, s} = readSignature(await keys.sign(sealing, purpose))

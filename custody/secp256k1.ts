@@ -1,5 +1,5 @@
-// The curve of EVM chains and of Bitcoin. Promises: keys are those of BIP-32; signatures are deterministic (RFC 6979) and have a low s, so the
-// same digest gives the same bytes.
+// The curve of EVM chains and Bitcoin. Promises: keys follow BIP-32. Signatures are deterministic (RFC 6979) and have a low s, so the same
+// digest gives the same bytes.
 import {BIP32Factory} from 'bip32'
 import * as ecc from 'tiny-secp256k1'
 import type {Curve} from './keys.ts'
@@ -12,7 +12,7 @@ export interface Signature {
 
 const bip32 = BIP32Factory(ecc)
 
-/** Public keys are compressed: 33 bytes. A signature of a digest of 32 bytes is r, s and one byte that tells the point. */
+/** Public keys are compressed: 33 bytes. The signature of a 32-byte digest is r, s and one recovery byte. */
 export const secp256k1: Curve = {
   branch(seed, path) {
     const root = bip32.fromSeed(seed)

@@ -1,8 +1,7 @@
 // The seed that every address comes from: a BIP-39 phrase of 24 words in $SLUICE_HOME/custody/seed.json, encrypted with scrypt and AES-256-GCM.
-// Promises: the file is on disk, whole, before its first address is used; an existing one is never written over, but by the same phrase under
-// another passphrase, once that was read back from the disk; a wrong passphrase and a
-// changed file are told, and nothing is decrypted to rubbish; neither phrase nor passphrase is in any log or error. What is told of a seed that comes
-// from anywhere else than createSeed is that it may have been used.
+// Promises: the complete file is on disk before its first address is used. An existing file is never overwritten, except by the same phrase under
+// another passphrase, after that was read back from the disk. A wrong passphrase or a changed file is an error; decryption never returns garbage.
+// Neither phrase nor passphrase is in any log or error. A seed that was not made by createSeed counts as one that may have been used.
 import {createCipheriv, createDecipheriv, randomBytes, scrypt} from 'node:crypto'
 import {
   appendFileSync,
@@ -31,7 +30,7 @@ import type {Settings} from '../chains/settings.ts'
 
 const bits = 256 // 24 words
 const cost = {n: 2 ** 17, r: 8, p: 1} // 128 MiB and a third of a second
-/** For tests, which open many. */
+/** For tests, which open many seed files. */
 export const testCost = 2 ** 12
 const maxmem = 256 * 1024 * 1024
 
@@ -52,7 +51,7 @@ type SeedFile = z.infer<typeof SeedFile>
 
 export const seedFile = (home: string) => path.join(home, 'custody', 'seed.json')
 export const passphraseFile = (home: string) => path.join(home, 'custody', 'passphrase')
-/** Is there from before the seed is made until its addresses are in a database; in no backup. */
+/** Exists from just before the seed is made until its addresses are in a database. No backup contains it. */
 const newSeedFile = (home: string) => path.join(home, 'custody', 'seed.new')
 
 /** Encrypts a phrase; the result is the content of a seed file. */
@@ -69,7 +68,7 @@ export async function encryptPhrase(phrase: string, passphrase: string, n = cost
   return JSON.stringify(file, null, 2)
 }
 
-/** The phrase in the content of a seed file; `name` is what errors call it. */
+/** The phrase in the content of a seed file. `name` is the file's name in errors. */
 export async function decryptPhrase(text: string, passphrase: string, name: string): Promise<string> {
   const read = SeedFile.safeParse(parseJson(text))
   if (!read.success) throw new PermanentError(`${name} is no seed file, or was changed; restore it from a backup`)
@@ -108,7 +107,7 @@ export async function readSeed(home: string, passphrase: string): Promise<string
   return text === undefined ? undefined : await decryptPhrase(text, passphrase, seedFile(home))
 }
 
-/** Makes the seed of this directory and returns its phrase; of two processes that do this at once, both return the same. */
+/** Makes the seed of this directory and returns its phrase. If two processes do this at once, both return the same phrase. */
 export async function createSeed(home: string, passphrase: string): Promise<string> {
   if (!hasSeed(home)) placeFile(newSeedFile(home), ['This seed was never used.'])
   await writeSeed(home, generateMnemonic(wordlist, bits), passphrase)
@@ -120,23 +119,23 @@ export function isNewSeed(home: string): boolean {
   return existsSync(newSeedFile(home))
 }
 
-/** From now on its addresses are in a database, and it is new in no other. */
+/** Marks the seed as used: its addresses are in a database from now on, so it is not new for any other database. */
 export function noteUse(home: string): void {
   rmSync(newSeedFile(home), {force: true})
 }
 
-/** Writes the file, unless there is one. */
+/** Writes the seed file, unless there is one. */
 export async function writeSeed(home: string, phrase: string, passphrase: string, n?: number): Promise<void> {
   placeFile(seedFile(home), [await encryptPhrase(phrase, passphrase, n)])
 }
 
-/** Encrypts the seed of this directory with another passphrase. Killed at any moment, the file is whole and opens with one of the two. */
+/** Encrypts the seed of this directory with another passphrase. If killed at any moment, the file is complete and opens with one of the two. */
 export async function changePassphrase(home: string, before: string, after: string): Promise<void> {
   const phrase = await readSeed(home, before)
   if (phrase === undefined) throw new PermanentError(`there is no seed in ${home}; sluice custody init makes one`)
   const file = seedFile(home)
   const next = `${file}.next`
-  rmSync(next, {force: true}) // of one that was killed
+  rmSync(next, {force: true}) // left by a killed process
   writeDurably(next, [await encryptPhrase(phrase, after)])
   if ((await decryptPhrase(readFileSync(next, 'utf8'), after, next)) !== phrase)
     throw new Error(`${next} does not hold what was written; the seed is as it was`)
@@ -145,8 +144,8 @@ export async function changePassphrase(home: string, before: string, after: stri
 }
 
 /**
- * The passphrase: of the settings, of the file that they name, or of the one beside the seed. The last is made where `mayMake`: on local
- * chains, whose coins are worth nothing. Undefined if there is none.
+ * The passphrase: from the settings, from the file that they name, or from the file beside the seed. `mayMake` creates the file beside the
+ * seed; it is for local chains, whose coins are worth nothing. Undefined if there is no passphrase.
  */
 export function findPassphrase(settings: Settings, mayMake: boolean): string | undefined {
   const {home, custodyPassphrase, custodyPassphraseFile} = settings
@@ -163,7 +162,7 @@ export function findPassphrase(settings: Settings, mayMake: boolean): string | u
   return readIfThere(passphraseFile(home))?.trim()
 }
 
-/** Whether only local chains are followed: custody may then make a seed and a passphrase by itself. */
+/** Whether only local chains are followed. If so, custody may make a seed and a passphrase by itself. */
 export function isLocal({devnet, chains}: Settings): boolean {
   return devnet && ![...chains.values()].some(hasNode)
 }
@@ -172,7 +171,7 @@ function hasEncryptedSeed(home: string): boolean {
   return readIfThere(seedFile(home)) !== undefined
 }
 
-/** Writes a file of mode 0600 as a whole and durably, unless there is one of this name. */
+/** Writes a file of mode 0600 atomically and durably, unless there is one of this name. */
 export function placeFile(file: string, lines: Iterable<string>): void {
   const directory = path.dirname(file)
   mkdirSync(directory, {recursive: true})
@@ -180,7 +179,7 @@ export function placeFile(file: string, lines: Iterable<string>): void {
   const temporary = `${file}.${process.pid}.tmp`
   writeDurably(temporary, lines)
   try {
-    linkSync(temporary, file) // unlike a rename, this fails where there is a file
+    linkSync(temporary, file) // unlike a rename, this fails if the file exists
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
@@ -189,7 +188,7 @@ export function placeFile(file: string, lines: Iterable<string>): void {
   syncDirectory(directory)
 }
 
-/** Writes lines to a file of mode 0600 that is not there yet, and waits until they are on disk. */
+/** Writes lines to a new file of mode 0600, and waits until they are on disk. */
 export function writeDurably(file: string, lines: Iterable<string>): void {
   const descriptor = openSync(file, 'wx', 0o600)
   try {
@@ -200,7 +199,7 @@ export function writeDurably(file: string, lines: Iterable<string>): void {
   }
 }
 
-/** Waits until the names in a directory are on disk. */
+/** Waits until a directory's entries are on disk. */
 export function syncDirectory(directory: string): void {
   const descriptor = openSync(directory, 'r')
   fsyncSync(descriptor)

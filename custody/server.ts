@@ -1,6 +1,6 @@
-// Custody's socket: HTTP on a unix socket in $SLUICE_HOME/run, for whoever can read the token beside it. Promises: socket and token are for the owner
-// of the directory alone, and for its group where whoever made the directory lets that in; the token is a new one at each start; a request without it
-// is refused before its body is read; a request that is no known intent is refused whole.
+// Custody's socket: HTTP on a unix socket in $SLUICE_HOME/run, for processes that can read the token beside it. Promises: only the owner of the
+// directory can use socket and token, and its group if the directory's mode lets the group in. Each start makes a new token. A request without
+// the token is refused before its body is read. A request with an unknown intent is refused as a whole.
 import {randomBytes, timingSafeEqual} from 'node:crypto'
 import {chmodSync, mkdirSync, rmSync, statSync} from 'node:fs'
 import path from 'node:path'
@@ -40,7 +40,7 @@ export async function openSocket(home: string, custody: Custody, log: Logger): P
   chmodSync(directory, allowed)
   const token = randomBytes(32).toString('base64url')
   const server = buildServer(custody, token, log)
-  rmSync(socket, {force: true}) // of one that was killed: whoever holds the lock is alone
+  rmSync(socket, {force: true}) // left by a killed process: only the holder of the lock gets here
   await server.listen({path: socket})
   chmodSync(socket, allowed & 0o050 ? 0o660 : 0o600)
   writeWhole(tokenFile, token, allowed & 0o050 ? 0o640 : 0o600)

@@ -1,4 +1,5 @@
-// Whether the seed, or a backup of it, still gives every address that was ever made. Promises: derives each one anew, and changes nothing.
+// Checks whether the seed, or a backup of it, still gives every address that was ever made. Promises: it derives each address again and
+// changes nothing.
 import type pg from 'pg'
 import type {Derive} from './addresses.ts'
 import type {KeyPath} from './keys.ts'
@@ -10,7 +11,7 @@ export interface Verified {
   /** How many addresses were compared. */
   addresses: number
   differences: number
-  /** The first of those that differ. */
+  /** The first addresses that differ. */
   examples: {family: string; purpose: string; index: number; database: string; seed: string}[]
 }
 

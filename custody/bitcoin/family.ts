@@ -9,7 +9,7 @@ import {signTransaction} from './sign.ts'
 
 export const bitcoin: CustodyFamily<BitcoinSettings, BitcoinIntent, BitcoinPlan, Details> = {
   curve: secp256k1,
-  branches: {deposit: "m/84'/1'/0'/0/i", treasury: "m/84'/1'/1'/0/i"}, // BIP-84, with the coin of every test network
+  branches: {deposit: "m/84'/1'/0'/0/i", treasury: "m/84'/1'/1'/0/i"}, // BIP-84, with the coin type of all test networks
   address: (publicKey, {chain, network}) => keyAddress(publicKey, chain.networks[network]),
   otherNetwork(made, known) {
     if (prefixOf(made) === prefixOf(known)) return undefined

@@ -1,10 +1,10 @@
-// What custody can be asked for on Bitcoin: what is signed spends outputs, the first of which stands for all. The worker has these shapes too
+// The intents that custody takes on Bitcoin. A signed transaction spends outputs; its first input identifies it. The worker has these shapes too
 // (jobs/payouts/bitcoin/).
 import {z} from 'zod'
 import {chainOf, id, units} from '../intents.ts'
 
 const chain = chainOf('bitcoin')
-/** Nodes pass on transactions with up to about 1,470. */
+/** Nodes relay transactions with up to about 1,470 inputs. */
 const mostInputs = 500
 const outpoint = z
   .string()

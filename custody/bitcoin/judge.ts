@@ -1,7 +1,7 @@
-// What custody signs on Bitcoin, and what it refuses; ../policy.ts has what all families share. Promises: only final outputs of ours are spent, as
-// the indexer saw them (and unconfirmed ones for a CPFP child alone, which an operator began); all signatures of a subject spend its first input, the
-// first input, so at most one of them can ever be mined; an output serves one subject, until every signature in which it serves is over (its first
-// input is spent, finally); money leaves for the destination alone, and the rest, less a network fee within the cap, goes to the treasury.
+// What custody signs on Bitcoin, and what it refuses; ../policy.ts has what all families share. Promises: it spends only final outputs of ours that
+// the indexer saw. (Only a CPFP child, begun by an operator, spends unconfirmed ones.) All signatures of a subject spend the same first input, so at
+// most one of them can ever be mined. An output serves one subject until every signature that spends it is over (its first input is spent in a
+// final block). Money leaves only for the destination; the rest, minus a network fee within the cap, goes to the treasury.
 
 import {dustLimit, scriptOfAddress} from '../../chains/bitcoin/script.ts'
 import {type BitcoinSettings, bitcoinSettings} from '../../chains/bitcoin/settings.ts'
@@ -32,13 +32,13 @@ import {type Kind, Refusal} from '../refusal.ts'
 import type {BitcoinIntent, Cancel, Cpfp, Pay, Sweep, Withdraw} from './intents.ts'
 import {type Input, largestVsize, type Output} from './sign.ts'
 
-/** The first input is the first input: what Bitcoin has in the place of a sender, with the nonce 0. */
+/** On Bitcoin, the first input takes the place of the sender; the nonce is 0. */
 export interface BitcoinPlan extends Plan {
   inputs: Input[]
   outputs: Output[]
-  /** What goes back to the treasury, besides the amount. */
+  /** What goes back to the treasury, in addition to the amount. */
   change: bigint
-  /** Brings in what somebody else sent, by an operator's command, and is worth that. */
+  /** It speeds up an unconfirmed incoming payment by an operator's command, and may cost more than other sweeps. */
   isCpfp: boolean
 }
 
@@ -49,7 +49,7 @@ interface BitcoinAttempt extends Attempt<Details> {
   inputs: string[]
   fee: bigint
   vsize: number
-  /** Its lead is spent, finally: by itself, and its other inputs with it, or by another transaction, and it can never be mined. */
+  /** Its first input is spent in a final block: by this attempt with all its inputs, or by another transaction, so it can never be mined. */
   isOver: boolean
 }
 
@@ -96,7 +96,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = f
   )
 }
 
-/** A sweep of outputs that are not final, which pays for the transaction that made them, too. The row can be made by the owner of the database alone. */
+/** A sweep of outputs that are not final. It also pays for their parent transaction. Only the owner of the database can make the row. */
 async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id, inputs} = intent
   const {rows} = await context.client.query<{firstInput: string; outputs: string[]; vsize: number}>({
@@ -133,7 +133,7 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
   )
 }
 
-/** Takes the place of whatever was signed with this lead: once it is final, nothing of that can ever be mined. */
+/** Replaces everything that was signed with this first input: once the cancel is final, none of that can ever be mined. */
 async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<BitcoinDecision> {
   const {chain, outgoing_payment_id, inputs} = intent
   checkJournal(context, chain)
@@ -149,7 +149,7 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<Bitc
   )
 }
 
-/** What goes to the treasury as a whole. How much that is, and whose, the inputs say. */
+/** The purpose of a transaction that sends everything to the treasury. Its inputs say how much that is, and whose. */
 function purposeOfTreasury(
   {chains, treasury}: FamilyContext,
   chain: ChainCode,
@@ -161,7 +161,7 @@ function purposeOfTreasury(
   return {kind, chain, subjectId, merchantId: null, token, amount: 0n, destination, details: {}}
 }
 
-/** Among what was signed for this subject, and with these outputs: the same is repeated, or replaced for more; another subject refuses. */
+/** Compares with earlier attempts for this subject and with these outputs: repeats the same one, replaces it for a higher fee, or refuses another subject. */
 async function decide(
   context: FamilyContext,
   purpose: Purpose,
@@ -220,7 +220,7 @@ async function isBegunAsCpfp({client}: FamilyContext, {id}: OutgoingPayment): Pr
   return rowCount === 1
 }
 
-/** As every family's, but of a CPFP child: what it brings in would else not come at all. */
+/** The check of every family, except for a CPFP child: without it, the money might not arrive at all. */
 export function checkSweep(settings: BitcoinSettings, sweep: BitcoinPlan): void {
   if (!sweep.isCpfp) checkSweepFee(settings, sweep)
 }
@@ -234,7 +234,7 @@ function hasSameInputs({firstInput, inputs}: BitcoinAttempt, asked: Asked): bool
   )
 }
 
-/** All signatures of a subject exclude each other, and what one of them spends serves nothing else meanwhile. */
+/** All signatures of a subject exclude each other, and an output that one of them spends serves nothing else in the meantime. */
 function checkInputsKept(newest: BitcoinAttempt, {inputs}: Asked): void {
   const kept = new Set(inputs)
   if (newest.firstInput === inputs[0] && newest.inputs.every(input => kept.has(input))) return
@@ -244,14 +244,14 @@ function checkInputsKept(newest: BitcoinAttempt, {inputs}: Asked): void {
   )
 }
 
-/** With less, nodes do not replace a transaction by another one: more per virtual byte, and what the other one takes to be passed on. */
+/** The least fee for which nodes replace a transaction: a higher rate per virtual byte, plus the relay fee of the replacement. */
 function leastFee(newest: BitcoinAttempt, vsize: number): bigint {
-  const relayed = newest.fee + BigInt(Math.ceil(1.02 * vsize)) // by a bare 1 sat/vB more, rounding may refuse it
+  const relayed = newest.fee + BigInt(Math.ceil(1.02 * vsize)) // with exactly 1 sat/vB more, rounding may make nodes refuse it
   const rated = (newest.fee * BigInt(vsize)) / BigInt(newest.vsize) + 1n
   return relayed > rated ? relayed : rated
 }
 
-/** The transaction: what it is for, and the rest to the treasury. */
+/** The transaction: it pays its purpose, and the rest goes to the treasury. */
 function build(
   context: FamilyContext,
   purpose: Purpose,
@@ -305,11 +305,11 @@ interface OwnOutput {
 
 interface Found {
   outputs: OwnOutput[]
-  /** Virtual bytes that the fee is for besides the transaction's own. */
+  /** Virtual bytes of parents that the fee also pays for. */
   parentVsize: number
 }
 
-/** The outputs, in their order. Refuses those that are not ours and final, are spent already, or may not serve this purpose. */
+/** The outputs, in the order of the request. Refuses outputs that are not ours, not final, already spent, or may not serve this purpose. */
 async function findOutputs(
   {client}: FamilyContext,
   {kind, chain, token, merchantId}: Purpose,
@@ -335,7 +335,7 @@ async function findOutputs(
   return {outputs, parentVsize: 0}
 }
 
-/** Nobody has custody spend more outputs than the purpose has reserved: each costs. */
+/** Refuses outputs that the purpose has not reserved: each input costs fees. */
 async function checkReserved(
   {client}: FamilyContext,
   chain: string,
@@ -352,7 +352,7 @@ async function checkReserved(
   if (rows[0]) throw new Refusal('settlement_changed', `${rows[0].outpoint} is not reserved for this`)
 }
 
-/** As findOutputs, of one transaction that is not final yet. Once it is, they are outputs like any others. */
+/** Like findOutputs, for one transaction that is not final yet. Once it is final, its outputs are like any others. */
 async function findUnconfirmed({client}: FamilyContext, {chain, token}: Purpose, outpoints: string[]): Promise<Found> {
   const {rows} = await client.query<OutputRow & {txid: string}>({
     name: 'find_unconfirmed',
@@ -390,7 +390,7 @@ function checkFound(outpoints: string[], rows: OutputRow[], isNone: string): voi
   throw new Refusal('not_ours', `${outpoints.find(one => !known.has(one))} ${isNone}`)
 }
 
-/** Nobody's money pays for another merchant: a transaction spends outputs of one merchant, and of the treasury. */
+/** No merchant's money pays for another merchant: a transaction spends outputs of one merchant and of the treasury only. */
 function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]): void {
   const deposits = outputs.filter(({own}) => own.path.purpose === 'deposit')
   const mayUse = {
@@ -405,7 +405,7 @@ function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]
 
 // --- the journal ---
 
-/** Everything that was signed with any of these outputs, or for this subject, in its order. */
+/** Everything that was signed with any of these outputs, or for this subject, in order. */
 async function findAttempts(
   context: FamilyContext,
   chain: string,

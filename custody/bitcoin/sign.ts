@@ -1,11 +1,11 @@
-// What is signed on Bitcoin: version 2 transactions whose inputs are all P2WPKH outputs of ours, replaceable, valid at once. Promises: pure but
-// for keys and signatures, which the key store gives; no I/O; the same input gives the same bytes, whose txid the signatures do not change;
-// time and memory grow with the number of inputs, no faster.
+// Signs Bitcoin transactions: version 2, all inputs are P2WPKH outputs of ours, replaceable, valid at once. Promises: pure, except for keys and
+// signatures from the key store; no I/O. The same input gives the same bytes, and signatures do not change the txid. Time and memory grow no
+// faster than the number of inputs.
 import {script, Transaction} from 'bitcoinjs-lib'
 import {hash160, sha256d} from '../../chains/bitcoin/script.ts'
 import type {KeyPath, KeyStore} from '../keys.ts'
 
-/** The output that an input spends, and the key that it wants. */
+/** The output that an input spends, and the key that it needs. */
 export interface Input {
   outpoint: string
   value: bigint
@@ -23,11 +23,11 @@ export interface Signed {
   vsize: number
 }
 
-/** Replaceable by one that pays more (BIP-125), and no lock time that binds. */
+/** Replaceable by a transaction that pays more (BIP-125), and with no relative lock time. */
 const sequence = 0xfffffffd
 const sigHashAll = Transaction.SIGHASH_ALL
 
-/** The most virtual bytes that a transaction can have; each signature may be a byte shorter. */
+/** The largest size of a transaction in virtual bytes; each signature may be a byte shorter. */
 export function largestVsize(inputs: number, outputs: readonly Uint8Array[]): number {
   const ofOutputs = outputs.reduce((sum, {length}) => sum + 8 + sizeOfCount(length) + length, 0)
   const base = 4 + sizeOfCount(inputs) + 41 * inputs + sizeOfCount(outputs.length) + ofOutputs + 4
@@ -60,8 +60,8 @@ export async function signTransaction(
 }
 
 /**
- * What the key of each P2WPKH input signs (BIP-143, everything of the transaction). Prevouts, sequences and outputs are hashed once, not for
- * every input as bitcoinjs-lib does.
+ * The digest that the key of each P2WPKH input signs (BIP-143, SIGHASH_ALL). Prevouts, sequences and outputs are hashed once, not for every
+ * input as bitcoinjs-lib does.
  */
 export function digestsOf(
   transaction: Transaction,
@@ -85,7 +85,7 @@ export function digestsOf(
     )
 }
 
-/** That of P2PKH, by which P2WPKH is checked, with its length. */
+/** The script code of P2WPKH: the P2PKH script, preceded by its length. */
 function scriptCode(publicKeyHash: Uint8Array): Uint8Array {
   return Buffer.from([0x19, 0x76, 0xa9, 0x14, ...publicKeyHash, 0x88, 0xac])
 }

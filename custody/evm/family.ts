@@ -12,7 +12,7 @@ export const evm: CustodyFamily<EvmSettings, EvmIntent, EvmPlan, Details> = {
   branches: {deposit: "m/44'/60'/0'/0/i", treasury: "m/44'/60'/1'/0/i"}, // BIP-44
   address: addressOf,
   intents: EvmIntent,
-  place: ({nonce}) => nonce, // each is signed with after the one below it
+  place: ({nonce}) => nonce, // lower nonces are signed first
   subject(intent) {
     if (intent.intent === 'cancel') return `${intent.chain} nonce ${intent.nonce}`
     return intent.intent === 'pay' ? intent.payout_id : intent.outgoing_payment_id

@@ -1,4 +1,5 @@
-// What custody can be asked for on EVM chains: what is signed uses a nonce of an address. The worker has these shapes too (jobs/payouts/evm/).
+// The intents that custody takes on EVM chains. A signed transaction uses a nonce of an address. The worker has these shapes too
+// (jobs/payouts/evm/).
 import {z} from 'zod'
 import {chainOf, id, units} from '../intents.ts'
 
@@ -36,7 +37,7 @@ export type Withdraw = z.infer<typeof Withdraw>
 export type Cancel = z.infer<typeof Cancel>
 export type EvmIntent = z.infer<typeof EvmIntent>
 
-/** Fees as they are on the wire, and in the journal. */
+/** Fees as requests, responses and the journal have them. */
 export interface WireFees {
   max_fee_per_gas: string
   max_priority_fee_per_gas: string

@@ -1,5 +1,5 @@
-// What custody signs on EVM chains, and what it refuses; ../policy.ts has what all families share. Promises: a payout has one nonce for ever, so
-// at most one of its signatures can be mined; a nonce serves one purpose, or is cancelled; none is used before the one below it was.
+// What custody signs on EVM chains, and what it refuses; ../policy.ts has what all families share. Promises: a payout keeps one nonce for ever, so
+// at most one of its signatures can be mined. A nonce serves one purpose, or is cancelled. No nonce is used before the one below it.
 
 import {type EvmSettings, evmSettings} from '../../chains/evm/settings.ts'
 import type {ChainCode} from '../../chains/registry.ts'
@@ -29,7 +29,7 @@ import {Refusal} from '../refusal.ts'
 import type {Cancel, EvmIntent, Pay, Sweep, WireFees, Withdraw} from './intents.ts'
 import type {Fees} from './sign.ts'
 
-/** The sender signs the transaction; the source, where it is another address, signs that its tokens may be taken. */
+/** The sender signs the transaction. If the source is another address, it signs an authorisation to take its tokens. */
 export interface EvmPlan extends Plan {
   paths: Record<'source' | 'sender', KeyPath>
   fees: Fees
@@ -131,7 +131,7 @@ async function judgeWithdraw(context: FamilyContext, intent: Withdraw): Promise<
   )
 }
 
-/** Uses up a nonce by a transaction that moves nothing, where whoever has it is to be cancelled. */
+/** Uses up the nonce of a cancelled outgoing payment with a transaction that moves nothing. */
 async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmDecision> {
   const {chain, nonce} = intent
   checkJournal(context, chain)
@@ -174,7 +174,7 @@ function planOf(purpose: Purpose, {source, sender, ...use}: Use): EvmPlan {
   }
 }
 
-/** As every family's, of the native coin; a token brings a fixed amount at least, and costs one at most. */
+/** The native coin has the check of every family. A token sweep has a minimum amount and a maximum fee. */
 export function checkSweep(settings: EvmSettings, sweep: EvmPlan): void {
   const {chain, sweepMin, tokenSweepFee} = settings
   const {token, amount, maxFee} = sweep
@@ -196,8 +196,8 @@ export function checkSweep(settings: EvmSettings, sweep: EvmPlan): void {
 }
 
 /**
- * What is signed with a nonce far ahead cannot be mined, and cannot be had back. So a nonce is signed with once the one below it was, or is in a
- * block: nobody but custody and the indexer says so. Whoever asks too early asks again.
+ * A transaction signed with a nonce far ahead cannot be mined, and cannot be revoked. So a nonce is signed only after the one below it was signed
+ * (custody knows) or is in a block (the indexer knows). A request that comes too early is repeated.
  */
 async function checkNext(
   {client, journal}: FamilyContext,
@@ -211,7 +211,7 @@ async function checkNext(
       where j.stream = $1 and j.sender = $2 and j.nonce is not null order by j.nonce desc limit 1`,
     values: [chain, address],
   })
-  checkRows(journal.check(last)) // a lower one, in place of one that was taken away, lets less be signed
+  checkRows(journal.check(last)) // if a row was deleted, a lower one is found, and less can be signed
   const {rows} = await client.query<{mined: number | null; isFinal: boolean}>({
     name: 'find_mined_nonce',
     text: `select (select max(nonce) from chain.confirmed_tx i where i.chain = $1 and i.sender = $2) as mined,
@@ -230,7 +230,7 @@ function checkNonce(nonce: number, before: {nonce: number}[]): void {
     throw new Refusal('settlement_changed', 'what was begun with a nonce is signed with that nonce alone')
 }
 
-/** Among the attempts with this nonce: another purpose refuses, the same one is repeated, or replaced for at least an eighth more. */
+/** Compares with earlier attempts with this nonce: refuses another purpose, repeats the same one, or replaces it for at least an eighth more. */
 function decide(plan: EvmPlan, attempts: EvmAttempt[]): EvmDecision {
   const atNonce = attempts.filter(({nonce}) => nonce === plan.nonce)
   const isSame = ({kind, subjectId}: EvmAttempt) =>
@@ -264,7 +264,7 @@ function decide(plan: EvmPlan, attempts: EvmAttempt[]): EvmDecision {
   )
 }
 
-/** Nodes replace a transaction for 10 % more; 12.5 % leaves no doubt. */
+/** Nodes replace a transaction for 10 % more; 12.5 % is safely above that. */
 function anEighthMore(fee: bigint): bigint {
   return (fee * 9n + 7n) / 8n
 }
@@ -303,7 +303,7 @@ async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
   return ownOf('evm', own)
 }
 
-/** Everything that was signed with this nonce, or for this subject, in its order. */
+/** Everything that was signed with this nonce, or for this subject, in order. */
 async function findAttempts(
   context: FamilyContext,
   chain: string,

@@ -1,4 +1,4 @@
-// The transaction of a plan, signed. Promises: it does exactly what the plan says; no I/O but the key store's.
+// Signs the transaction of a plan. Promises: it does exactly what the plan says; no I/O except the key store's.
 import {type EvmSettings, erc20} from '../../chains/evm/settings.ts'
 import type {Signed} from '../family.ts'
 import type {KeyPath, KeyStore} from '../keys.ts'
@@ -36,7 +36,7 @@ async function transactionOf(settings: EvmSettings, keys: KeyStore, plan: EvmPla
   return await signTransaction({...common, to: token.contract, value: 0n, data}, signerOf(paths.sender))
 }
 
-/** The contract of the token that a plan moves; undefined for the native coin. Throws where the token has none. */
+/** The contract of the token that a plan moves; undefined for the native coin. Throws if the token has no contract. */
 function tokenOf(settings: EvmSettings, {token}: EvmPlan): Token | undefined {
   if (token === settings.chain.assets[0].token) return
   const {contract, sweep} = erc20(settings, token)

@@ -1,5 +1,5 @@
-// What is signed on EVM chains: EIP-1559 transactions, and the authorisation by which the treasury takes a token from an address without
-// gas on it (EIP-3009). Promises: pure but for the signature, which `sign` gives; no I/O; the same input gives the same bytes.
+// Builds what is signed on EVM chains: EIP-1559 transactions, and the authorisation with which the treasury takes a token from an address that
+// has no gas (EIP-3009). Promises: pure, except for the signature from `sign`; no I/O. The same input gives the same bytes.
 import {pointCompress} from 'tiny-secp256k1'
 import type {Address, Hex, TransactionSerializableEIP1559} from 'viem'
 import {publicKeyToAddress} from 'viem/accounts'
@@ -47,7 +47,7 @@ export interface Authorisation {
   from: string
   to: string
   value: bigint
-  /** 32 bytes that are never used again. */
+  /** 32 bytes that are used only once. */
   nonce: Hex
 }
 
@@ -81,16 +81,16 @@ const abi = parseAbi([
   'function receiveWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
 ])
 
-/** The call that moves an amount of a token from whoever sends it. */
+/** The call that moves an amount of a token from the sender. */
 export function transferCall(to: string, value: bigint): Hex {
   return encodeFunctionData({abi, functionName: 'transfer', args: [getAddress(to), value]})
 }
 
-// No time limits: a sweep that is late is still right, and its nonce can be used only once.
+// No time limits: a late sweep is still right, and its nonce can be used only once.
 const validAfter = 0n
 const validBefore = 2n ** 256n - 1n
 
-/** What `from` signs so that `to`, and nobody else, can take the value. */
+/** The digest that `from` signs so that only `to` can take the value. */
 export function authorisationDigest(token: Token, {from, to, value, nonce}: Authorisation): Hex {
   return hashTypedData({
     domain: {
@@ -126,7 +126,7 @@ export async function receiveCall(token: Token, authorisation: Authorisation, si
   })
 }
 
-/** The number that makes the authorisation of a sweep unique: every attempt of it has the same, so one can succeed. */
+/** The nonce of a sweep's authorisation. Every attempt of the sweep has the same one, so only one can succeed. */
 export function authorisationNonce(outgoingPaymentId: string): Hex {
   return keccak256(`0x${outgoingPaymentId.replaceAll('-', '')}`)
 }
