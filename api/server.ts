@@ -1,6 +1,6 @@
-// The HTTP server of the API. Promises: a route needs a key unless it says that it is open; every reply but those of open routes tells what
-// the rate limit leaves; every refusal has the shape of the contract, what Node would refuse by itself, too; every reply and each line of the log
-// that a request makes has its id; a request is authenticated before a byte of its body is read; nothing secret is logged.
+// The HTTP server of the API. Promises: a route needs a key unless it is marked open. Every reply, except those of open routes, states what the
+// rate limit leaves. Every refusal has the contract's format, even where Node would refuse by itself. Every reply and every log line of a request
+// has the request's id. A request is authenticated before a byte of its body is read. No secret is logged.
 import {randomUUID} from 'node:crypto'
 import type {IncomingMessage} from 'node:http'
 import type {Socket} from 'node:net'
@@ -32,7 +32,7 @@ import {howToSendKey} from './schemas.ts'
 
 const bodyLimitBytes = 64 * 1024
 const poolSize = connections.sluice_api.pool
-/** The primary can answer in place of a replica that is silent. */
+/** If the replica does not respond in this time, the primary takes the read. */
 const replicaTimeoutMs = 3_000
 const apiMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
@@ -45,7 +45,7 @@ export interface ServerOptions extends Omit<Context, 'db'> {
   log: Logger
 }
 
-/** A server that is ready to listen. close() ends it with its database connections. */
+/** A server that is ready to listen. close() ends it and its database connections. */
 export async function buildServer({
   databaseUrl,
   replicaUrl,
@@ -59,16 +59,16 @@ export async function buildServer({
     routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be
     requestTimeout: 30_000,
     forceCloseConnections: 'idle',
-    http: {requireHostHeader: false}, // admission() refuses what has none, with a body
+    http: {requireHostHeader: false}, // admission() refuses a request without Host, with a reply body
     genReqId: requestId,
     frameworkErrors: (error, request, reply) => {
-      // A path that is no valid URL. It was matched with no route, so nobody has asked for a key.
+      // The path is no valid URL. No route was matched, so no key was checked.
       reply.headers({...replyHeaders(request.id), 'ratelimit-policy': limiter.policy, ratelimit: limiter.untouched})
       sendError(error, request, reply)
     },
     clientErrorHandler: refuseMalformed,
   })
-  // What it expects is no reason for Node to answer without a body: admission() does.
+  // Node would refuse an Expect header with an empty body. admission() refuses it instead.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const primary = new Database(databaseUrl, {max: poolSize, log})
   const replica = replicaUrl ? new Database(replicaUrl, {max: poolSize, log, timeoutMs: replicaTimeoutMs}) : undefined
@@ -89,12 +89,12 @@ export async function buildServer({
     await db.close()
   })
   app.setErrorHandler(sendError)
-  app.setNotFoundHandler(() => undefined) // refused in onRequest, before its body is read
+  app.setNotFoundHandler(() => undefined) // onRequest refuses it, before its body is read
   app.setValidatorCompiler<z.ZodType>(({schema}) => data => {
     const result = schema.safeParse(data)
     return result.success ? {value: result.data} : {error: invalidRequest(result.error)}
   })
-  app.setSerializerCompiler(() => String) // replies are text already; their schemas are for the documentation
+  app.setSerializerCompiler(() => String) // replies are already text; their schemas are for the documentation
   acceptJson(app)
   await documentRoutes(app)
 
@@ -123,11 +123,11 @@ export async function buildServer({
     const known = isGone(request) ? noteGone(request) : toApiError(error)
     if (known.cause) known.message += `; the operator finds the cause by ${logCause(known.cause, request)}`
     reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
-    // Fastify would close the connection under a body that is too large, and the client would see a reset in place of the reply.
+    // After a body that is too large, Fastify would close the connection, and the client would see a reset instead of the reply.
     reply.removeHeader('connection').send(known.body)
   }
 
-  /** Nobody reads what such a client is told, and nothing of ours failed. */
+  /** The client does not read the reply, and nothing of ours failed: it is only logged. */
   function noteGone(request: FastifyRequest): ApiError {
     const {id: request_id, method} = request
     log.info({request_id, method, route: request.routeOptions.url}, 'the client went away before it had sent its body')
@@ -144,8 +144,8 @@ export async function buildServer({
   }
 }
 
-// Who is asking, and may they? Answers before the body is read. Not async: a key that is remembered costs no turn of the event loop.
-// Judged by the route that was matched, never by the URL as it was spelled (/%76%31/users is /v1/users).
+// Authenticates a request before its body is read. Not async: a cached key costs no turn of the event loop. It goes by the matched route,
+// never by the spelling of the URL (/%76%31/users is /v1/users).
 function admission(keys: Keys, limiter: RateLimiter) {
   const missingKey = new ApiError(401, 'invalid_api_key', howToSendKey, {headers: {'www-authenticate': 'Bearer'}})
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
@@ -167,7 +167,7 @@ function admission(keys: Keys, limiter: RateLimiter) {
     else done(admit(merchant))
 
     function admit(merchantId: string | undefined): Error | undefined {
-      if (isGone(request)) return cutOff // meanwhile: its body would be waited for without an end
+      if (isGone(request)) return cutOff // it went away meanwhile: waiting for its body would never end
       if (merchantId) {
         request.merchantId = merchantId
         const allowance = limiter.take(merchantId)
@@ -180,18 +180,18 @@ function admission(keys: Keys, limiter: RateLimiter) {
   }
 }
 
-/** The client's, if it can be written into a line of the log as it is, else a new one. */
+/** The client's request id if it is safe to log as it is, else a new one. */
 function requestId({headers}: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id']
   return typeof given === 'string' && /^[ -~]{1,128}$/.test(given) ? given : randomUUID()
 }
 
-/** Of every reply, unless a route says otherwise. */
+/** The headers of every reply, unless a route sets others. */
 function replyHeaders(id: string) {
   return {'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'x-request-id': id}
 }
 
-/** What HTTP itself wants refused. */
+/** Refusals that HTTP itself requires. */
 function refusalOf({httpVersion, headers: {host, expect}}: IncomingMessage): ApiError | undefined {
   if (httpVersion !== '1.1') return undefined
   if (host === undefined) return new ApiError(400, 'invalid_request', 'the header Host is missing')
@@ -218,7 +218,7 @@ function misdirected(route?: string, allow?: string): ApiError | undefined {
   return undefined
 }
 
-// Bodies are JSON in UTF-8. An empty one counts as none: clients may send the content type with every request.
+// Bodies are JSON in UTF-8. An empty body counts as none: clients may send the content type with every request.
 function acceptJson(app: App): void {
   const utf8 = new TextDecoder('utf-8', {fatal: true})
   app.removeAllContentTypeParsers()
@@ -231,7 +231,7 @@ function acceptJson(app: App): void {
   })
 }
 
-// Remembers the methods of each path, so that the others can be refused with 405 and OPTIONS can list them.
+// Records the methods of each path, so that other methods get a 405 and OPTIONS lists them.
 function methodsOf(app: App): () => void {
   const paths = new Map<string, {methods: string[]; open: boolean}>()
   app.addHook('onRoute', ({url, method, config}) => {
@@ -252,7 +252,7 @@ function methodsOf(app: App): () => void {
   }
 }
 
-// What is not even HTTP.
+// Refuses what is not valid HTTP.
 function refuseMalformed(error: Error & {code?: string}, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'

@@ -161,7 +161,7 @@ function purposeOfTreasury(
   return {kind, chain, subjectId, merchantId: null, token, amount: 0n, destination, details: {}}
 }
 
-/** Compares with earlier attempts for this subject and with these outputs: repeats the same one, replaces it for a higher fee, or refuses another subject. */
+/** Compares with earlier attempts for this subject and with these outputs: repeats the same one, replaces it for more, or refuses another subject. */
 async function decide(
   context: FamilyContext,
   purpose: Purpose,

@@ -1,5 +1,5 @@
-// The addresses that are watched, as they become so. Promises: one that was committed is handed on at once, by a notification of the
-// database; should that be lost, within a minute, or when the connection is made anew.
+// The watched addresses, including new ones. Promises: a committed address is handed on at once, by a notification of the database. If the
+// notification is lost, it is handed on within a minute, or when the connection is opened again.
 import type pg from 'pg'
 import type {ChainCode} from '../../chains/registry.ts'
 import {lockConnection} from '../../db/pool.ts'
@@ -27,7 +27,7 @@ export class AddressFeed {
     this.#chain = chain
   }
 
-  /** All that were not taken before. */
+  /** All addresses that were not taken before. */
   async take(): Promise<string[]> {
     if (!this.#connection) await this.#listen()
     if (Date.now() - this.#readAt > readAgainMs) await this.#readAll()
@@ -37,7 +37,7 @@ export class AddressFeed {
     return fresh
   }
 
-  /** Resolves when there may be something to take. */
+  /** Resolves when there may be new addresses to take. */
   changed(signal: AbortSignal): Promise<void> {
     return new Promise(resolve => {
       this.#wake = resolve

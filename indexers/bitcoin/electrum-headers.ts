@@ -1,5 +1,5 @@
-// The chain of headers that Electrum servers show, down to a block that is known. Promises: a header is taken in only where it has its work and links
-// to the one below it (headers.ts); where the chain became another one, that is told as soon as the old branch is forgotten.
+// The chain of headers that Electrum servers show, down to a known block. Promises: a header is accepted only if it has its proof of work and links
+// to the one below it (headers.ts). After a reorganisation, the caller is notified as soon as the old branch is dropped.
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {type BlockHeader, MalformedError} from '../../chains/bitcoin/block.ts'
@@ -14,7 +14,7 @@ const Tip = z.object({height: z.int().min(0), hex: Hex})
 const Headers = z.object({count: z.int().min(0), hex: Hex})
 
 const headersPerCall = 2016
-/** How far below the top a reorganisation is looked for at first. */
+/** How far below the top the first search for a reorganisation goes. */
 const firstStepBack = 8
 
 /** A block of our own chain of headers. */
@@ -32,9 +32,9 @@ export interface ElectrumHeadersOptions {
 export class ElectrumHeaders {
   readonly #servers: ElectrumServers
   readonly #options: ElectrumHeadersOptions
-  /** Absent until the first look. */
+  /** Absent until the first poll. */
   #chain: HeaderChain | undefined
-  /** The server's newest block at the last look. */
+  /** The server's newest block at the last poll. */
   tip: BlockRef = {height: 0, hash: ''}
 
   constructor(servers: ElectrumServers, options: ElectrumHeadersOptions) {
@@ -42,12 +42,12 @@ export class ElectrumHeaders {
     this.#options = options
   }
 
-  /** Of our own chain; undefined where it has none. */
+  /** The header of our own chain at a height; undefined if it has none. */
   at(height: number): BlockHeader | undefined {
     return this.#chain?.at(height)
   }
 
-  /** Those of our own chain above a height. */
+  /** The headers of our own chain above a height. */
   above(height: number, limit: number): Place[] {
     if (!this.#chain) throw new Error('blocks are asked for after the head')
     const found: Place[] = []
@@ -62,14 +62,14 @@ export class ElectrumHeaders {
     return this.#chain ? this.tip : await this.#askTip()
   }
 
-  /** Of our own chain, else as the server says now; undefined where it has none. */
+  /** The hashes of our own chain; where it has none, those of the server now; undefined if neither has one. */
   async hashesAt(heights: number[]): Promise<(string | undefined)[]> {
     const chain = this.#chain
     if (chain && heights.every(height => height >= chain.base.height)) return heights.map(at => chain.hashAt(at))
     return (await this.ask(heights)).map(header => header?.hash)
   }
 
-  /** What the server says now, undefined where it has none. */
+  /** The server's headers now; undefined where it has none. */
   ask(heights: number[]): Promise<(BlockHeader | undefined)[]> {
     const calls = heights.map(height => ({method: 'blockchain.block.header', params: [height]}))
     return this.#servers.trusting(async electrum => {
@@ -78,7 +78,7 @@ export class ElectrumHeaders {
     })
   }
 
-  /** Takes in the server's chain as it is now. `forget` is called with the height above which it is another one than before. */
+  /** Reads the server's current chain. Calls `forget` with the height above which the chain has changed. */
   async poll(forget: (above: number) => void): Promise<void> {
     this.#chain ??= new HeaderChain(await this.#options.base(), this.#options.easiestBits)
     const chain = this.#chain
@@ -103,7 +103,7 @@ export class ElectrumHeaders {
     if (chain.top.hash !== tip.hash) throw new RetryableError('the head changed while its headers were read')
   }
 
-  /** The height of the newest of our headers that the server has, too. */
+  /** The height of our newest header that the server has too. */
   async #forkBelow(chain: HeaderChain, tipHeight: number): Promise<number> {
     const highest = Math.min(chain.top.height, tipHeight)
     if (highest === chain.top.height && tipHeight > highest) {

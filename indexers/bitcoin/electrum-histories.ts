@@ -1,5 +1,5 @@
-// Which transactions Electrum servers name for our addresses. Promises: the history of an address is taken only where it has the status that the
-// server named for it; every status is asked again now and then, because an event is never a fact. That a transaction is named proves nothing of it.
+// Which transactions Electrum servers list for our addresses. Promises: the history of an address is accepted only if it matches the status that
+// the server gave for it. Every status is asked for again now and then, because events can be lost. A listed transaction is not yet proven.
 import {createHash} from 'node:crypto'
 import {z} from 'zod'
 import type {Logger} from '../../base/log.ts'
@@ -11,18 +11,18 @@ import {Hash} from './shapes.ts'
 const History = z.array(z.object({tx_hash: Hash, height: z.int().min(-1)}))
 type History = z.infer<typeof History>
 
-/** Within this time every status was asked again. */
+/** Every status is asked for again within this time. */
 const askAgainMs = 600_000
 
 export class ElectrumHistories {
   readonly #electrum: Electrum
   readonly #format: AddressFormat
   readonly #log: Logger
-  /** All that are subscribed, or are to be, by scripthash. */
+  /** All addresses that are subscribed, or will be, by scripthash. */
   readonly #addresses = new Map<string, string>()
   readonly #notSubscribed = new Set<string>()
   readonly #histories = new Map<string, History>()
-  /** Scripthashes whose history is to be asked. */
+  /** Scripthashes whose history must be read again. */
   readonly #outdated = new Set<string>()
   readonly #refused = new Set<string>()
   #askAgain: string[] = []
@@ -34,7 +34,7 @@ export class ElectrumHistories {
     this.#log = log
   }
 
-  /** As they were at the last look, by scripthash. */
+  /** The histories at the last poll, by scripthash. */
   get all(): ReadonlyMap<string, History> {
     return this.#histories
   }
@@ -43,7 +43,7 @@ export class ElectrumHistories {
     return this.#addresses.get(scripthash)!
   }
 
-  /** Is told of changes to these addresses, too, and asks some of the others again. */
+  /** Subscribes to these addresses too, and asks for the status of some others again. */
   async subscribe(addresses: string[]): Promise<void> {
     for (const address of addresses) {
       const scripthash = scripthashOf(scriptOfAddress(address, this.#format))
@@ -68,7 +68,7 @@ export class ElectrumHistories {
     return this.#askAgain.splice(0, count)
   }
 
-  /** To be asked for again at the next look. */
+  /** Has the next poll read this history again. */
   outdate(scripthash: string): void {
     this.#outdated.add(scripthash)
   }
@@ -77,13 +77,13 @@ export class ElectrumHistories {
     for (const scripthash of this.#addresses.keys()) this.#outdated.add(scripthash)
   }
 
-  /** The chain is another one above this height. Nothing tells which transactions are in it at the same height as before. */
+  /** The chain changed above this height. Transactions may be in it at the same height as before, and nothing shows which. */
   outdateAbove(fork: number): void {
     for (const [scripthash, history] of this.#histories)
       if (history.some(({height}) => height > fork)) this.#outdated.add(scripthash)
   }
 
-  /** Takes in what changed. The scripthashes whose history is another one than before, or may be in other blocks. */
+  /** Reads what changed. Returns the scripthashes whose history changed, or whose transactions may be in other blocks. */
   async poll(): Promise<string[]> {
     for (const scripthash of this.#electrum.takeChanged()) this.#outdated.add(scripthash)
     const changed: string[] = []
@@ -92,7 +92,7 @@ export class ElectrumHistories {
       const {taken, doubtful} = await this.#ask(asked)
       changed.push(...taken)
       if (attempt > 1 && doubtful.length) throw new MalformedError('a history is not the one that its status says')
-      if (doubtful.length) await this.#electrum.subscribeScripthashes(doubtful) // it may have changed between
+      if (doubtful.length) await this.#electrum.subscribeScripthashes(doubtful) // it may have changed in between
       asked = doubtful
     }
     return changed
@@ -119,7 +119,7 @@ export class ElectrumHistories {
     return {taken, doubtful}
   }
 
-  /** One history that is too long for the server must not hold up all the others. It is asked for again with each look. */
+  /** One history that is too long for the server must not hold up the others. Each poll asks for it again. */
   #sayRefused(scripthash: string, {message}: ElectrumError): void {
     if (this.#refused.has(scripthash)) return
     this.#refused.add(scripthash)
@@ -130,7 +130,7 @@ export class ElectrumHistories {
   }
 }
 
-/** As the protocol has it; null for an address that was never used. */
+/** The status as the protocol defines it; null for an address that was never used. */
 function statusOf(history: History): string | null {
   if (!history.length) return null
   const text = history.map(({tx_hash, height}) => `${tx_hash}:${height}:`).join('')

@@ -1,10 +1,10 @@
-// Electrum servers, each believed as long as it does not contradict itself. Promises: one whose answer cannot be true is dropped, so that another
-// one is asked; and that is told, because all of them may be like that.
+// Electrum servers. Each is believed as long as it does not contradict itself. Promises: a server whose response cannot be true is dropped, and
+// another one is asked. The contradiction is recorded, because all servers may be like that.
 import {RetryableError} from '../../base/errors.ts'
 import {MalformedError} from '../../chains/bitcoin/block.ts'
 import type {Electrum} from '../../chains/bitcoin/electrum.ts'
 
-/** What a server answers about a transaction contradicts what it, or the header of the block, says. */
+/** A server's response about a transaction contradicts the transaction itself, or the header of the block. */
 export class Contradiction extends MalformedError {
   readonly txid: string
 
@@ -25,7 +25,7 @@ export class ElectrumServers {
     this.#tell = tell
   }
 
-  /** What is asked and judged by `ask`, which throws MalformedError where it cannot be true. */
+  /** Runs `ask`, which checks the responses and throws MalformedError if one cannot be true. */
   async trusting<T>(ask: (electrum: Electrum) => Promise<T>): Promise<T> {
     const {electrum} = this
     const {generation} = electrum

@@ -1,9 +1,9 @@
-// Bitcoin as Electrum servers show it, for what the loop follows and for what is unconfirmed. Promises: a transaction counts as mined only by a
-// merkle proof that leads to a header of our own chain of headers, and is read from bytes that have its id (electrum-transactions.ts,
-// electrum-headers.ts); a server that contradicts itself, or offers a false proof, is dropped, and nothing is written; status tells of it, as long as
-// the chain stands still for it (electrum-servers.ts); what is in no block, and the server does not have, is absent, whatever a history says; new
-// addresses are subscribed before anything else is asked, and a history is taken only with its status (electrum-histories.ts). What a server keeps
-// quiet about, and only that, it can keep from us.
+// Bitcoin from Electrum servers: blocks for the loop, and unconfirmed transactions. Promises: a transaction counts as mined only with a merkle
+// proof that leads to a header of our own chain of headers, and it is read from bytes that have its id (electrum-transactions.ts,
+// electrum-headers.ts). A server that contradicts itself, or gives a false proof, is dropped, and nothing is written; status shows this while the
+// chain stands still because of it (electrum-servers.ts). A transaction that is in no block and that the server does not have is absent, whatever a
+// history says. New addresses are subscribed before anything else is asked, and a history is accepted only with its status (electrum-histories.ts).
+// A server can hide transactions by omission, but in no other way.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
@@ -24,10 +24,10 @@ import {readBlock} from './read-block.ts'
 import {rowsIn, withoutRow} from './stored.ts'
 import type {Unconfirmed, UnconfirmedSource} from './unconfirmed.ts'
 
-/** Blocks are handed over until they hold so many. */
+/** One call returns blocks until they hold this many transactions. */
 const transactionsPerCall = 2000
 
-/** The ids of what is said to be in blocks, by their height. */
+/** The ids of transactions that are said to be in blocks, by block height. */
 type Claims = Map<number, Set<string>>
 
 export interface ElectrumSourceOptions {
@@ -37,7 +37,7 @@ export interface ElectrumSourceOptions {
   addresses: Pick<AddressFeed, 'take' | 'changed'>
   settings: Pick<BitcoinSettings, 'chain' | 'network' | 'confirmations'>
   log: Logger
-  /** Where final blocks are read once more: the block below the lowest of them. Then what is stored is no proof of itself. */
+  /** For a reindex: the block below the lowest one read. Stored rows then count as no proof. */
   readsAgainAbove?: BlockRef
 }
 
@@ -49,7 +49,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
   readonly #headers: ElectrumHeaders
   readonly #histories: ElectrumHistories
   readonly #transactions: ElectrumTransactions
-  /** What was found late once, so that it is not found again where it leaves no row. */
+  /** What was found late before, so that it is not found again if it leaves no row. */
   readonly #notified = new Set<string>()
   #invalidatedHeight = Number.POSITIVE_INFINITY
   #polledAt: {generation: number} | undefined
@@ -108,7 +108,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     return this.#headers.hashesAt(heights)
   }
 
-  /** Whoever has the headers has an index of all that is in the blocks. */
+  /** A server that has the headers has an index of everything in the blocks. */
   async lacks(height: number): Promise<string | undefined> {
     return (await this.hashAt(height)) === undefined ? 'it has no such block' : undefined
   }
@@ -126,7 +126,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     })
   }
 
-  /** What links the blocks of these heights. */
+  /** The links between the blocks of these heights. */
   links(heights: number[]): Link[] {
     return heights.map(height => {
       const header = this.#headers.at(height)
@@ -135,7 +135,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     })
   }
 
-  /** Believes nothing that was answered before, and asks the next server, where there are several. */
+  /** Drops all earlier responses, and asks the next server if there are several. */
   askAnew(): void {
     this.#transactions.forget()
     this.#histories.outdateAll()
@@ -152,12 +152,12 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     const {known, none} = await this.#transactions.fetch(claims.map(({txid}) => txid))
     const missing = claims.filter(({txid}) => !known.has(txid))
     for (const {scripthash} of missing) this.#histories.outdate(scripthash)
-    // One in no block that the server has not is nowhere. One in a block that was not written yet is there all the same.
+    // A transaction that is in no block and that the server lacks does not exist. One in a block that is not written yet does exist.
     if (missing.every(({txid, height}) => none.has(txid) && height <= 0))
       return {head, transactions: [...known.values()]}
   }
 
-  /** Takes in everything that the server shows now: first what is new of us, then its chain, then what happened to us in it. */
+  /** Reads what the server shows now: first it subscribes our new addresses, then it reads the chain, then the histories of our addresses. */
   async #poll(): Promise<void> {
     const {electrum, addresses, readsAgainAbove} = this.#options
     this.#polledAt = undefined
@@ -171,7 +171,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     if (generation === electrum.generation) this.#polledAt = {generation}
   }
 
-  /** Of what is in blocks of ours, but has no row there: the lowest is to be written again. */
+  /** Finds transactions in stored blocks that have no row there. The lowest of these blocks must be written again. */
   async #findLate(changed: string[]): Promise<void> {
     const named = changed.flatMap(scripthash =>
       this.#histories.all.get(scripthash)!.flatMap(({tx_hash: txid, height}) => {
@@ -187,7 +187,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     }
   }
 
-  /** What histories place in these blocks, and what has a row in the very block: that was proven once, whatever a server says now. */
+  /** What histories place in these blocks, and what has a row in the same block: a row was proven once, whatever a server says now. */
   async #claimed(blocks: Place[]): Promise<Claims> {
     const claims: Claims = new Map(blocks.map(({height}) => [height, new Set()]))
     for (const history of this.#histories.all.values())
@@ -199,7 +199,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
     return claims
   }
 
-  /** Those without the ones that the server proves to be in none of these blocks, whatever histories mention. */
+  /** The stored transactions, without those that the server proves to be in none of these blocks. Histories do not count here. */
   async #stillThere(stored: {txid: string; height: number}[], blocks: Place[]) {
     const contents: Claims = new Map()
     for (const place of blocks)
@@ -209,7 +209,7 @@ export class ElectrumSource implements ChainSource, UnconfirmedSource {
   }
 }
 
-/** The lowest of these blocks, up to the one with which they hold enough for a call. */
+/** The lowest of these blocks, up to the block that fills a call. */
 function enough(blocks: Place[], claims: Claims): Place[] {
   let count = 0
   const last = blocks.findIndex(({height}) => {

@@ -1,6 +1,6 @@
-// Transactions as Electrum servers give them. Promises: a transaction is read from bytes that have its id; one counts as mined only by a merkle proof
-// that leads to a header of our own chain of headers; that one is in none of these blocks counts only where the whole contents of a block are
-// proven; what the server does not have is told from what it refuses to say.
+// Transactions from Electrum servers. Promises: a transaction is read from bytes that have its id. It counts as mined only with a merkle proof that
+// leads to a header of our own chain of headers. It counts as missing from a block only if the block's whole contents are proven. "The server does
+// not have it" is distinguished from "the server refuses to say".
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
 import {
@@ -22,21 +22,21 @@ import {Hash, Hex} from './shapes.ts'
 
 const Merkle = z.object({merkle: z.array(Hash), pos: z.int().min(0)})
 
-/** Transactions of a block that are named in one go. */
+/** Transactions of a block that are listed in one call. */
 const positionsPerCall = 500
-/** Transactions that are kept after they were proven or fetched. */
+/** Transactions that stay in the cache after they were proven or fetched. */
 const cacheSize = 20_000
-/** How servers say that there is no such transaction; they refuse for other reasons, too, which say nothing about it. */
+/** How servers say that there is no such transaction. Refusals for other reasons say nothing about it. */
 const saysNone = /no such (mempool|transaction)|missing transaction|not found/i
 
-/** That a transaction is in a block. */
+/** The claim that a transaction is in a block. */
 export interface Claim extends Place {
   txid: string
 }
 
 interface Responded {
   found: {transaction: Transaction; raw: string}[]
-  /** Those that there are none of, as the server says. */
+  /** Ids that do not exist, according to the server. */
   none: Set<string>
 }
 
@@ -45,7 +45,7 @@ export class ElectrumTransactions {
   readonly #headers: ElectrumHeaders
   readonly #format: AddressFormat
   readonly #fetched = new Cache<KnownTransaction>(cacheSize)
-  /** Those that were proven to be in a block: `<block hash>:<txid>`. */
+  /** Transactions that were proven to be in a block: `<block hash>:<txid>`. */
   readonly #proven = new Cache<true>(cacheSize)
 
   constructor(servers: ElectrumServers, headers: ElectrumHeaders, format: AddressFormat) {
@@ -54,13 +54,13 @@ export class ElectrumTransactions {
     this.#format = format
   }
 
-  /** Nothing that was answered before is believed any more. */
+  /** Drops everything learnt from earlier responses. */
   forget(): void {
     this.#fetched.clear()
     this.#proven.clear()
   }
 
-  /** Those of these transactions that the server has, by txid, and which there are none of, as it says. */
+  /** Which of these transactions the server has, by txid, and which do not exist according to it. */
   async fetch(txids: string[]): Promise<{known: Map<string, KnownTransaction>; none: Set<string>}> {
     const known = new Map<string, KnownTransaction>()
     const missing: string[] = []
@@ -81,7 +81,7 @@ export class ElectrumTransactions {
     return {known, none}
   }
 
-  /** The transactions that are claimed, by txid, each with a proof. */
+  /** The claimed transactions by txid, each proven. */
   async prove(claims: Claim[]): Promise<Map<string, KnownTransaction>> {
     const {known} = await this.fetch(claims.map(({txid}) => txid))
     const unproven = claims.filter(({header, txid}) => !this.#proven.get(`${header.hash}:${txid}`))
@@ -97,7 +97,7 @@ export class ElectrumTransactions {
         try {
           assertProven(txid, known.get(txid)?.transaction, responses[i]!, header)
         } catch (error) {
-          // The server may be on another branch already; then it said nothing false.
+          // The server may already be on another branch; if so, its response was not false.
           const [theirs] = await this.#headers.ask([height])
           if (theirs?.hash === header.hash) throw error
           throw new RetryableError('the chain changed while transactions were proven')
@@ -108,7 +108,7 @@ export class ElectrumTransactions {
     return known
   }
 
-  /** The ids of all transactions in a block, proven by its header: the only way to show that something is not there. */
+  /** The ids of all transactions in a block, proven by its header. Nothing else can show that a transaction is not in the block. */
   contentsOf({height, header}: Place): Promise<Set<string>> {
     return this.#servers.trusting(async electrum => {
       const txids: string[] = []
@@ -163,19 +163,19 @@ function assertProven(
   }
 }
 
-/** The transaction whose output it spends first. */
+/** The transaction whose output the first input spends. */
 function parentOf(transaction: Transaction): string[] {
   return isCoinbase(transaction) ? [] : [firstSpent(transaction).txid]
 }
 
-/** By the parent, to which the transaction is bound; a server could make up a witness. */
+/** The sender according to the parent, which the transaction id commits to. A server could invent a witness. */
 function senderOf(transaction: Transaction, parents: Map<string, Transaction>, format: AddressFormat): string {
   if (isCoinbase(transaction)) return coinbaseSender
   const {txid, vout} = firstSpent(transaction)
   return senderOfScript(parents.get(txid)?.outputs[vout]?.script, format)
 }
 
-/** The newest entries, up to a number of them. */
+/** A cache of the newest entries, up to a maximum number. */
 class Cache<T> {
   readonly #entries = new Map<string, T>()
   readonly #size: number

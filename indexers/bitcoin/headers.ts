@@ -1,5 +1,5 @@
-// The chain of headers that one source shows, held in memory. Promises: every header has the proof of work that it claims, which is at least
-// what its network asks of the easiest one, and links to the one below it, down to a block that is in the database.
+// The chain of headers that one source shows, in memory. Promises: every header has the proof of work that it claims, and at least the lowest
+// difficulty that its network allows. It links to the header below it, down to a block that is in the database.
 import {assertWork, type BlockHeader, MalformedError} from '../../chains/bitcoin/block.ts'
 import type {BlockRef} from '../cursor.ts'
 
@@ -18,7 +18,7 @@ export class HeaderChain {
     return {height: this.base.height + this.#headers.length, hash: this.#headers.at(-1)?.hash ?? this.base.hash}
   }
 
-  /** Undefined for the base, and where it has none. */
+  /** Undefined for the base, and where the chain has no header. */
   at(height: number): BlockHeader | undefined {
     return this.#headers[height - this.base.height - 1]
   }
@@ -27,7 +27,7 @@ export class HeaderChain {
     return height === this.base.height ? this.base.hash : this.at(height)?.hash
   }
 
-  /** Headers that follow on the top one. Throws MalformedError where they do not link to each other, or are too easy; false if the first does not link. */
+  /** Adds headers on top. Throws MalformedError if they do not link to each other or are too easy; false if the first one does not link. */
   extend(headers: BlockHeader[]): boolean {
     if (headers[0]?.parentHash !== this.top.hash) return false
     for (let i = 1; i < headers.length; i++) {
@@ -38,7 +38,7 @@ export class HeaderChain {
     return true
   }
 
-  /** Forgets what is above a height. */
+  /** Removes the headers above a height. */
   cut(height: number): void {
     this.#headers.length = height - this.base.height
   }

@@ -1,5 +1,5 @@
-// The final blocks of Bitcoin, read once more, from the source that the operator chose. Promises: every block has the hash that is computed from its
-// bytes. From Electrum servers, what the histories of all addresses place there is read, and what is stored there as long as a server can prove it.
+// Reads final blocks of Bitcoin again, from the source that the operator chose. Promises: the hash of every block is computed from its bytes. From
+// Electrum servers it reads what the histories of all addresses place in a block, and what is stored there as long as a server can prove it.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import {openBitcoind, openElectrum} from '../../chains/bitcoin/client.ts'
@@ -57,7 +57,7 @@ function fromElectrum(settings: BitcoinSettings, {db, cursor, log}: HistoryOptio
   const electrum = openElectrum(settings, log)
   const options = {electrum, cursor, db, settings, log}
   const known = new ElectrumSource({...options, addresses: none})
-  /** Its headers begin below the lowest block that is read. */
+  /** The source's headers begin below the lowest block that is read. */
   let source: ElectrumSource | undefined
 
   async function* links(from: number, to: number): AsyncIterable<Link[]> {
@@ -105,7 +105,7 @@ async function onlyBlock(source: ChainSource, height: number): Promise<ReadBlock
   throw new RetryableError(`the source has no block ${height}`)
 }
 
-/** The addresses of this moment: what is final was paid to nobody who comes later. */
+/** The addresses that exist now. Final blocks cannot pay an address that is handed out later. */
 function addressesOf(db: pg.Pool, chain: string) {
   let isTaken = false
   return {

@@ -1,6 +1,6 @@
-// Bitcoin as a bitcoind of the operator's shows it: whole blocks, and the mempool. Promises: the hash and the merkle root of every block are
-// computed from its bytes; which of its outputs are to us is decided in SQL, so any number of addresses can be watched; who sent them is asked
-// for only then, once a block, because the outputs that a block spends are not in it, and a node tells of them only in slow JSON.
+// Bitcoin from the operator's own bitcoind: whole blocks, and the mempool. Promises: the hash and the merkle root of every block are computed from
+// its bytes. SQL decides which of its outputs are to us, so any number of addresses can be watched. Only then the node is asked for the senders,
+// once per block: a block does not contain the outputs that it spends, and a node returns them only in slow JSON.
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../base/errors.ts'
@@ -26,7 +26,7 @@ import {Hash, Hex, headerOf} from './shapes.ts'
 import type {Unconfirmed, UnconfirmedSource} from './unconfirmed.ts'
 
 const Script = z.object({hex: Hex})
-/** Of `getblock` with verbosity 3. A node that has lost what a block spent (pruned), or is older than 23.0, names no prevout. */
+/** The response to `getblock` with verbosity 3. A node that has pruned a block's undo data, or is older than 23.0, gives no prevout. */
 const WithPrevouts = z.object({
   hash: Hash,
   tx: z.array(z.object({txid: Hash, vin: z.array(z.object({prevout: z.object({scriptPubKey: Script}).optional()}))})),
@@ -34,10 +34,10 @@ const WithPrevouts = z.object({
 const Unspent = z.object({scriptPubKey: Script}).nullable()
 const Info = z.object({blocks: z.int().min(0), bestblockhash: Hash})
 
-/** What a node answers that does not have the block, or not any more; it may be asked again. */
+/** The error code of a node that does not have the block, or no longer has it. It may be asked again. */
 const notFound = -5
 
-/** Blocks are handed over until they hold so many outputs, and fetched ahead until so many blocks wait. */
+/** One call returns blocks until they hold this many outputs; blocks are fetched ahead until this many wait. */
 const outputsPerCall = 20_000
 const blocksAhead = 24
 const matchAgainMs = 30_000
@@ -54,9 +54,9 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
   readonly confirmations: number
   readonly blockTimes = blockTimes
   #headHeight = 0
-  /** Blocks that are being fetched, or were and not handed over yet, by hash. */
+  /** Blocks that are being fetched, or are fetched and not returned yet, by hash. */
   readonly #ahead = new Map<string, Promise<Block>>()
-  /** Whom each unconfirmed transaction pays, and the transaction where that is us. */
+  /** The recipients of each unconfirmed transaction, and the transaction itself if it pays us. */
   readonly #mempool = new Map<string, {recipients: string[]; ours?: KnownTransaction}>()
   #matchedAllAt = 0
 
@@ -145,7 +145,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     return {transaction, raw, sender: senderInWitness(transaction, this.#format) ?? unknownSender}
   }
 
-  /** Who sent these transactions of a block, as far as the node can tell. */
+  /** The senders of these transactions of a block, as far as the node can say. */
   async #sendersIn(hash: string, txids: string[]): Promise<Map<string, string>> {
     if (!txids.length) return new Map()
     const block = await unlessRefused(this.#options.node.call('getblock', [hash, 3], WithPrevouts))
@@ -169,7 +169,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
       if (this.#ahead.has(hash)) continue
       const block = this.#fetchBlock(hash)
       this.#ahead.set(hash, block)
-      block.catch(() => this.#ahead.delete(hash)) // who waits for it hears of it; else it is asked for again
+      block.catch(() => this.#ahead.delete(hash)) // a waiting caller gets the error; otherwise the block is fetched again
     }
   }
 
@@ -189,11 +189,11 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     }
     await this.#match(fresh)
     if (Date.now() - this.#matchedAllAt > matchAgainMs) await this.#matchAgain()
-    const {hash: head} = await this.head() // after the mempool: what was mined since is in it, or that is another head
+    const {hash: head} = await this.head() // read after the mempool: what was mined since is in the mempool, or the head is another one
     return {head, transactions: [...this.#mempool.values()].flatMap(({ours}) => ours ?? [])}
   }
 
-  /** Those that are in the mempool still. */
+  /** The transactions that are still in the mempool. */
   async #fetchUnconfirmed(txids: string[]): Promise<KnownTransaction[]> {
     const calls = txids.map(txid => ({method: 'getrawtransaction', params: [txid, false]}))
     const responses = await this.#options.node.batch(calls, Hex)
@@ -206,7 +206,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     })
   }
 
-  /** Keeps those that pay to addresses of ours. */
+  /** Stores in `#mempool` the transactions that pay addresses of ours. */
   async #match(transactions: KnownTransaction[]): Promise<void> {
     const ours = await this.#addressesOfOurs(
       transactions.flatMap(({transaction}) => this.#mempool.get(transaction.txid)!.recipients),
@@ -217,7 +217,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     for (const one of await this.#withSenders(found)) this.#mempool.get(one.transaction.txid)!.ours = one
   }
 
-  /** Unconfirmed ones with their senders, as far as the node can tell: for it, what they spend is an unspent output of the chain, or of the mempool. */
+  /** Adds senders to unconfirmed transactions, as far as the node can say: it knows their inputs as unspent outputs of the chain or the mempool. */
   async #withSenders(transactions: KnownTransaction[]): Promise<KnownTransaction[]> {
     const {node} = this.#options
     return await Promise.all(
@@ -234,7 +234,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
     )
   }
 
-  /** An address may have been handed out after a payment to it was seen. */
+  /** Matches again, because an address may be handed out after a payment to it was seen. */
   async #matchAgain(): Promise<void> {
     this.#matchedAllAt = Date.now()
     const others = [...this.#mempool].filter(([, {ours}]) => !ours)
@@ -253,7 +253,7 @@ export class NodeSource implements ChainSource, UnconfirmedSource {
   }
 }
 
-/** Undefined where the node says that it cannot tell. */
+/** Undefined if the node refuses the request. */
 async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked

@@ -1,21 +1,21 @@
-// What in a Bitcoin block, or in a transaction that is in none yet, concerns addresses: which outputs pay to which, and what was spent.
+// What a Bitcoin block, or an unconfirmed transaction, says about addresses: which outputs pay which address, and what was spent.
 import {type BlockHeader, coinbaseSender, isCoinbase, type Transaction} from '../../chains/bitcoin/block.ts'
 import {type AddressFormat, addressOfScript, keyAddress} from '../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../chains/bitcoin/settings.ts'
 import type {Candidate, ReadBlock, SpendingTransaction} from '../block.ts'
 
-/** Which chain is read, on which network. */
+/** The chain that is read, and its network. */
 export type Network = Pick<BitcoinSettings, 'chain' | 'network'>
 
-/** A transaction, and whose address paid it, as far as that is known. */
+/** A transaction, and the address that paid it, if known. */
 export interface KnownTransaction {
   transaction: Transaction
   sender: string
-  /** In hex, where it may be needed again. */
+  /** In hex, if it may be needed again. */
   raw?: string
 }
 
-/** What stands for a sender that cannot be told. */
+/** The sender where it cannot be determined. */
 export const unknownSender = 'unknown'
 
 export function readBlock(height: number, header: BlockHeader, known: KnownTransaction[], of: Network): ReadBlock {
@@ -53,18 +53,18 @@ function spendingOf({transaction: {txid, inputs, outputs}, raw}: KnownTransactio
   return {txid, outpoints: inputs.map(({outpoint}) => outpoint), outputSum, raw}
 }
 
-/** The output that it spends first, whose address is its sender. */
+/** The output that the first input spends. Its address counts as the sender. */
 export function firstSpent({inputs}: Transaction): {txid: string; vout: number} {
   const [txid, vout] = inputs[0]!.outpoint.split(':')
   return {txid: txid!, vout: Number(vout)}
 }
 
-/** Whom an output that was spent belonged to, by its script. */
+/** The owner of a spent output, by its script. */
 export function senderOfScript(script: Uint8Array | undefined, format: AddressFormat): string {
   return (script && addressOfScript(script, format)) ?? unknownSender
 }
 
-/** As far as the transaction itself tells; undefined where its parent would have to be asked. (No id covers witnesses: believe the parent more.) */
+/** The sender as far as the transaction itself shows it; undefined if only its parent can. (No txid covers witnesses: prefer the parent.) */
 export function senderInWitness(transaction: Transaction, format: AddressFormat): string | undefined {
   if (isCoinbase(transaction)) return coinbaseSender
   const {scriptSig, witness} = transaction.inputs[0]!

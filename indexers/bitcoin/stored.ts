@@ -1,4 +1,4 @@
-// What the database has of transactions that a server names.
+// What the database has of the transactions that a server lists.
 import type pg from 'pg'
 import type {Place} from './electrum-headers.ts'
 
@@ -6,11 +6,11 @@ export interface Named {
   address: string
   txid: string
   height: number
-  /** Of the block. */
+  /** The block's hash. */
   hash: string
 }
 
-/** Of what is in blocks of ours: what has no row there, neither of what it pays to the address nor of what it spends of it. */
+/** Which of these transactions in stored blocks have no row there, neither for a payment to the address nor for an output of it that they spend. */
 export async function withoutRow<N extends Named>(db: pg.Pool, chain: string, named: N[]): Promise<N[]> {
   if (!named.length) return []
   const {rows} = await db.query<{n: string}>(
@@ -34,7 +34,7 @@ export async function withoutRow<N extends Named>(db: pg.Pool, chain: string, na
   return rows.map(({n}) => named[Number(n) - 1]!)
 }
 
-/** What has a row in these very blocks. */
+/** The transactions that have a row in exactly these blocks. */
 export async function rowsIn(db: pg.Pool, chain: string, blocks: Place[]): Promise<{height: number; txid: string}[]> {
   if (!blocks.length) return []
   const {rows} = await db.query<{height: number; txid: string}>(

@@ -1,5 +1,5 @@
-// What is on its way to us and in no block yet. Promises: what the database is told is all that the source shows at one moment, or nothing:
-// silence of the source is no absence, nor is being in a block that was not written yet.
+// Unconfirmed payments to us. Promises: each write to the database holds everything that the source shows at one moment, or nothing is written. A
+// source that does not respond makes no payment absent, nor does a block that is not written yet.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
@@ -8,13 +8,13 @@ import type {ChainCursor} from '../cursor.ts'
 import {candidatesOf, type KnownTransaction, type Network} from './read-block.ts'
 
 export interface Unconfirmed {
-  /** Hash of the newest block: every transaction that may pay to us is in a block up to it, or here, or nowhere. */
+  /** Hash of the newest block. Every transaction that may pay us is in a block up to this one, or in this list, or does not exist. */
   head: string
   transactions: KnownTransaction[]
 }
 
 export interface UnconfirmedSource {
-  /** What the source shows now; undefined while that is not known. */
+  /** What the source shows now; undefined while it is not known. */
   unconfirmed(): Promise<Unconfirmed | undefined>
 }
 
@@ -26,13 +26,13 @@ export interface UnconfirmedOptions {
   intervalMs: number
 }
 
-/** Looks again and again, until the process ends. */
+/** Polls until the process ends. */
 export async function watchUnconfirmed(source: UnconfirmedSource, options: UnconfirmedOptions): Promise<never> {
   for (;;) {
     try {
       await pollOnce(source, options)
     } catch (error) {
-      options.log.warn({error: inWords(error)}, 'could not look at what is unconfirmed')
+      options.log.warn({error: inWords(error)}, 'could not read unconfirmed payments; trying again')
     }
     await sleep(options.intervalMs)
   }
