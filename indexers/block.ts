@@ -1,62 +1,62 @@
-// What every chain's reader hands over: blocks, and what in them may concern addresses of ours. What does is decided in SQL (look-up.ts).
+// What every chain's reader returns: blocks, and everything in them that may concern addresses of ours. SQL decides what does (look-up.ts).
 
-/** A block as every chain's reader hands it over. */
+/** A block as every chain's reader returns it. */
 export interface ReadBlock {
   height: number
   hash: string
   parentHash: string
   time: Date
-  /** Every transfer in it that may be to us; which are is decided here. */
+  /** Every transfer in the block that may be to us; look-up.ts decides which are. */
   candidates: Candidate[]
-  /** Where transactions are of an address and have a nonce: all of them; which are of addresses of ours is decided here. */
+  /** On chains where a transaction has a sender and a nonce: all transactions; look-up.ts decides which are ours. */
   sent: SentTransaction[]
-  /** Where transactions spend outputs: each that may concern us. */
+  /** On chains where transactions spend outputs: each transaction that may concern us. */
   spends: SpendingTransaction[]
-  /** Who sent these transactions of it, where the source has to ask for that; its candidates' senders hold for what is left out. Asked only of what is ours, because it takes time. */
+  /** The senders of these transactions, if the source must ask for them. A missing one keeps its candidate's sender. Slow, so asked only for ours. */
   sendersOf?(txids: string[]): Promise<Map<string, string>>
 }
 
 export interface Candidate {
   txid: string
   outputIndex: number
-  /** Token code, or the contract's address where the token is none of ours. */
+  /** Token code, or the contract's address if the token is not in the settings. */
   token: string
   /** In base units, above 0. */
   amount: bigint
   sender: string
-  /** The recipient in the form of app.address.match_key. */
+  /** The recipient as in app.address.match_key. */
   recipientKey: string
 }
 
 export interface SentTransaction {
   txid: string
-  /** The sender in the form of custody.address.match_key. */
+  /** The sender as in custody.address.match_key. */
   senderKey: string
   nonce: number
   /** False if it was reverted. */
   executed: boolean
-  /** What it cost, in base units of the native coin. */
+  /** Its network fee, in base units of the native coin. */
   fee: bigint
 }
 
 export interface SpendingTransaction {
   txid: string
-  /** What it spends: txid:vout, in the order of its inputs. */
+  /** The outputs that it spends: txid:vout, in the order of its inputs. */
   outpoints: string[]
-  /** What its outputs hold together, in base units. */
+  /** The sum of its outputs, in base units. */
   outputSum: bigint
   /** In hex. */
   raw?: string
 }
 
-/** Of which chain rows are written. */
+/** For which chain rows are written. */
 export interface WriteOptions {
   chain: string
-  /** The form in which people see an address that came in the form of a match key. */
+  /** Turns a match key into the address's display form. */
   display: (address: string) => string
 }
 
-/** Where a row of a block is. */
+/** The place of a block's rows: its height, hash and time. */
 export function at({height, hash, time}: ReadBlock) {
   return {blockHeight: height, blockHash: hash, blockTime: time}
 }

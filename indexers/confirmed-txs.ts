@@ -1,10 +1,11 @@
-// What addresses of ours sent. Promises: what is not ours is left out; a transaction of ours succeeded only if it moved what it was signed for; on a
-// chain with outputs, each output of ours that a block spends is one row, those that the same blocks made included.
+// Confirmed transactions: what addresses of ours sent. Promises: transactions that are not ours are left out. A transaction of ours succeeded only
+// if it moved what it was signed for. On a chain with outputs, each output of ours that a block spends is one row, including outputs that the same
+// blocks created.
 import {at, type ReadBlock, spendsIn, type WriteOptions} from './block.ts'
 import {ConfirmedTx} from './entities.ts'
 import type {Found, Query} from './look-up.ts'
 
-/** What addresses of ours sent, once the transfers of these blocks are written. */
+/** What addresses of ours sent in these blocks. Their transfers must be written first. */
 export async function confirmedTxsIn(
   query: Query,
   blocks: ReadBlock[],
@@ -39,7 +40,7 @@ async function sentIn(
   })
 }
 
-/** Outputs of ours that were spent, those of the same blocks included. */
+/** Outputs of ours that were spent, including outputs of the same blocks. */
 async function spentIn(query: Query, chain: string, blocks: ReadBlock[]): Promise<ConfirmedTx[]> {
   const spends = spendsIn(blocks)
   if (!spends.length) return []
@@ -66,11 +67,11 @@ interface Purpose {
   token: string
   source: string
   recipient: string
-  /** In base units, decimal; 0 where it moves nothing. */
+  /** In base units, decimal; 0 if it moves nothing. */
   amount: string
 }
 
-// As custody wrote it down before its signature left: what the worker says of a transaction could make a payment look as if it had failed.
+// Read from custody's journal, which is written before a signature leaves. The worker's rows could make a payment look failed.
 async function purposesOf(query: Query, chain: string, txids: string[]): Promise<Map<string, Purpose>> {
   const rows = await query<Purpose>(
     'select txid, token, source, destination as recipient, amount from custody.journal where stream = $1 and txid = any($2)',
@@ -79,7 +80,7 @@ async function purposesOf(query: Query, chain: string, txids: string[]): Promise
   return new Map(rows.map(row => [row.txid, row]))
 }
 
-/** Whether a block has exactly the transfer that a transaction in it was signed for. That it ran says nothing: a token need not revert. */
+/** Whether a block has exactly the transfer that a transaction in it was signed for. Execution alone proves nothing: a token need not revert. */
 function isFulfilled(
   {txid, token, source, recipient, amount}: Purpose,
   {candidates}: Pick<ReadBlock, 'candidates'>,

@@ -1,5 +1,5 @@
-// Where a chain stands, as an indexer reads it and moves it. Promises: everything that changes goes through the functions of
-// db/functions/chains, which hold the invariants.
+// The position of a chain, as an indexer reads and moves it. Promises: every change goes through the functions of db/functions/chains, which
+// keep the invariants.
 import type pg from 'pg'
 
 export interface Cursor {
@@ -8,7 +8,7 @@ export interface Cursor {
   headHash: string
   finalHeight: number
   finalHash: string
-  /** The way out of what halts it; null if nothing does. */
+  /** Why the chain is halted and what to do about it; null if it is not halted. */
   halted: string | null
   rewindTo: number | null
   /** The newest reorganisation; null if there was none. */
@@ -46,18 +46,18 @@ export class ChainCursor {
     await this.#db.query('select chain.anchor($1, $2, $3, $4, $5)', [this.chain, network, height, hash, time])
   }
 
-  /** Notes that an indexer of the chain was started. */
+  /** Records that an indexer of the chain was started. */
   async configure(): Promise<void> {
     await this.#db.query('select chain.configure($1)', [this.chain])
   }
 
-  /** Notes why the chain cannot be followed now; without a reason, that nothing keeps it from that. */
+  /** Records why the chain cannot be followed now; without a reason, that it can. */
   async tellWaiting(reason: string | undefined, message: string, firstHeight?: number): Promise<void> {
     const told = reason === undefined ? [null, null, null] : [reason, message, firstHeight]
     await this.#db.query('select chain.tell_waiting($1, $2, $3, $4)', [this.chain, ...told])
   }
 
-  /** When an address of ours can have been paid for the first time; -Infinity: nobody knows; undefined: there is none. */
+  /** The earliest time at which an address of ours can have been paid; -Infinity: unknown; undefined: there is no address. */
   async firstAddressAt(): Promise<number | undefined> {
     const {rows} = await this.#db.query<{at: number | null}>(
       `select (1000 * extract(epoch from chain.first_address_at($1)))::float8 as at`,
@@ -66,7 +66,7 @@ export class ChainCursor {
     return rows[0]?.at ?? undefined
   }
 
-  /** The first block to read, where an operator has accepted that what was paid below is missed. */
+  /** The first block to read, if an operator has accepted that payments below it are missed. */
   async acceptedStart(): Promise<number | undefined> {
     const {rows} = await this.#db.query<{height: number}>(
       'select follow_from as height from app.accepted_gap where chain = $1',
@@ -75,12 +75,12 @@ export class ChainCursor {
     return rows[0]?.height
   }
 
-  /** Throws if the chain was read with another tracer before: it numbers internal calls in its own way. */
+  /** Throws if the chain was read with another tracer before: each tracer numbers internal calls in its own way. */
   async pinTracer(tracer: string): Promise<void> {
     await this.#db.query('select chain.pin_tracer($1, $2)', [this.chain, tracer])
   }
 
-  /** The tracer that the chain is read with; null where that was never one. */
+  /** The tracer that the chain is read with; null if it was never read with one. */
   async tracer(): Promise<string | null> {
     const {rows} = await this.#db.query<{tracer: string | null}>('select tracer from chain.cursor where chain = $1', [
       this.chain,
@@ -106,7 +106,7 @@ export class ChainCursor {
     await this.#db.query('select chain.halt($1, $2)', [this.chain, details])
   }
 
-  /** What the chain's servers answer cannot be true. While nothing else can be written because of that, status and an alarm tell of it. */
+  /** Records that a response of the chain's servers cannot be true. Status and an alarm show it while nothing else can be written because of it. */
   async noteContradiction({txid, message}: {txid?: string; message: string}): Promise<void> {
     await this.#db.query('select chain.note_contradiction($1, $2, $3)', [this.chain, txid ?? null, message])
   }

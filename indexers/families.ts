@@ -1,5 +1,5 @@
-// Every family of chains whose chains can be followed. Promises: nothing of a family is loaded before one of its chains is asked for (that is most of
-// what a start takes); a family of the registry that is missing here does not compile.
+// Every family of chains that can be followed. Promises: a family's code is loaded only when one of its chains is needed (loading takes most of the
+// start time). Without an entry here for each family of the registry, the code does not compile.
 import type {SettingsOf} from '../chains/families.ts'
 import type {Family} from '../chains/registry.ts'
 import type {IndexerFamily} from './family.ts'
@@ -9,7 +9,7 @@ const families: {[F in Family]: () => Promise<IndexerFamily<SettingsOf<F>>>} = {
   bitcoin: () => import('./bitcoin/family.ts'),
 }
 
-/** To be asked about chains of this family alone. */
+/** Use it only for chains of this family. */
 export async function indexerFamilyOf({family}: {family: Family}): Promise<IndexerFamily> {
   return await families[family]()
 }

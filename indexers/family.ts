@@ -1,5 +1,5 @@
-// What a family of chains offers to those who follow its chains (main.ts), and to those who read their final blocks once more (reindex.ts). Each is
-// a folder here, and one line in families.ts. What a block says is in one form for all of them (ReadBlock, block.ts).
+// What a family of chains provides to follow its chains (main.ts) and to read their final blocks again (reindex.ts). Each family is a folder here,
+// and one line in families.ts. All families return blocks in one form (ReadBlock, block.ts).
 import type {Store} from '@subsquid/typeorm-store'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
@@ -11,7 +11,7 @@ import type {ChainDatabase} from './store.ts'
 
 export interface IndexerFamily<Settings = ChainSettings> {
   openReader(settings: Settings, options: ReaderOptions): ChainReader
-  /** Rejects with PermanentError where the chain would not be read as it was before. */
+  /** Rejects with PermanentError if the chain would not be read in the same way as before. */
   openHistory(settings: Settings, options: HistoryOptions): Promise<HistorySource>
 }
 
@@ -22,7 +22,7 @@ export interface ReaderOptions {
   url: string
   db: pg.Pool
   cursor: ChainCursor
-  /** The store of the chain, and what writes blocks through it. */
+  /** The store of the chain, and the function that writes blocks through it. */
   database: ChainDatabase
   write(store: Store, blocks: ReadBlock[]): Promise<void>
   log: Logger
@@ -30,33 +30,33 @@ export interface ReaderOptions {
 
 export interface ChainReader {
   source: ChainView
-  /** CAIP-2 id of the network that must be read, and the settings that decide which one the source is on. */
+  /** CAIP-2 id of the network that must be read, and the settings that decide the source's network. */
   network: string
   networkSettings: string
-  /** Reads blocks into the database until the process ends. Rejects when the source has to be judged anew (resume.ts). */
+  /** Reads blocks into the database until the process ends. Rejects when the source must be judged again (resume.ts). */
   read(): Promise<never>
 }
 
-/** What is asked of a chain's source before its blocks are. */
+/** What a chain's source is asked before its blocks are read. */
 export interface ChainView extends FinalitySource {
-  /** CAIP-2 id of the network that it is on. */
+  /** CAIP-2 id of the source's network. */
   network(): Promise<string>
-  /** The block at a height; undefined where it has none. */
+  /** The block at a height; undefined if the source has none. */
   blockAt(height: number): Promise<(BlockRef & {time: Date}) | undefined>
-  /** The hashes at several heights, undefined where it has no block. */
+  /** The hashes at several heights; undefined where the source has no block. */
   hashesAt(heights: number[]): Promise<(string | undefined)[]>
-  /** Why it cannot give a block with everything that is read of it, in its words; undefined if it can. Rejects where it just fails. */
+  /** The source's own reason why it cannot give a block with all that is read from it; undefined if it can. Rejects if the source fails. */
   lacks(height: number): Promise<string | undefined>
   blockTimes: BlockTimes
-  /** Why the chain must not be followed with these settings, where contracts are asked for that; undefined if nothing speaks against it. */
+  /** Why the chain must not be followed with these settings, according to its contracts; undefined if it may be. Absent where none are asked. */
   refusal?(): Promise<string | undefined>
 }
 
-/** What the times in blocks are worth. */
+/** How reliable the times in blocks are. */
 export interface BlockTimes {
-  /** The median of so many in a row never falls. */
+  /** The median time of this many blocks in a row never falls. */
   medianOf: number
-  /** An honest block was made less than this after the time that it bears, by the database's clock. */
+  /** By the database's clock, an honest block is made less than this after its timestamp. */
   marginMs: number
 }
 
@@ -68,15 +68,15 @@ export interface HistoryOptions {
   log: Logger
 }
 
-/** Every call settles within a timeout of its own, and rejects with RetryableError where the source fails. Nothing that it says is believed as it is. */
+/** Every call ends within a timeout of its own, and rejects with RetryableError if the source fails. No response is believed unchecked. */
 export interface HistorySource extends Pick<ChainView, 'network' | 'hashAt' | 'lacks'> {
-  /** Token code by contract; absent where tokens have none. */
+  /** Token code by contract; absent where tokens have no contracts. */
   tokens?: ReadonlyMap<string, string>
-  /** What links the blocks of these heights, ascending, some at a time. */
+  /** The links between the blocks of these heights, ascending, in batches. */
   links(from: number, to: number): AsyncIterable<Link[]>
-  /** The blocks of these heights, ascending, some at a time. */
+  /** The blocks of these heights, ascending, in batches. */
   blocks(from: number, to: number): AsyncIterable<ReadBlock[]>
-  /** The block of a height, asked anew, of another server where there are several. */
+  /** The block at a height, asked for again, from another server if there are several. */
   again(height: number): Promise<ReadBlock>
   close(): Promise<void>
 }
@@ -85,7 +85,7 @@ export interface Link extends BlockRef {
   parentHash: string
 }
 
-/** Some heights at a time, ascending. */
+/** The heights in batches, ascending. */
 export function* inSteps(from: number, to: number, perStep: number): Iterable<number[]> {
   for (let next = from; next <= to; next += perStep)
     yield Array.from({length: Math.min(perStep, to - next + 1)}, (_, i) => next + i)

@@ -1,30 +1,30 @@
-// Moves the final height of a chain. Promises: a block becomes final only when the node names its hash and we hold the same one; time
-// alone, or a height alone, never makes anything final; a fork below our final block is believed only after it was seen several times
-// in a row, because a lagging node behind a balancer looks the same once.
+// Moves the final height of a chain. Promises: a block becomes final only if the node returns its hash and ours is the same. Time alone, or a
+// height alone, makes nothing final. A fork below our final block is believed only after several observations in a row, because a lagging
+// node behind a balancer can look the same once.
 import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 
-/** What a chain's node must be able to tell. */
+/** What a chain's node must provide. */
 export interface FinalitySource {
   /** The newest block that the node, or the chain's rule of N confirmations, calls final; undefined if it cannot say. */
   finalBlock(): Promise<BlockRef | undefined>
-  /** How many blocks of our own chain a final one must count, itself included; 1 where the node's word is enough. */
+  /** The confirmations that a final block needs on our own chain, itself included; 1 if the node's word is enough. */
   confirmations: number
-  /** The hash at a height; undefined where the node has no block. */
+  /** The hash at a height; undefined if the node has no block there. */
   hashAt(height: number): Promise<string | undefined>
 }
 
-/** While catching up, a block this far below the node's final one is final too, if the node has both when asked for them. */
+/** While catching up, a block this far below the node's final block is final too, if the node has both. */
 const burialBlocks = 128
 
-/** How often in a row a fork below our final block must be seen. */
+/** How many observations in a row of a fork below our final block count. */
 export const threshold = 5
 
-/** Looks once, and moves the final height if it can. */
+/** Polls once, and moves the final height if it can. */
 export async function advanceFinality(source: FinalitySource, cursor: ChainCursor): Promise<void> {
   const final = await source.finalBlock()
   const at = await cursor.read()
   if (!final || !at || final.height <= at.finalHeight) return
-  // Our own chain must be as long, too: behind a balancer, head and final block may be the words of two nodes on two forks.
+  // Our own chain must be long enough too: behind a balancer, head and final block may come from two nodes on two forks.
   const confirmed = at.headHeight - source.confirmations + 1
   if (final.height <= confirmed) {
     await cursor.finalize(final.height, final.hash)
@@ -33,11 +33,11 @@ export async function advanceFinality(source: FinalitySource, cursor: ChainCurso
   const deep = final.height <= at.headHeight ? confirmed : Math.min(confirmed, final.height - burialBlocks)
   const buried = await cursor.newestBlock(deep)
   if (!buried || buried.height <= at.finalHeight) return
-  if ((await source.hashAt(final.height)) !== final.hash) return // a height that is far too high would bury everything
+  if ((await source.hashAt(final.height)) !== final.hash) return // otherwise a height that is far too high would make everything final
   if ((await source.hashAt(buried.height)) === buried.hash) await cursor.finalize(buried.height, buried.hash)
 }
 
-/** What the node shows at our final height. A node that has no block there lags, which proves nothing. */
+/** The node's block at our final height. If the node has no block there, it lags, which proves nothing. */
 export async function finalBlockAtNode(
   source: FinalitySource,
   at: Cursor,

@@ -1,4 +1,4 @@
-// An answer that comes in time, or an error.
+// A response in time, or an error.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 

@@ -1,22 +1,22 @@
-// Of what blocks name, what is ours. Promises: addresses are looked up in the transaction that writes the blocks, so one that was handed out a moment
-// before its first deposit is found; who paid is asked of a source only where that is us.
+// Finds what is ours in blocks. Promises: addresses are looked up in the transaction that writes the blocks, so an address that was handed out a
+// moment before its first deposit is found. A source is asked for the sender only if the payment is to us.
 import type {ReadBlock} from './block.ts'
 
-/** Asks the database, in the transaction that writes. */
+/** Queries the database in the transaction that writes. */
 export type Query = <T>(sql: string, values: unknown[]) => Promise<T[]>
 
-/** Of what blocks name, what is ours. */
+/** What is ours in the blocks. */
 export interface Found {
-  /** Of the block below them. */
+  /** The hash of the block below them. */
   parentHash: string | null
   addresses: Record<string, string>
   senders: Record<string, string>
-  /** Who sent what is to us, by txid, where that had to be asked for. */
+  /** The senders of payments to us, by txid, if the source had to be asked for them. */
   askedSenders: Map<string, string>
 }
 
-// Each key is looked up by index (lateral with offset 0, which the planner cannot turn into a scan of all addresses: measured, with 20,000 keys
-// and a million addresses it does, and takes ten times as long).
+// Each key is looked up by index. "lateral … offset 0" keeps the planner from scanning all addresses: without it, it does so with 20,000 keys and
+// a million addresses, and takes ten times as long (measured).
 export async function lookUp(query: Query, chain: string, blocks: ReadBlock[]): Promise<Found> {
   const recipientKeys = new Set(blocks.flatMap(block => block.candidates.map(candidate => candidate.recipientKey)))
   const senderKeys = new Set(blocks.flatMap(block => block.sent.map(transaction => transaction.senderKey)))

@@ -1,6 +1,6 @@
 // Writes a batch of blocks, what they moved to addresses of ours, and what addresses of ours sent. Promises: what is ours is looked up in the
-// transaction that writes (look-up.ts), and nothing else is stored; a block that does not link to the one below it is refused, and nothing of its
-// batch is written; what a block makes of what was unconfirmed is written with it.
+// writing transaction (look-up.ts), and nothing else is stored. If a block does not link to the one below it, nothing of its batch is written.
+// Changes to unconfirmed payments are written together with the block that causes them.
 import type {Store} from '@subsquid/typeorm-store'
 import type {EntityManager} from 'typeorm'
 import {RetryableError} from '../base/errors.ts'
@@ -14,7 +14,7 @@ export async function writeBlocks(store: Store, blocks: ReadBlock[], options: Wr
   const first = blocks[0]
   if (!first) return
   const {chain} = options
-  const query: Query = (sql, values) => (store as unknown as {em(): EntityManager}).em().query(sql, values) // private; reading through it is all we do
+  const query: Query = (sql, values) => (store as unknown as {em(): EntityManager}).em().query(sql, values) // private; we only read through it
   const found = await lookUp(query, chain, blocks)
   assertLinked(blocks, found.parentHash)
 
@@ -46,7 +46,7 @@ export function transfersIn(
   )
 }
 
-/** What becomes of what was unconfirmed. Of the transfers to us in these blocks, those that are to be kept until they are final are named by their id. */
+/** Updates unconfirmed payments after these blocks. Returns the ids of the transfers to us that must stay tracked until they are final. */
 export async function noteMined(
   query: Query,
   chain: string,

@@ -1,4 +1,4 @@
-// What an indexer counts for Prometheus (docs/operations/monitoring.md). Promises: what a transaction wrote counts once it is committed.
+// An indexer's metrics for Prometheus (docs/operations/monitoring.md). Promises: rows count only after their transaction is committed.
 import {Counter, Gauge, Histogram} from 'prom-client'
 import type {EntityManager} from 'typeorm'
 import {registry} from '../base/observe.ts'
@@ -43,14 +43,14 @@ export const failedRounds = new Counter({
   ...of,
 })
 
-/** Makes every number of this chain 0: what first appears when it is above 0 looks as if it had never risen. */
+/** Starts every counter of this chain at 0: a counter that first appears above 0 shows no increase. */
 export function beginCounting(chain: string): void {
   active.set({chain}, 0)
   for (const counter of [...written.values(), nodeErrors, failedRounds]) counter.inc({chain}, 0)
   for (const histogram of [batchDuration, reorgDepth]) histogram.zero({chain})
 }
 
-/** Notes what is inserted through this manager, which lives for one transaction. The returned function counts it. */
+/** Records what is inserted through this manager, which lives for one transaction. The returned function counts it. */
 export function noteInserts(manager: EntityManager, chain: string): () => void {
   const noted: {counter: Counter<'chain'>; rows: number}[] = []
   const insert = manager.insert.bind(manager)
@@ -64,7 +64,7 @@ export function noteInserts(manager: EntityManager, chain: string): () => void {
   }
 }
 
-/** To be told where the chain stands, again and again; counts each reorganisation that was not there at the first time. */
+/** The returned function takes the chain's position at each poll, and counts each reorganisation after the first call. */
 export function reorgCounter(chain: string): (at: Cursor | undefined) => void {
   let last: string | null | undefined
   return at => {
@@ -74,7 +74,7 @@ export function reorgCounter(chain: string): (at: Cursor | undefined) => void {
   }
 }
 
-/** The same source; a question that it fails to answer is counted. */
+/** The same source; failed requests are counted. */
 export function countErrors<Source extends object>(source: Source, chain: string): Source {
   return new Proxy(source, {
     get(target, name) {

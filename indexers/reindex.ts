@@ -1,12 +1,12 @@
-// Reads final blocks once more and leaves the database as the chain is, for every chain in the same way, while the live indexer goes on.
+// Reads final blocks again and makes the database agree with the chain, in the same way for every chain, while the live indexer runs.
 //
 // Promises:
-//   1. Before anything is written, the blocks of the range, and those above it, are linked one to the next up to the block that is final here. Every
-//      block that is read has the hash that it has in that chain.
-//   2. Written is only the difference to what is stored, some blocks in a transaction, and with it how far this is; so it can be stopped or killed
-//      at any moment and resumed, and changes nothing where nothing is wrong. What follows from it is settled at COMMIT, as for the live indexer.
-//   3. What is stored disappears, or changes, only where the block was told whole and twice: an empty answer is no fact.
-//   4. Nothing is written above the final block, nor while the chain is halted or to be rewound, nor on another chain than the one that was proven.
+//   1. Before anything is written, the blocks of the range and those above it are linked, up to the block that is final here. Every block that is
+//      read has its hash in that chain.
+//   2. Only differences to the stored data are written, some blocks per transaction, together with the progress. So a run can be stopped or killed
+//      at any moment and resumed, and it changes nothing if nothing is wrong. Deposits are derived at COMMIT, as for the live indexer.
+//   3. Stored data is deleted or changed only if the complete block was read twice: an empty response proves nothing.
+//   4. Nothing is written above the final block, or while the chain is halted or due for a rewind, or on another chain than the proven one.
 //   5. One process at a time reads a chain again (an advisory lock, held by the connection that writes).
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
@@ -22,33 +22,33 @@ import {begin, finish, lastRun, type Place, plan, type Reindexed, type Run} from
 import {type Target, write} from './reindex/write.ts'
 
 export interface ReindexOptions {
-  /** The owner's, and nobody else uses it meanwhile. */
+  /** The owner's connection. Nobody else uses it meanwhile. */
   db: pg.Client
   chain: string
   source: HistorySource
-  /** The form in which people see an address that came in the form of a match key. */
+  /** Turns a match key into the address's display form. */
   display: (address: string) => string
-  /** The lowest block; absent: the newest run that did not end goes on. */
+  /** The lowest block; absent: resumes the newest unfinished run. */
   from?: number
-  /** The highest block; absent: the final one. */
+  /** The highest block; absent: the final block. */
   to?: number
-  /** Called now and then, with the heights that are done of those that are to be. */
+  /** Called now and then with the number of heights that are done, and of all heights. */
   onProgress?: (step: 'linking' | 'reading', done: number, total: number) => void
-  /** Ends it after what is being written. */
+  /** Ends the run after the current write. */
   signal?: AbortSignal
   retryMs?: number
 }
 
-/** The signal came. What is done is done; the rest can be resumed. */
+/** The signal ended the run. Its writes stay, and it can be resumed. */
 export class Interrupted extends Error {
   override name = 'Interrupted'
 }
 
-/** What is read in one transaction: blocks until they hold so many transactions and transfers. */
+/** One transaction writes blocks until they hold this many transactions and transfers. */
 const itemsPerTransaction = 5000
-/** How often in a row reading may fail. */
+/** How many reads in a row may fail. */
 const threshold = 5
-/** No step of a source takes longer. */
+/** The longest time for a step of a source. */
 const stepTimeoutMs = 300_000
 const retryOf = new Set(['40001', '40P01'])
 
@@ -63,7 +63,7 @@ export async function reindex(options: ReindexOptions): Promise<Reindexed> {
     const anchor = await openAnchor({query, chain, source})
     return await new Reindex(options, {db, query, chain, source, display, anchor}).run()
   } finally {
-    await db.query(`select pg_advisory_unlock(${lock})`, [chain]).catch(() => {}) // a lost connection has lost it, too
+    await db.query(`select pg_advisory_unlock(${lock})`, [chain]).catch(() => {}) // a lost connection has lost the lock too
   }
 }
 
@@ -88,9 +88,9 @@ class Reindex {
     return await finish(query, run)
   }
 
-  // What the chain is ------------------------------------------------------------------------------------------------------------------------
+  // Linking the chain ------------------------------------------------------------------------------------------------------------------------
 
-  /** The hashes of the chain that leads from where reading goes on to our final block. */
+  /** The hashes of the chain from the next height to read up to our final block. */
   async #link(run: Run, final: BlockRef): Promise<Hashes> {
     const {source, onProgress} = this.#options
     for (let failures = 0; ; ) {
@@ -136,7 +136,7 @@ class Reindex {
     }
   }
 
-  /** A node may have forgotten meanwhile what it could give before. */
+  /** The node may meanwhile have pruned blocks that it had before. */
   async #giveUp(run: Run, error: Error): Promise<never> {
     await assertServed(this.#options.source, run.next, this.#target.anchor.final)
     throw new RetryableError(`block ${run.next} of ${this.#options.chain} cannot be read: ${error.message}`)
@@ -158,7 +158,7 @@ class Reindex {
     this.#options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
   }
 
-  /** One transaction, or none where it would take away something that was not confirmed; then it is confirmed first. */
+  /** Runs one transaction. If it would remove or change unconfirmed blocks' data, it writes nothing, and those blocks are confirmed first. */
   async #correct(run: Run, blocks: ReadBlock[], next: Place): Promise<void> {
     const confirmed = new Set<number>()
     for (let attempt = 1; ; attempt++) {
@@ -173,7 +173,7 @@ class Reindex {
     }
   }
 
-  /** Throws unless the node tells the same of the block once more. */
+  /** Reads the block a second time. Throws unless both reads agree. */
   async #confirm(block: ReadBlock): Promise<void> {
     const again = await this.#options.source.again(block.height)
     if (contentsOf(again) !== contentsOf(block))
@@ -185,7 +185,7 @@ class Reindex {
   }
 }
 
-/** Blocks of which one transaction is made. */
+/** The blocks of each transaction. */
 function* pieces(blocks: ReadBlock[]): Iterable<ReadBlock[]> {
   let piece: ReadBlock[] = []
   let items = 0
@@ -200,7 +200,7 @@ function* pieces(blocks: ReadBlock[]): Iterable<ReadBlock[]> {
   if (piece.length) yield piece
 }
 
-/** Everything that a block says, whatever the order in which a server tells it. */
+/** Everything that a block says, independent of the order in which a server returns it. */
 function contentsOf({hash, candidates, sent, spends}: ReadBlock): string {
   const texts = [candidates, sent, spends].map(items => items.map(item => JSON.stringify(item, asText)).sort())
   return JSON.stringify([hash, ...texts])
@@ -216,7 +216,7 @@ function isFinalWord(error: unknown): boolean {
   )
 }
 
-/** As the source gives it; rejects where it does not go on in time. */
+/** The batches of the source; rejects if the next one does not come in time. */
 async function* stepsInTime<T>(batches: AsyncIterable<T>): AsyncIterable<T> {
   const iterator = batches[Symbol.asyncIterator]()
   try {

@@ -1,8 +1,7 @@
-// What happens before blocks are read: is this the right network, and is what we hold still on it? Promises: nothing is written
-// for a node of another network, nor for one of a main network unless that is allowed, nor with a token that its contract does not bear out, nor with
-// other tokens than the database has; a fork that the store cannot undo by itself, above the final block, is followed by rewinding to it;
-// a fork below the final block halts the chain, once it was seen `threshold` times in a row, and then nothing moves until an operator
-// decides; while blocks cannot be read, the database says why.
+// The checks before blocks are read: is this the right network, and are our blocks still on it? Promises: nothing is written if the node is on
+// another network, or on a main network without permission, or if a token's contract contradicts the settings, or if the database has other
+// tokens. If a fork above the final block is too deep for the store to undo, the chain is rewound to it. A fork below the final block halts the
+// chain after `threshold` observations in a row, and nothing moves until an operator decides. While blocks cannot be read, the database says why.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {RetryableError} from '../base/errors.ts'
 import type {Logger} from '../base/log.ts'
@@ -17,13 +16,13 @@ import {startingBlock, Waiting, type WaitingReason} from './start.ts'
 export interface ResumeOptions {
   /** CAIP-2 id of the network that must be followed. */
   network: string
-  /** The settings that decide which network a source is on. */
+  /** The settings that decide the source's network. */
   networkSettings: string
-  /** Why this process must not follow the chain; undefined if nothing is against it. */
+  /** Why this process must not follow the chain; undefined if it may. */
   refusal?: () => Promise<string | undefined>
-  /** The network may be one whose coins are worth money. */
+  /** Allows a network whose coins are worth money. */
   mainnet?: boolean
-  /** The first block to read, at the first start (start.ts). */
+  /** The first block to read at the first start (start.ts). */
   startHeight?: number | undefined
   log: Logger
   retryMs?: number
@@ -33,7 +32,7 @@ export interface ResumeOptions {
 export async function resume(source: ChainView, cursor: ChainCursor, options: ResumeOptions): Promise<void> {
   const {log, retryMs = 1000} = options
   const warn = sparingly(log)
-  let observations = {count: 0, of: ''} // a verdict must be reached several times in a row before it is acted upon
+  let observations = {count: 0, of: ''} // a verdict takes effect only after several observations in a row
   for (;;) {
     let waitMs = retryMs
     try {
@@ -54,32 +53,32 @@ export async function resume(source: ChainView, cursor: ChainCursor, options: Re
       const {reason, firstHeight} = asWaiting(error)
       const message = withoutPaths(inWords(error))
       warn(reason, message)
-      await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, nobody can be told there
+      await cursor.tellWaiting(reason, message, firstHeight).catch(() => {}) // without a database, the reason cannot be recorded
       if (forOperators.has(reason)) waitMs *= 10
     }
     await sleep(waitMs)
   }
 }
 
-/** Whose failure it is: the database's, which an error names itself, or the node's. */
+/** Whose failure it is: the database's (its errors say so), or the node's. */
 function asWaiting(error: unknown): {reason: WaitingReason; firstHeight?: number | undefined} {
   return error instanceof Waiting ? error : {reason: failureOf(error)?.reason ?? 'node_unavailable'}
 }
 
-/** What is told of a verdict; a halted chain says so by itself. */
+/** The recorded reason for each verdict. A halted chain needs none: the halt itself is recorded. */
 const reasons: Partial<Record<Verdict['kind'], WaitingReason>> = {
   behind: 'node_behind',
   rewind: 'fork',
   fork_below_final: 'fork',
 }
 
-/** What only an operator can change, and what costs the node many questions to find out. */
+/** Reasons that only an operator can remove, and that cost many requests to find out. */
 const forOperators = new Set<WaitingReason>(['start_unknown', 'start_height_too_high', 'blocks_missing'])
 
 const firstPauseMs = 60_000
 const longestPauseMs = 3_600_000
 
-/** Logs a reason at once when it is new; one that stays after a minute, then after two, four, up to an hour. */
+/** Logs a new reason at once. Logs a reason that stays after one minute, then after two, four, and so on, up to an hour. */
 function sparingly(log: Logger): (reason: WaitingReason, error: string) => void {
   let last = {reason: '', at: 0, pauseMs: 0}
   return (reason, error) => {
@@ -90,7 +89,7 @@ function sparingly(log: Logger): (reason: WaitingReason, error: string) => void 
   }
 }
 
-/** URLs by their hosts alone: a password, or a key of the node's provider, may be in the rest. */
+/** Shortens URLs to their hosts: the rest may contain a password, or a key of the node's provider. */
 function withoutPaths(message: string): string {
   return message.replace(/\b[a-z]+:\/\/[^\s"'<>]+/gi, url => URL.parse(url)?.host ?? 'the node')
 }
@@ -147,7 +146,7 @@ async function rewindAsAsked(source: ChainView, cursor: ChainCursor, height: num
 /** Compares our blocks with the node's, from the head down. */
 async function compare(source: ChainView, cursor: ChainCursor, at: Cursor): Promise<Verdict> {
   const rollbackHeight = await cursor.rollbackHeight()
-  const lowest = Math.max(rollbackHeight, at.finalHeight) // the store can, and may, undo what is above
+  const lowest = Math.max(rollbackHeight, at.finalHeight) // the store can and may undo the blocks above
   const fork = await commonBlock(source, await cursor.blocksFrom(Math.min(rollbackHeight, at.finalHeight)))
   if (fork && fork.height >= lowest) return {kind: 'go'}
   if (!(await source.blockAt(lowest))) {
@@ -161,7 +160,7 @@ async function compare(source: ChainView, cursor: ChainCursor, at: Cursor): Prom
   return forkBelowFinal(source, cursor, at)
 }
 
-/** The newest of our blocks that the node has too. */
+/** Our newest block that the node has too. */
 async function commonBlock(source: ChainView, ours: BlockRef[]): Promise<BlockRef | undefined> {
   for (let from = 0; from < ours.length; from += 100) {
     const part = ours.slice(from, from + 100)

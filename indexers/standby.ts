@@ -1,5 +1,5 @@
-// One active indexer per chain. Promises: the lock is held by a connection of its own, so it is free the moment its holder dies; who
-// loses that connection ends at once, because another may be active already.
+// One active indexer per chain. Promises: a separate connection holds the lock, so the lock is free the moment its holder dies. An indexer that
+// loses this connection ends at once, because another may already be active.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import {fromDatabase} from '../db/failure.ts'

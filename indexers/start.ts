@@ -1,16 +1,16 @@
-// Where following a chain begins, at its first start. Promises: no later than the newest block that was there before the first address of the
-// chain's family was handed out, so that no payment to one is missed, however long the node was away, or the chain not configured; from a
-// later one only where an operator has said so (sluice chain start --accept-gap); where neither can be, it does not begin, and says why.
+// Where following a chain begins at its first start. Promises: it begins at the newest block that existed before the first address of the chain's
+// family was handed out, or lower. So no payment to an address is missed, however long the node was away or the chain was not configured. It begins
+// higher only if an operator accepted that (sluice chain start --accept-gap). If neither is possible, it does not begin, and says why.
 //
-// What is known is a time, that of the first address; what is needed is a height. Headers are searched for it, with few questions: a block is
-// early enough if the median time of it and of those below it (how many, the chain says) is, less a margin. Medians never fall, single times
-// may. One honest miner among those whose time is not above the median is enough: the block that is taken is not above any of them.
+// The time of the first address is known; a height is needed. A search through headers finds it with few requests. A block is early enough if the
+// median time of it and the blocks below it (the chain says how many) is before that time, minus a margin. Medians never fall; single times may.
+// One honest miner among those whose time is not above the median is enough: the chosen block is not above any of them.
 import {RetryableError} from '../base/errors.ts'
 import type {Failure} from '../db/failure.ts'
 import type {BlockRef, ChainCursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 
-/** Why a chain is not followed now, for programs. */
+/** Why a chain is not followed now, as a code for programs. */
 export type WaitingReason =
   | 'node_unavailable'
   | Failure['reason']
@@ -23,11 +23,11 @@ export type WaitingReason =
   | 'start_height_too_high'
   | 'blocks_missing'
 
-/** What keeps a chain from being followed, and does not go away at once. */
+/** The chain cannot be followed for a reason that does not pass at once. */
 export class Waiting extends RetryableError {
   override name = 'Waiting'
   readonly reason: WaitingReason
-  /** The first block that is to be read, where that is known. */
+  /** The first block to read, if known. */
   readonly firstHeight: number | undefined
 
   constructor(reason: WaitingReason, message: string, firstHeight?: number) {
@@ -38,11 +38,11 @@ export class Waiting extends RetryableError {
 }
 
 export interface StartOptions {
-  /** What the settings say. */
+  /** The start height in the settings. */
   startHeight?: number | undefined
 }
 
-/** The block above which the chain is read. Throws Waiting where it cannot begin yet. */
+/** The block above which the chain is read. Throws Waiting if it cannot begin yet. */
 export async function startingBlock(
   source: ChainView,
   cursor: ChainCursor,
@@ -50,7 +50,7 @@ export async function startingBlock(
 ): Promise<BlockRef & {time: Date}> {
   const {chain} = cursor
   const accepted = await cursor.acceptedStart()
-  const final = await source.finalBlock() // before the addresses are looked at: those that come later were paid later
+  const final = await source.finalBlock() // read before the addresses: later addresses are paid in later blocks
   let height: number
   if (accepted !== undefined) height = accepted - 1
   else if (startHeight !== undefined && startHeight <= 1) height = 0
@@ -114,11 +114,11 @@ const acceptGap = (chain: string) => `sluice chain start --chain ${chain} --from
 
 interface Found {
   height: number
-  /** It could not be asked for its time; those above it are too late. */
+  /** The node does not have the block's time; all blocks above it are too late. */
   isMissing: boolean
 }
 
-/** The highest block, at most `top`, of which the times of blocks show that it was there before a moment; 0 if there is none. */
+/** The highest block, at most `top`, that existed before a moment according to the times of blocks; 0 if there is none. */
 export async function newestSurelyBefore(
   source: Pick<ChainView, 'blockAt' | 'blockTimes'>,
   top: number,
@@ -138,8 +138,8 @@ export async function newestSurelyBefore(
 }
 
 /**
- * The highest height, at most `top`, whose time is not after `before`; 0, which is never asked for, if there is none. Times never fall with the
- * height. What has no time is missing, and is taken to lie below everything that is there.
+ * The highest height, at most `top`, whose time is not after `before`; 0 if there is none (height 0 is never asked for). Times never fall as heights
+ * rise. A block without a time is missing at the node; missing blocks are assumed to lie below all others.
  */
 async function newestBefore(
   timeOf: (height: number) => Promise<number | undefined>,
@@ -155,7 +155,7 @@ async function newestBefore(
     return false
   }
   let high = top + 1
-  for (let step = 1; await isLate(high - step); step *= 2) high -= step // as a rule it is near the head
+  for (let step = 1; await isLate(high - step); step *= 2) high -= step // it is usually near the head
   while (high - low.height > 1) {
     const middle = low.height + Math.floor((high - low.height) / 2)
     if (await isLate(middle)) high = middle

@@ -1,12 +1,12 @@
-// The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: the rows of a block, the cursor and
-// what is needed to undo the block are written in one transaction; READ COMMITTED, guarded by the status row's nonce.
+// The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: one transaction writes the rows of a block, the cursor, and
+// what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the status row's nonce.
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
 import {fromDatabase, noteOfDatabase} from '../db/failure.ts'
 import {entities} from './entities.ts'
 import {batchDuration, noteInserts} from './metrics.ts'
 
-/** What runs a transaction, again where it has to; private in 1.9.2. */
+/** Runs a transaction and retries it if necessary; private in 1.9.2. */
 type Submit = (work: (manager: EntityManager) => Promise<void>) => Promise<void>
 
 /** The schema of the store's bookkeeping for a chain (chain.install makes it). */
@@ -20,7 +20,7 @@ export class ChainDatabase extends TypeormDatabase {
     super({supportHotBlocks: true, stateSchema: stateSchema(chain), isolationLevel: 'READ COMMITTED'})
     this.#url = url
     this.#chain = chain
-    // Connecting runs CREATE and ALTER statements, for which our role has no right and the tables no need: only the state is read.
+    // The original runs CREATE and ALTER statements. Our role may not run them, and the tables do not need them: only the state is read.
     Object.assign(this, {initTransaction: (manager: EntityManager) => this.#readState(manager)})
     const {submit} = this as unknown as {submit: Submit}
     Object.assign(this, {submit: (work => this.#counted(submit, work)) satisfies Submit})
@@ -32,8 +32,8 @@ export class ChainDatabase extends TypeormDatabase {
   }
 
   /**
-   * For blocks that the store cannot undo any more: their rows are deleted, and `write` inserts them again, in one transaction. What is as it
-   * was before makes no difference to anybody.
+   * For blocks that the store can no longer undo: deletes their rows, and `write` inserts them again, in one transaction. Rows that end up unchanged
+   * have no effect.
    */
   async replace(heights: number[], write: (store: Store) => Promise<void>): Promise<void> {
     const {submit} = this as unknown as {submit: Submit}
@@ -66,7 +66,7 @@ export class ChainDatabase extends TypeormDatabase {
       entities,
       applicationName: `indexer-${this.#chain}`,
       poolSize: 1,
-      poolErrorHandler: noteOfDatabase, // an idle connection that was lost shows up at the next statement
+      poolErrorHandler: noteOfDatabase, // the next statement notices a lost idle connection
       // The store's rollback writes bare table names, so the tables must be on the search_path.
       extra: {options: '-c search_path=chain -c timezone=UTC'},
     })

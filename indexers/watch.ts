@@ -1,5 +1,5 @@
-// Beside the stream of blocks: moves finality, and notices what the stream does not. Promises: it returns, with the reason, when the
-// stream has to be started anew: the head stands still, the final block is not the node's any more, or an operator asked for a rewind.
+// Runs beside the stream of blocks: moves the final height, and notices what the stream does not. Promises: it returns a reason when the stream
+// must be restarted: the head stands still, the final block is no longer on the node's chain, or an operator asked for a rewind.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/failure.ts'
@@ -11,12 +11,12 @@ export interface WatchOptions {
   pollIntervalMs: number
   /** A head that does not move for this long is stalled. */
   stallTimeoutMs: number
-  /** Told where the chain stands at each look (metrics.ts). */
+  /** Called with the chain's position at each poll (metrics.ts). */
   countReorg: (at: Cursor | undefined) => void
   log: Logger
 }
 
-/** Resolves with the reason to start anew. */
+/** Resolves with the reason to restart. */
 export async function watch(source: FinalitySource, cursor: ChainCursor, options: WatchOptions): Promise<string> {
   let head = ''
   let movedAt = Date.now()

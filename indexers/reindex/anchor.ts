@@ -1,5 +1,5 @@
-// The final block by which a chain was proven to be the one that is stored. Promises: nothing is read or written of another chain, nor while ours is
-// halted or to be rewound; where a node cannot give old blocks any more, that is said, with the lowest that it can give.
+// The final block that proves that a source's chain is the stored one. Promises: nothing is read or written of another chain, or while ours is
+// halted or due for a rewind. If a node no longer has old blocks, the error says so, with the lowest block that it has.
 import {PermanentError, RetryableError} from '../../base/errors.ts'
 import type {BlockRef} from '../cursor.ts'
 import type {HistorySource} from '../family.ts'
@@ -11,7 +11,7 @@ interface Of {
   source: HistorySource
 }
 
-/** Proven by asking the node for the block that is final here. */
+/** Proves the chain: asks the node for the block that is final here. */
 export async function openAnchor(of: Of): Promise<Anchor> {
   const at = await readCursor(of)
   await assertSameChain(of, at)
@@ -21,7 +21,7 @@ export async function openAnchor(of: Of): Promise<Anchor> {
 export class Anchor {
   readonly #query: Query
   readonly #chain: string
-  /** A final block of the chain that was proven. */
+  /** A final block of the proven chain. */
   final: BlockRef
 
   constructor(query: Query, chain: string, final: BlockRef) {
@@ -31,8 +31,8 @@ export class Anchor {
   }
 
   /**
-   * Looks where the chain is final now, and goes on from there: of final blocks only the newest are kept. Throws unless the chain is still the one
-   * that was proven and may be written to.
+   * Moves the anchor to the current final block, because only the newest final blocks are stored. Throws unless the chain is still the proven one
+   * and may be written to.
    */
   async hold(lock: '' | 'for update'): Promise<void> {
     const chain = this.#chain
@@ -92,7 +92,7 @@ async function assertSameChain({source, chain}: Of, {network, final}: At): Promi
     )
 }
 
-/** Throws where the source cannot give the lowest block, and says which it can. */
+/** Throws if the source does not have the lowest block, and says which block it has. */
 export async function assertServed(source: HistorySource, lowest: number, final: BlockRef): Promise<void> {
   const why = lowest > final.height ? undefined : await source.lacks(lowest)
   if (why === undefined) return
@@ -114,7 +114,7 @@ export async function assertServed(source: HistorySource, lowest: number, final:
 }
 
 interface Going {
-  /** The way out of what halts the chain; null if nothing does. */
+  /** Why the chain is halted and what to do about it; null if it is not halted. */
   halted: string | null
   rewind: boolean
 }

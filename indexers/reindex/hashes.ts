@@ -9,13 +9,13 @@ export class Hashes {
   #last: string | undefined
   count = 0
 
-  /** `below`: the hash of the block below the first one, where it is known. */
+  /** `below`: the hash of the block below the first one, if known. */
   constructor(from: number, below: string | null) {
     this.#from = from
     this.#last = below ?? undefined
   }
 
-  /** Throws where they do not link. */
+  /** Throws if the blocks do not link. */
   extend(links: Link[]): void {
     for (const {height, hash, parentHash} of links) {
       if (height !== this.#from + this.count || (this.#last !== undefined && parentHash !== this.#last))

@@ -1,19 +1,19 @@
-// The runs of a reindex (app.reindex): what is to be read once more, and how far that is. Promises: only final blocks are read; of a chain, the
-// newest run alone can go on.
+// The runs of a reindex (app.reindex): the blocks to read again, and the progress. Promises: only final blocks are read. Only a chain's newest run
+// can be resumed.
 import {PermanentError} from '../../base/errors.ts'
 import type {Query} from '../look-up.ts'
 
 export interface Run extends Place {
-  /** Empty before it has begun. */
+  /** Empty before the run has begun. */
   id: string
   from: number
   to: number
 }
 
-/** Where it goes on. */
+/** Where the run continues. */
 export interface Place {
   next: number
-  /** Of the block below; null where nothing was read yet. */
+  /** The hash of the block below; null if nothing was read yet. */
   lastHash: string | null
 }
 
@@ -23,11 +23,11 @@ interface Differences {
   changed: number
 }
 
-/** What came of a run. */
+/** The result of a run. */
 export interface Reindexed extends Differences {
   from: number
   to: number
-  /** Of this chain, opened since the run began and open now. */
+  /** The number of this chain's incidents that were opened since the run began and are still open. */
   incidents: number
 }
 
@@ -46,7 +46,7 @@ export function plan(chain: string, final: number, {from, to = final}: {from: nu
   return {id: '', from, to, next: from, lastHash: null}
 }
 
-/** The newest run of a chain, where it did not end. */
+/** The newest run of a chain, if it is unfinished. */
 export async function lastRun(query: Query, chain: string): Promise<Run> {
   const [run] = await query<Run & {isDone: boolean}>(
     `select id, from_height as "from", to_height as "to", next_height as next, last_hash as "lastHash", finished_at is not null as "isDone"
@@ -69,7 +69,7 @@ export async function begin(query: Query, chain: string, {from, to}: Run): Promi
   return {id: run!.id, from, to, next: from, lastHash: null}
 }
 
-/** In the transaction that writes the differences. */
+/** Runs in the transaction that writes the differences. */
 export async function noteProgress(
   query: Query,
   {id}: Run,

@@ -1,5 +1,5 @@
-// One transaction of a reindex: what is stored of some final blocks is made what they say. Promises: written is only the difference, with how far the
-// run is; where something stored would go or change in a block that was not confirmed, nothing is written.
+// One transaction of a reindex: makes the stored data of some final blocks agree with the blocks. Promises: only the difference is written, together
+// with the run's progress. If stored data would be deleted or changed in a block that was not read twice, nothing is written.
 import type pg from 'pg'
 import {PermanentError} from '../../base/errors.ts'
 import type {ReadBlock} from '../block.ts'
@@ -16,12 +16,12 @@ export interface Target {
   query: Query
   chain: string
   source: HistorySource
-  /** The form in which people see an address that came in the form of a match key. */
+  /** Turns a match key into the address's display form. */
   display: (address: string) => string
   anchor: Anchor
 }
 
-/** Resolves to the heights where something stored would go or change that is not confirmed; then nothing was written. */
+/** Resolves to the heights where stored data would be deleted or changed and the block is not confirmed; if there are any, nothing was written. */
 export async function write(
   to: Target,
   run: Run,
@@ -73,8 +73,8 @@ async function correctRows(
 }
 
 /**
- * A token that is known today was stored by its contract while it was not, and stays so: making it known credits nothing. The other way round,
- * a setting is missing, and every deposit of the token would look gone.
+ * A token that is known now may be stored under its contract from before it was known. It stays so: adding a token to the settings credits nothing.
+ * In the opposite case a setting is missing, and every deposit of the token would look gone.
  */
 async function withStoredTokens<T extends {id: string; token: string; blockHeight: number}>(
   {query, chain, source}: Target,
