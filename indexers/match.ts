@@ -46,7 +46,7 @@ export function transfersIn(
   )
 }
 
-/** Updates unconfirmed payments after these blocks. Returns the ids of the transfers to us that must stay tracked until they are final. */
+/** Updates unconfirmed payments after these blocks. `isKept` says, by id, which transfers to us must stay tracked until they are final. */
 export async function noteMined(
   query: Query,
   chain: string,

@@ -158,7 +158,7 @@ class Reindex {
     this.#options.onProgress?.('reading', run.next - run.from, run.to - run.from + 1)
   }
 
-  /** Runs one transaction. If it would remove or change unconfirmed blocks' data, it writes nothing, and those blocks are confirmed first. */
+  /** Runs one transaction. If it would delete or change stored data of blocks that were read once, those blocks are read again first. */
   async #correct(run: Run, blocks: ReadBlock[], next: Place): Promise<void> {
     const confirmed = new Set<number>()
     for (let attempt = 1; ; attempt++) {

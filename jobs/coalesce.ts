@@ -1,7 +1,7 @@
-// Many callers, few runs. Promises: work never runs beside itself, and each caller waits for a run that began after it asked, shared with
-// everybody else who asked meanwhile.
+// Many callers share few runs. Promises: work never runs concurrently with itself. Each caller waits for a run that began after its call, and
+// shares it with all who called meanwhile.
 
-/** Wraps `work` so. The returned promise rejects when that run does. */
+/** Wraps `work` in this way. The returned promise rejects if that run does. */
 export function coalesce(work: () => Promise<void>): () => Promise<void> {
   let running = Promise.resolve()
   let next: Promise<void> | undefined

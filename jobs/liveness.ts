@@ -1,7 +1,6 @@
-// A worker's proof of life: advisory locks on one connection of its own. Promises: the jobs and the webhook endpoints that a worker holds
-// are held exactly as long as its process lives and reaches the database; who loses this connection must end at once, because others take
-// over what it held (that is what onLost is for). Postgres learns of a vanished machine within 25 seconds, the worker of a vanished
-// Postgres within 10.
+// A worker's proof of life: advisory locks on one separate connection. Promises: a worker holds its jobs and webhook endpoints exactly as long as
+// its process lives and reaches the database. A worker that loses this connection must end at once, because others take over what it held
+// (onLost is for that). Postgres notices a vanished machine within 25 seconds, the worker a vanished Postgres within 10.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {fromDatabase} from '../db/failure.ts'
@@ -14,11 +13,11 @@ const heartbeatTimeoutMs = 10_000
 export interface Liveness {
   /** For locks that must not outlive the process. */
   client: pg.Client
-  /** For graphile-worker: no pool looks for jobs before its lock is held. */
+  /** For graphile-worker: no pool takes jobs before its lock is held. */
   plugin: GraphileConfig.Plugin
-  /** Shows that this worker is alive, and frees what dead ones held. Runs each second. */
+  /** Shows that this worker is alive, and frees what dead workers held. Runs each second. */
   beat(): Promise<void>
-  /** Gives up everything that is held; onLost is not called any more. */
+  /** Releases everything; onLost is no longer called. */
   release(): Promise<void>
 }
 

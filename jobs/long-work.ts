@@ -1,11 +1,11 @@
-// Work of a worker that may take minutes, on a connection of its own, because the worker's others have a time limit for a query. Promises:
-// a worker that stops does not wait for it.
+// Work that may take minutes, on a separate connection, because the worker's other connections limit the time of a query. Promises: a worker that
+// stops does not wait for it.
 import type pg from 'pg'
 
 export interface LongWork {
   /** Connects, works, and ends the connection. Rejects at once when the worker stops. */
   on(db: pg.Client, work: (db: pg.Client) => Promise<void>): Promise<void>
-  /** Gives up what is under way, and what would begin. */
+  /** Aborts current work, and takes no new work. */
   stop(): void
 }
 
@@ -14,7 +14,7 @@ export function longWork(): LongWork {
   stopping.promise.catch(() => {})
   return {
     on: async (db, work) => {
-      db.on('error', () => {}) // the query under way fails, and says so
+      db.on('error', () => {}) // the current query fails with the error
       try {
         await Promise.race([db.connect().then(() => work(db)), stopping.promise])
       } finally {

@@ -1,4 +1,4 @@
-// The jobs worker as a process. Promises: says that it is ready when it works; exits with 70 at once when it loses its liveness connection.
+// The jobs worker as a process. Promises: it reports ready when it works. It exits with 70 at once when it loses its liveness connection.
 import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
@@ -9,7 +9,7 @@ import {startWorker} from './worker.ts'
 
 const exitLost = 70
 
-// A name that is slow to resolve holds a thread of libuv's, four by default, for as long as its name server likes. Read at first use.
+// A slow DNS lookup blocks one of libuv's threads (four by default) until its name server responds. libuv reads the variable at first use.
 process.env.UV_THREADPOOL_SIZE ??= '64'
 
 const log = logger('jobs')

@@ -1,4 +1,4 @@
-// What a jobs worker counts for Prometheus (docs/operations/monitoring.md).
+// A jobs worker's metrics for Prometheus (docs/operations/monitoring.md).
 import type {Task, TaskList} from 'graphile-worker'
 import {Counter, Histogram} from 'prom-client'
 import {registry} from '../base/observe.ts'
@@ -27,7 +27,7 @@ export const tickFailures = new Counter({
 
 for (const status of ['2xx', '3xx', '4xx', '5xx', 'none']) attemptDuration.zero({status})
 
-/** The same tasks; each run is counted. */
+/** Wraps tasks so that each run is counted. */
 export function countJobs(tasks: TaskList): TaskList {
   return Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, counted(name, task as Task)]))
 }

@@ -1,12 +1,12 @@
-// Keeps the materialised views of analysts fresh. Promises: one view at a time, each at most a small share of the time (app.refresh_analytics);
-// a worker that ends does not wait for it.
+// Refreshes the analysts' materialised views. Promises: one view at a time, and each takes at most a small share of the time
+// (app.refresh_analytics). A worker that ends does not wait for it.
 import pg from 'pg'
 import {longWork} from './long-work.ts'
 
 export interface AnalyticsRefresh {
   /** Computes every view that is due. */
   run(): Promise<void>
-  /** Gives up what is under way; run rejects. */
+  /** Aborts the current refresh; run rejects. */
   stop(): void
 }
 
@@ -22,7 +22,7 @@ async function refreshAll(db: pg.Client): Promise<void> {
   while (await refreshOne(db));
 }
 
-/** False if no view is due, or another worker is at it. */
+/** False if no view is due, or another worker is refreshing. */
 async function refreshOne(db: pg.Client): Promise<boolean> {
   const {rows} = await db.query<{view: string | null}>('select app.refresh_analytics() as view')
   return rows[0]!.view !== null
@@ -34,6 +34,6 @@ function connection(databaseUrl: string): pg.Client {
     application_name: 'sluice-analytics',
     keepAlive: true,
     connectionTimeoutMillis: 10_000,
-    options: '-c client_connection_check_interval=1s', // the server gives a refresh up soon after its worker is gone
+    options: '-c client_connection_check_interval=1s', // the server ends a refresh soon after its worker is gone
   })
 }

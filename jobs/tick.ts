@@ -1,6 +1,6 @@
-// What a worker does by itself, again and again. Promises: each part runs at once and then in its interval, never beside itself; one that
-// fails or takes long holds no other part up. Each part is safe to run twice and beside another worker's; together they make good whatever
-// a lost job or a dead worker left undone.
+// The periodic work of a worker. Promises: each part runs at once and then at its interval, never concurrently with itself. A part that fails or
+// takes long holds up no other part. Each part is safe to run twice and beside another worker. Together they repair what a lost job or a dead
+// worker left undone.
 import type {Logger} from '../base/log.ts'
 import {inWords} from '../db/failure.ts'
 import {tickFailures} from './metrics.ts'

@@ -1,5 +1,5 @@
-// One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick, alive as long as its liveness connection
-// is. Promises: several workers may run; what one of them held when it died is taken over within three seconds.
+// One jobs worker: graphile-worker's tasks (webhooks, payouts), the webhook dispatcher and the tick. It lives as long as its liveness connection.
+// Promises: several workers may run. If one dies, others take over what it held within three seconds.
 import {Logger as GraphileLogger, makeWorkerUtils, type Runner, run} from 'graphile-worker'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
@@ -28,7 +28,7 @@ import {openSender} from './webhooks/send.ts'
 import {channel, type Sequencer, startSequencer} from './webhooks/sequencer.ts'
 
 const foldBatch = 20_000
-/** Small, because a payment that is settled at the same time waits for the whole batch. */
+/** Small, because a payment whose deposits are derived at the same time waits for the whole batch. */
 const expiryBatch = 100
 const stopGraceMs = 1500
 
@@ -37,19 +37,19 @@ export interface WorkerOptions {
   databaseUrl: string
   settings: Settings
   log: Logger
-  /** Must end the process: what this worker holds is being taken over. */
+  /** Must end the process: others are taking over what this worker holds. */
   onLost: (reason: string) => void
 }
 
 export interface Worker {
-  /** Stops within 5 seconds; what is under way is finished or left for another worker. */
+  /** Stops within 5 seconds; current work is finished or left for another worker. */
   stop(): Promise<void>
 }
 
 export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOptions): Promise<Worker> {
   const liveness = await holdLiveness({url: databaseUrl, log, onLost})
   const pool = openPool(databaseUrl, {name: 'sluice-jobs', max: connections.sluice_jobs.pool, log})
-  pool.on('connect', client => client.on('error', () => {})) // while in use: the query that it fails tells
+  pool.on('connect', client => client.on('error', () => {})) // while in use, the failing query reports the error
   await requireSameAssets(pool, settings.chains.values())
   const sequencer = startSequencer(pool)
   const dispatcher = startDispatcher({
@@ -65,7 +65,7 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   const payouts = await openContext(settings, pool, log)
   const runner = await startRunner({pool, sequencer, liveness, payouts, log})
   let isStopping = false
-  // It also ends by itself, without an error, when it hears of a migration that breaks it; anybody who can connect can say so (NOTIFY).
+  // It also ends by itself, without an error, when a NOTIFY announces a breaking migration; anybody who can connect can send one.
   const ended = (why: string) => isStopping || onLost(`graphile-worker ended: ${why}`)
   runner.promise.then(() => ended('it shut down by itself'), ended)
   const analytics = analyticsRefresh(databaseUrl)
@@ -74,7 +74,7 @@ export async function startWorker({databaseUrl, settings, log, onLost}: WorkerOp
   return {
     stop: async () => {
       isStopping = true
-      // A node or custody that hangs must not keep the worker; what was asked is asked again by another.
+      // A hanging node or custody must not keep the worker from ending; another worker repeats the request.
       const cut = setTimeout(closeContext, stopGraceMs, payouts)
       daily.stop()
       analytics.stop()
@@ -161,7 +161,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
   }
 }
 
-/** Calls a function that works off a batch and returns how many it found, until it finds less than a batch. */
+/** Calls a function that handles a batch and returns its size, until a batch is not full. */
 async function workOff(pool: pg.Pool, batches: 'app.fold_balances' | 'app.expire_payment_requests', size: number) {
   for (;;) {
     const {rows} = await pool.query<{done: number}>(`select ${batches}($1) as done`, [size])
@@ -169,7 +169,7 @@ async function workOff(pool: pg.Pool, batches: 'app.fold_balances' | 'app.expire
   }
 }
 
-/** Adds the jobs of what is due, each in a transaction of its own (app.due_job says why). */
+/** Adds the jobs that are due, each in a separate transaction (app.due_job says why). */
 async function wakeDue(pool: pg.Pool): Promise<void> {
   const {rows} = await pool.query<{task: string; payload: object; key: string}>(
     'select task, payload, key from app.due_job',

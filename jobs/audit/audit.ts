@@ -1,6 +1,6 @@
-// The audit: the checks of the database (db/views/audit), the bytes of stored transactions, and what the chains hold against the
-// ledger, which is compared some addresses at a time (compare.ts). Promises: changes nothing but its own record; what could not be asked is told
-// as not compared, and is neither right nor wrong; the checks of the database are all of one moment, and no node is waited for meanwhile.
+// The audit: the checks of the database (db/views/audit), the bytes of stored transactions, and a comparison of the ledger with the chains, a few
+// addresses at a time (compare.ts). Promises: it changes nothing but its own record. What could not be compared is reported as not compared,
+// neither right nor wrong. The database checks all see one moment, and wait for no node.
 import type pg from 'pg'
 import type {ChainSettings} from '../../chains/families.ts'
 import {type ChainCode, chain as chainOf} from '../../chains/registry.ts'
@@ -8,21 +8,21 @@ import {compareAll} from './compare.ts'
 import {auditFamilyOf} from './families.ts'
 import {wrongBytes} from './stored-bytes.ts'
 
-/** So many of the things that break a check are kept. */
+/** The number of examples that are stored for a failed check. */
 const shown = 10
 /** A pass over all addresses begins each day, and takes up to one. */
 const staleDays = 3
 
-/** Of each chain that has a node, which is asked what the chain holds. */
+/** The settings of each chain that has a node; the node is asked for balances. */
 export type Nodes = ReadonlyMap<string, ChainSettings>
 
 export interface Finding {
   name: string
   /** What must hold. */
   claim: string
-  /** How many things break it. */
+  /** The number of things that break it. */
   count: number
-  /** The first of them. */
+  /** The first examples. */
   found: unknown[]
 }
 
@@ -33,12 +33,12 @@ export interface NotCompared {
   why: string
 }
 
-/** How every address of ours was compared with its chain. */
+/** The comparison of all our addresses with their chain. */
 export interface Compared {
   chain: ChainCode
-  /** Every address that was handed out before was compared since then; null before the first pass over all of them. */
+  /** Every address handed out before this time was compared since; null before the first complete pass. */
   since: Date | null
-  /** So many were compared in the pass that is under way, or was the last. */
+  /** The number of addresses compared in the current pass, or in the last one. */
   compared: number
   finding?: Finding
   notCompared?: NotCompared
@@ -50,12 +50,12 @@ export interface Audit {
   compared: Compared[]
 }
 
-/** How far the comparison with a chain is. */
+/** The progress of the comparison with a chain. */
 export type OnCompared = (chain: ChainCode, done: number, total: number) => void
 
 /**
- * Audits, and stores what was found. `db` does nothing else meanwhile, and has no time limit for a query. Where `onCompared` is given every
- * address is compared with its chain now; else what the worker found of them counts.
+ * Audits, and stores the findings. `db` does nothing else meanwhile, and has no time limit for a query. With `onCompared`, every address is
+ * compared with its chain now; without it, the worker's findings count.
  */
 export async function audit(db: pg.Client, nodes: Nodes, onCompared?: OnCompared): Promise<Audit> {
   const {rows: runs} = await db.query<{run: string}>('select app.begin_audit() as run')
@@ -84,9 +84,9 @@ async function checkDatabase(db: pg.Client): Promise<Finding[]> {
   }
 }
 
-/** What is known of the comparison of every address with a chain. */
+/** The known state of the comparison of all addresses with a chain. */
 interface Comparison {
-  /** The last try failed, because of this. */
+  /** Why the last try failed. */
   error: string | null
   unread: string | null
   compared: number

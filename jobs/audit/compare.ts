@@ -1,14 +1,14 @@
-// Every address that was handed out, compared with its chain, some at a time: a payment that was missed is at an address where nothing was ever
-// seen. Promises: one pass over all of them a day at most; the node is asked for no more than a quarter of the time; what was found, and how
-// far it is, is written in one transaction (app.record_comparison), so whoever dies in between leaves nothing but what is done again; two
-// workers at once find the same, and the position moves once; a difference counts when two looks find it.
+// Compares every address that was handed out with its chain, in batches: a missed payment may be at an address where nothing was ever seen.
+// Promises: at most one pass over all addresses a day. The node is busy for no more than a quarter of the time. Findings and progress are written
+// in one transaction (app.record_comparison), so after a crash a batch is simply repeated. Two workers at once find the same, and the position
+// moves once. A difference counts when two observations find it.
 import type pg from 'pg'
 import {RetryableError} from '../../base/errors.ts'
 import type {ChainSettings} from '../../chains/families.ts'
 import {auditFamilyOf} from './families.ts'
 import type {Asked, Difference, Observation} from './observation.ts'
 
-/** Compares the next addresses, where it is time to. Resolves to why the chain could not be compared. */
+/** Compares the next addresses if they are due. Resolves to why the chain could not be compared. */
 export async function compareDue(db: pg.Client, settings: ChainSettings): Promise<string | undefined> {
   const chain = settings.chain.code
   const {rows} = await db.query<{after: string | null}>('select app.due_comparison($1) as after', [chain])
@@ -16,7 +16,7 @@ export async function compareDue(db: pg.Client, settings: ChainSettings): Promis
   return await orWhy(db, settings, asked => compareNext(db, settings, asked, rows[0]!.after!))
 }
 
-/** Compares all of them. Resolves to why the chain could not be compared. */
+/** Compares all addresses. Resolves to why the chain could not be compared. */
 export async function compareAll(
   db: pg.Client,
   settings: ChainSettings,
@@ -34,7 +34,7 @@ export async function compareAll(
   })
 }
 
-/** Asks the chain, and notes it where it does not answer. */
+/** Asks the chain, and records it if the chain does not respond. */
 async function orWhy(
   db: pg.Client,
   settings: ChainSettings,
@@ -56,7 +56,7 @@ interface Address {
   matchKey: string
   address: string
   handedOutAt: Date
-  /** The height at which it was right before; null if it was never compared. */
+  /** The height at which the address was last right; null if it was never compared. */
   knownRightAt: number | null
 }
 
@@ -89,7 +89,7 @@ async function compareNext(db: pg.Client, settings: ChainSettings, asked: Asked,
   ])
 }
 
-// The chain is asked a moment after the ledger was read. What went or came between the two is not different when both are looked at again.
+// The chain is asked a moment after the ledger was read. A payment in between is no longer a difference at the second observation.
 async function observeTwice(db: pg.Client, chain: string, asked: Asked, addresses: string[]): Promise<Observation> {
   const poll = async (some: string[]) => {
     const {rows} = await db.query<{why: string | null}>('select app.why_not_comparable($1) as why', [chain])
@@ -108,7 +108,7 @@ async function observeTwice(db: pg.Client, chain: string, asked: Asked, addresse
   }
 }
 
-/** Of addresses where something is missing in the ledger, a block that it is in, or above: it was right there, or not handed out yet. */
+/** For addresses where the ledger lacks something: a height at or below the missing block. There, the address was right or not handed out yet. */
 async function heightsBelow(
   asked: Asked,
   rows: Address[],

@@ -1,6 +1,5 @@
-// The audit once a day, by whichever worker comes first, and before it, again and again, some addresses compared with their chains. Promises: one
-// worker at a time, once a day over all workers and restarts (app.audit_is_due); a worker that ends does not wait for it; what is found becomes
-// incidents.
+// Runs the audit once a day, in the worker that comes first, and compares addresses with their chains in between. Promises: one worker at a time,
+// once a day over all workers and restarts (app.audit_is_due). A worker that ends does not wait for it. Findings become incidents.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {hasNode} from '../../chains/families.ts'
@@ -9,12 +8,12 @@ import {lockConnection} from '../../db/pool.ts'
 import {longWork} from '../long-work.ts'
 import type {Nodes} from './audit.ts'
 
-/** Within so long Postgres notices that the worker is gone, and ends what it was asked. */
+/** Within this time Postgres notices that the worker is gone, and ends its query. */
 const goneMs = 10_000
 
 interface Options {
   databaseUrl: string
-  /** For what is asked each time. */
+  /** For the short queries of each run. */
   pool: pg.Pool
   settings: Settings
   log: Logger
@@ -23,7 +22,7 @@ interface Options {
 export interface DailyAudit {
   /** Compares the next addresses, and audits, if it is time and no other worker does. */
   run(): Promise<void>
-  /** Gives up what is under way at once; a worker makes up for it. */
+  /** Aborts current work at once; another worker repeats it. */
   stop(): void
 }
 
@@ -37,7 +36,7 @@ export function openDailyAudit({databaseUrl, pool, settings, log}: Options): Dai
     )
     if (!rows[0]!.locked) return
     await db.query(`set client_connection_check_interval = ${goneMs}`)
-    const {compareDue} = await import('./compare.ts') // what it needs is loaded when it is needed
+    const {compareDue} = await import('./compare.ts') // loaded only when needed
     for (const [chain, settings] of nodes) {
       const why = await compareDue(db, settings)
       if (why)

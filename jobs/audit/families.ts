@@ -1,4 +1,4 @@
-// Every family of chains, as the audit needs it.
+// The audit code of each family of chains.
 import type {ChainSettings, SettingsOf} from '../../chains/families.ts'
 import type {Family} from '../../chains/registry.ts'
 import {bitcoin} from './bitcoin/outputs.ts'

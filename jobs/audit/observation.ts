@@ -1,16 +1,16 @@
-// One look at what a chain holds of some addresses of ours, whatever its family: families.ts has how each looks.
+// One observation of what some of our addresses hold on a chain, the same for every family. families.ts has each family's code.
 import type pg from 'pg'
 import type {CommonSettings} from '../../chains/chain-settings.ts'
 
-/** What a family of chains is to the audit: a folder here, and one line in families.ts. */
+/** What a family of chains provides for the audit: a folder here, and one line in families.ts. */
 export interface AuditFamily<S extends CommonSettings> {
-  /** What a comparison claims of a chain. */
+  /** The statement that a comparison checks. */
   claim: string
-  /** Opens what a chain that has a node is asked by. */
+  /** Opens the observer of a chain that has a node. */
   ask(db: pg.Client, settings: S): Asked
 }
 
-/** An address holds something else on the chain than the ledger says. Amounts in base units. */
+/** An address whose balance on the chain differs from the ledger. Amounts in base units. */
 export interface Difference {
   address: string
   token: string
@@ -18,24 +18,24 @@ export interface Difference {
   outpoint: string
   ledger: bigint
   chain: bigint
-  /** The block that it is in, where the chain tells. */
+  /** The block of the difference, if the chain gives it. */
   height?: number
 }
 
 export interface Observation {
-  /** The final height that the ledger was of. */
+  /** The final height of the ledger that was compared. */
   height: number
   differences: Difference[]
   /** What could not be read, and why. It is neither right nor wrong. */
   unread: string[]
 }
 
-/** Whom a chain is asked by. Each question is answered, or a RetryableError, and never a match. */
+/** Observes a chain. A request that fails is a RetryableError, never a match. */
 export interface Asked {
-  /** So many addresses are worth one look. */
+  /** The number of addresses per observation. */
   batch: number
   poll(addresses: string[]): Promise<Observation>
-  /** A block before which nothing can have been paid to an address that was handed out then; undefined if that is not known. */
+  /** A block below which an address that was handed out at that time cannot have been paid; undefined if unknown. */
   heightAt(time: Date): Promise<number | undefined>
   close(): Promise<void> | void
 }

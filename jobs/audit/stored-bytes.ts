@@ -1,11 +1,11 @@
-// Whether the id of each stored transaction is the hash of its bytes, which SQL cannot tell.
+// Checks whether the id of each stored transaction is the hash of its bytes, which SQL cannot compute.
 import type pg from 'pg'
 import {formsOf} from '../../chains/families.ts'
 import {chain} from '../../chains/registry.ts'
 
 const page = 5000
 
-/** Those for which it is not. */
+/** The transactions whose id is not the hash of their bytes. */
 export async function wrongBytes(db: pg.Client): Promise<{chain: string; txid: string}[]> {
   const wrong = []
   for (let last = {chain: '', txid: ''}; ; ) {
@@ -19,7 +19,7 @@ export async function wrongBytes(db: pg.Client): Promise<{chain: string; txid: s
   }
 }
 
-/** Undefined for bytes that cannot be read, which are wrong, too. */
+/** The id of the bytes; undefined for bytes that cannot be read, which count as wrong. */
 async function hashOf(code: string, raw: string): Promise<string | undefined> {
   try {
     return (await formsOf(chain(code))).txid(raw)

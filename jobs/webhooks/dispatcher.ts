@@ -1,6 +1,6 @@
-// Which endpoints this worker sends to. Promises: an endpoint is sent to by one worker at a time, the one that holds its advisory lock; a
-// worker that dies, or is cut from the database, loses the lock at once; no endpoint waits for another. Whatever made a delivery due, one
-// pass finds it: endpoints with something due are locked, and their pumps woken; endpoints that are done are unlocked.
+// Decides which endpoints this worker sends to. Promises: one worker at a time sends to an endpoint, the one that holds its advisory lock. A worker
+// that dies, or is cut from the database, loses the lock at once. No endpoint waits for another. One pass finds every due delivery: endpoints with
+// something due are locked, and their pumps woken; endpoints that are done are unlocked.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {inWords} from '../../db/failure.ts'
@@ -8,14 +8,14 @@ import {coalesce} from '../coalesce.ts'
 import {Pump} from './pump.ts'
 import type {Sender} from './send.ts'
 
-/** How long requests in flight may take to end by themselves when the worker stops. */
+/** How long requests in flight may take when the worker stops. */
 const stopGraceMs = 2000
 
 const key = `hashtextextended('webhook_endpoint:' || id, 0)`
-// Endpoints with something due that are held ($1), or that nobody holds and that are held from now on. The index of what is pending is walked
-// from one endpoint to the next, so that endpoints that wait for nothing cost nothing, however many weeks (tables) of deliveries there are.
-// (LIMITs inside keep the planner on the indexes, however wrong its idea of the tables' sizes is; OFFSET keeps it from trying locks of other
-// rows, and from reading all endpoints.)
+// Endpoints with something due: those that are held ($1), and those that nobody held and that this statement locks. It walks the index of pending
+// deliveries from one endpoint to the next, so endpoints without deliveries cost nothing, however many weeks (tables) of deliveries there are.
+// (The inner LIMITs keep the planner on the indexes, however wrong its estimates are. OFFSET keeps it from trying locks of other rows, and from
+// reading all endpoints.)
 export const acquire = `
   with recursive waiting as (
     (select d.endpoint_id from app.delivery d where d.status = 'pending' order by d.endpoint_id limit 1)
@@ -39,13 +39,13 @@ export const acquire = `
 const release = `select pg_advisory_unlock(${key}) from unnest($1::uuid[]) as held (id)`
 
 export interface Dispatcher {
-  /** Finds what is due. Resolves when the pumps of the endpoints concerned were woken. */
+  /** Finds what is due. Resolves when the pumps of those endpoints are awake. */
   pass(): Promise<void>
-  /** Ends all sending within `stopGraceMs`; what was not answered by then stays due. */
+  /** Ends all sending within `stopGraceMs`; deliveries without a response by then stay due. */
   stop(): Promise<void>
 }
 
-/** `locks` is the liveness connection: when it is lost the process ends, so nothing is sent without the lock. */
+/** `locks` is the liveness connection. When it is lost, the process ends, so nothing is sent without the lock. */
 export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Sender; log: Logger}): Dispatcher {
   const pumps = new Map<string, Pump>()
   let isStopping = false
@@ -56,7 +56,7 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
     for (const id of idle) pumps.delete(id)
     if (idle.length) await to.locks.query({name: 'release_endpoints', text: release, values: [idle]})
     if (isStopping) return
-    // Also finds what became due at the endpoints just released, while another worker saw them locked.
+    // Also finds what became due at the endpoints just released: other workers saw them locked.
     const values = [[...pumps.keys()]]
     const due = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})
     for (const {id} of due.rows) {
@@ -68,7 +68,7 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
 
   const stop = async () => {
     isStopping = true
-    await pass() // a pass that was under way has made its pumps by now
+    await pass() // after this, a pass that was running has created its pumps
     for (const pump of pumps.values()) pump.stop()
     const allIdle = async (until: number) => {
       while ([...pumps.values()].some(pump => !pump.isIdle) && performance.now() < until)

@@ -1,9 +1,9 @@
-// Task fail_undeliverable: an endpoint was disabled or deleted, so its pending deliveries fail. Safe to run twice, or beside itself: it
-// changes only rows that are still pending, and skips those that somebody else is changing. The tick does the same each minute.
+// Task fail_undeliverable: an endpoint was disabled or deleted, so its pending deliveries fail. Safe to run twice, or concurrently: it changes only
+// rows that are still pending, and skips rows that are locked. The tick does the same each minute.
 import type {Task} from 'graphile-worker'
 import type pg from 'pg'
 
-/** Small, because events wait for the end of every transaction that is older than they are. */
+/** Small, because an event waits for the end of every older transaction. */
 const batch = 2000
 
 export function failUndeliverable(pool: pg.Pool): Task {

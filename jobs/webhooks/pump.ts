@@ -1,9 +1,9 @@
-// Sends what is due at one endpoint, for as long as this worker holds it. Promises: at most 50 requests are in flight; what is due first is
-// claimed first, and a batch is sent in order of sequence; only events that have a sequence are sent; a request that hangs takes one of the
-// 50 places and holds nothing else up; results are stored in batches, and a result that could not be stored is kept until it can be.
+// Sends what is due at one endpoint while this worker holds it. Promises: at most 50 requests are in flight. The delivery that is due first is
+// claimed first, and a batch is sent in order of sequence. Only events that have a sequence are sent. A hanging request takes one of the 50 places
+// and holds up nothing else. Results are stored in batches; a result that could not be stored waits in memory until it can be.
 //
-// Safe to repeat: a delivery stays pending until its result is stored, so whoever holds the endpoint after a crash sends it again, with the
-// same webhook-id. Two pumps of one endpoint at the same time (which the lock rules out) would send twice and count one attempt.
+// Safe to repeat: a delivery stays pending until its result is stored. After a crash, the next holder of the endpoint sends it again with the same
+// webhook-id. Two pumps of one endpoint at the same time (which the lock prevents) would send twice and count one attempt.
 import type pg from 'pg'
 import type {Logger} from '../../base/log.ts'
 import {inWords} from '../../db/failure.ts'
@@ -13,7 +13,7 @@ import type {Outcome, Sender} from './send.ts'
 
 const inFlightMax = 50
 const batchMax = 200
-/** Claimed deliveries older than this are claimed anew: the endpoint may have been changed, disabled or deleted since. */
+/** Claimed deliveries older than this are claimed again: the endpoint may have been changed, disabled or deleted since. */
 const claimMaxAgeMs = 2000
 /** How long results wait for others while requests are in flight. */
 const lingerMs = 20
@@ -35,7 +35,7 @@ interface Ended extends Outcome {
   durationMs: number
 }
 
-// The lateral LIMIT keeps the planner on the two indexes, however wrong its idea of the tables' sizes is.
+// The lateral LIMIT keeps the planner on the two indexes, however wrong its estimates are.
 export const claim = `
   select d.id, d.attempts, e.sequence, app.public_id('evt', e.id) as event_id, app.event_body(e.payload, e.sequence) as body, w.url,
     case when w.previous_secret_expires_at > now() then array[w.secret, w.previous_secret] else array[w.secret] end as secrets
@@ -52,7 +52,7 @@ export class Pump {
   readonly #sender: Sender
   readonly #log: Logger
   readonly #onIdle: () => void
-  /** Deliveries that are waiting, in flight, or not stored yet: not to be claimed again. */
+  /** Deliveries that are waiting, in flight, or not stored yet. They are not claimed again. */
   readonly #known = new Set<string>()
   #waiting: Claimed[] = []
   #ended: Ended[] = []
@@ -84,13 +84,13 @@ export class Pump {
     return !this.#isDue && !this.#isClaiming && !this.#isStoring && this.#known.size === 0
   }
 
-  /** Begins nothing more; requests in flight go on. */
+  /** Starts no new requests; those in flight continue. */
   stop(): void {
     this.#isStopping = true
     this.#step()
   }
 
-  /** The connections are being cut: failures say nothing about the endpoint from here on. */
+  /** The connections are being cut: from now on, failures say nothing about the endpoint. */
   cut(): void {
     this.#isCut = true
   }
@@ -171,7 +171,7 @@ export class Pump {
     this.#step()
   }
 
-  /** Stores the results. Resolves to why the endpoint was disabled by them, or null. */
+  /** Stores the results. Resolves to why they disabled the endpoint, or null. */
   async #record(ended: Ended[]): Promise<string | null> {
     const now = performance.now()
     const number = ({claimed}: Ended) => claimed.attempts + 1

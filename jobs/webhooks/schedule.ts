@@ -1,5 +1,5 @@
-// When a failed delivery is tried again. Promises: ten attempts over about 75 hours, never earlier than the schedule says, and a receiver
-// that asks for more time gets it.
+// When a failed delivery is tried again. Promises: ten attempts over about 75 hours, never earlier than the schedule. A receiver that asks for more
+// time gets it.
 
 const second = 1000
 const minute = 60 * second
@@ -7,7 +7,7 @@ const hour = 60 * minute
 
 /** Waits after the first attempt, the second, and so on, in milliseconds. */
 const waitsMs = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour]
-/** Spreads the deliveries that failed together: each waits up to this share longer. */
+/** Spreads deliveries that failed together: each waits longer by up to this share. */
 const jitter = 0.1
 const retryAfterMaxMs = 24 * hour
 
@@ -18,7 +18,7 @@ export function waitAfterMs(attempt: number, retryAfterMs = 0, random = Math.ran
   return Math.round(Math.max(wait * (1 + jitter * random), Math.min(retryAfterMs, retryAfterMaxMs)))
 }
 
-/** What a Retry-After header (seconds, or a date) asks for, in milliseconds; undefined where it makes no sense. */
+/** The wait that a Retry-After header (seconds, or a date) asks for, in milliseconds; undefined if it is invalid. */
 export function parseRetryAfter(header: string | undefined, now = Date.now()): number | undefined {
   if (!header) return undefined
   const ms = /^\s*\d+\s*$/.test(header) ? Number(header) * second : Date.parse(header) - now

@@ -1,6 +1,6 @@
-// One HTTP exchange with a merchant's endpoint. Promises: it ends within 15 seconds, whatever the other side does, and so does its
-// connection; only a status of 2xx is success, decided when the headers are there; no redirect is followed; at most 16 kB of the answer are
-// read. Connections are kept alive and shared between endpoints, but an endpoint that hangs never keeps another from opening one.
+// One HTTP exchange with a merchant's endpoint. Promises: the exchange and its connection end within 15 seconds, whatever the other side does. Only
+// a 2xx status is success, decided when the headers arrive. No redirect is followed. At most 16 kB of the response are read. Connections are kept
+// alive and shared between endpoints, but a hanging endpoint never keeps another from opening one.
 import {Agent} from 'undici'
 import packageJson from '../../package.json' with {type: 'json'}
 import {guardedConnector} from './address.ts'
@@ -9,7 +9,7 @@ import {signedHeaders} from './sign.ts'
 
 const exchangeTimeoutMs = 15_000
 const connectTimeoutMs = 10_000
-/** How long, and how much of, the body of an answer is read for the sake of keeping the connection. */
+/** How long, and how much of, a response body is read so that the connection can be reused. */
 const bodyTimeoutMs = 1000
 const bodyMaxBytes = 16_384
 
@@ -18,30 +18,30 @@ export interface Message {
   /** Public id of the event. */
   id: string
   body: string
-  /** Signing secrets, the present one first. */
+  /** Signing secrets, the current one first. */
   secrets: string[]
 }
 
 export interface Outcome {
-  /** HTTP status of the answer, if there was one. */
+  /** HTTP status of the response, if there was one. */
   status?: number
   /** Why the attempt failed; absent if it succeeded. */
   error?: string
-  /** What the receiver's Retry-After asks for. */
+  /** The wait that the receiver's Retry-After asks for. */
   retryAfterMs?: number
 }
 
 export interface Sender {
   /** Never rejects. */
   send(message: Message): Promise<Outcome>
-  /** Cuts every connection; exchanges under way end with an error. */
+  /** Cuts every connection; open exchanges end with an error. */
   close(): Promise<void>
 }
 
 export function openSender({allowPrivate}: {allowPrivate: boolean}): Sender {
   const agent = new Agent({
     connect: guardedConnector({timeoutMs: connectTimeoutMs, allowPrivate}),
-    // The timer below limits the exchange as a whole; a limit on pauses, which undici has, lets a dripping answer go on for ever.
+    // The timer below limits the whole exchange. undici's own limits are on pauses, so a slowly dripping response would never end.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
@@ -79,7 +79,7 @@ function send(agent: Agent, {url, id, body, secrets}: Message): Promise<Outcome>
           if (isOver) abort(new Error('timeout')) // it ended before there was a connection
         },
         onResponseStart(_controller, status, headers) {
-          if (status < 200) return // informational: the answer is still to come
+          if (status < 200) return // informational: the response is still to come
           outcome = outcomeOf(status, headers['retry-after'])
           clearTimeout(timer)
           timer = setTimeout(end, Math.min(bodyTimeoutMs, deadline - performance.now()), 'slow body')
@@ -104,7 +104,7 @@ function outcomeOf(status: number, retryAfter: string | string[] | undefined): O
   return {status, error, retryAfterMs: parseRetryAfter([retryAfter].flat()[0])}
 }
 
-/** The error's text, made fit to be stored: part of it may be the other side's. */
+/** The error's text, made safe to store: part of it may come from the other side. */
 function describe(error: Error): string {
   const cause = error instanceof AggregateError ? error.errors[0] : error
   return String(cause?.message || error)

@@ -1,10 +1,10 @@
-// Gives committed events their sequence (app.sequence_events) and tells every worker that deliveries may be due. Promises: an event that was
-// committed when run() was called has its number, and its deliveries are announced, when run() resolves. Several workers may do this at
-// once; the function lets one at a time through.
+// Gives committed events their sequence (app.sequence_events) and notifies every worker that deliveries may be due. Promises: when run() resolves,
+// every event that was committed before the call has its number, and its deliveries are announced. Several workers may do this at once; the
+// function lets one in at a time.
 import type pg from 'pg'
 import {coalesce} from '../coalesce.ts'
 
-/** What workers listen on. */
+/** The channel that workers listen on. */
 export const channel = 'webhooks_due'
 
 const batch = 10_000

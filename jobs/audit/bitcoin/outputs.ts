@@ -1,6 +1,6 @@
-// What addresses of ours have unspent on a chain of outputs, compared with the ledger: each output of ours that the source has unspent, at or
-// below the final block that the ledger is of, is one that the ledger has unspent, and the other way round. Promises: asks the source and
-// changes nothing; one that does not answer is a RetryableError, never a match; an address that the source refuses is told as not read.
+// Compares our unspent outputs on a chain with the ledger: at or below the ledger's final block, each output of ours that is unspent at the source
+// must be unspent in the ledger, and the other way round. Promises: it asks the source and changes nothing. A source that does not respond is a
+// RetryableError, never a match. An address that the source refuses is reported as not read.
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
@@ -11,12 +11,12 @@ import {scripthashOf, scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Asked, AuditFamily, Difference} from '../observation.ts'
 
-/** A server reads the history of each address; a bitcoind its whole set of outputs, minutes long, however many addresses it looks for. */
+/** A server reads the history of each address. A bitcoind scans its whole set of outputs for minutes, however many addresses are asked for. */
 const batches = {electrum: 2000, node: 100_000}
 const scanTimeoutMs = 600_000
 const sats = 1e8
 
-/** What the ledger has, at one moment. */
+/** The ledger at one moment. */
 interface Ledger {
   height: number
   token: string
@@ -34,7 +34,7 @@ interface Unspent extends Output {
   height: number
 }
 
-/** What a source has unspent; of the addresses in `refused` it does not say. */
+/** The outputs that are unspent at a source, without the addresses in `refused`. */
 interface Response {
   unspent: Unspent[]
   refused: Map<string, string>
@@ -62,7 +62,7 @@ function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
       const differences = compare(ledger, unspent).filter(({address}) => !refused.has(address))
       return {height: ledger.height, differences, unread: [...refused].map(each => each.join(': '))}
     },
-    heightAt: async () => undefined, // an output says in which block it is
+    heightAt: async () => undefined, // an output names its block
     close: () => source.close(),
   }
 }
@@ -70,7 +70,7 @@ function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
 function compare({height: finalHeight, token, outputs}: Ledger, unspent: Unspent[]): Difference[] {
   const found: Difference[] = []
   for (const {outpoint, address, amount, height} of unspent) {
-    if (amount === 0n) continue // a miner may make one to any address; it is nothing, and no deposit
+    if (amount === 0n) continue // a miner may pay 0 to any address; that is no deposit
     const ours = outputs.get(outpoint)
     outputs.delete(outpoint)
     const isFinal = height > 0 && height <= finalHeight
@@ -91,7 +91,7 @@ interface Row {
   isLeaving: boolean
 }
 
-// One statement: the height is that of the outputs.
+// One statement, so that the height and the outputs belong together.
 async function ledgerOf(db: pg.Client, chain: string, addresses: string[]): Promise<Ledger> {
   const {rows} = await db.query<Row>(
     `select c.final_height as height, n.native_token as token, o.outpoint, o.address, o.amount, o.is_leaving as "isLeaving"

@@ -1,6 +1,6 @@
-// What addresses of ours hold on an EVM chain, compared with the ledger at the final block that the ledger is of. Promises: asks a node and
-// changes nothing; a node that does not answer, or answers of another block, is a RetryableError, never a match; a token whose contract does
-// not say what an address holds is told as not read, and the others are compared.
+// Compares the balances of our addresses on an EVM chain with the ledger, at the ledger's final block. Promises: it asks a node and changes nothing.
+// A node that does not respond, or responds for another block, is a RetryableError, never a match. If a token's contract does not return balances,
+// the token is reported as not read, and the others are compared.
 import type pg from 'pg'
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
@@ -10,14 +10,14 @@ import type {Asked, AuditFamily, Difference, Observation} from '../observation.t
 import {addressesMax, heldCode, readHeld} from './held-code.ts'
 
 const timeoutMs = 60_000
-/** Calls in a look, for each token. */
+/** Calls per observation, for each token. */
 const callsMax = 4
 /** Clocks differ, and a block carries the time at which its making began. */
 const clockMarginMs = 3_600_000
 
 const Block = z.object({timestamp: z.string().regex(/^0x[0-9a-f]+$/i)})
 
-/** What the ledger has, at one moment. */
+/** The ledger at one moment. */
 interface Ledger {
   height: number
   /** By token: the addresses, and what each holds. */
@@ -73,7 +73,7 @@ function difference(token: string, address: string, ledger: bigint, chain: bigin
   return {address, token, outpoint: '', ledger, chain}
 }
 
-// One statement: the height is that of what is held.
+// One statement, so that the height and the balances belong together.
 async function ledgerOf(db: pg.Client, chain: string, addresses: string[]): Promise<Ledger> {
   const {rows} = await db.query<{height: number; address: string | null; token: string; amount: string}>(
     `select c.final_height as height, h.address, h.token, h.amount from chain.cursor c
@@ -89,7 +89,7 @@ async function ledgerOf(db: pg.Client, chain: string, addresses: string[]): Prom
   return {height: rows[0]!.height, holdings}
 }
 
-/** What they hold at a block; why the contract cannot be asked, where the node says so of the contract alone. */
+/** The balances at a block, or why the contract cannot be read, if the node blames the contract alone. */
 async function held(node: Questions, contract: string | undefined, addresses: {address: string}[], height: number) {
   const code = heldCode(
     contract,
@@ -102,7 +102,7 @@ async function held(node: Questions, contract: string | undefined, addresses: {a
   throw new RetryableError(`the node refuses to tell balances at block ${height}: ${why}`)
 }
 
-/** The highest block up to `to` that was made before; undefined if the node does not tell the times of its blocks. */
+/** The highest block up to `to` that was made before a time; undefined if the node does not give the times of its blocks. */
 async function lastBlockBefore(node: Questions, time: number, to: number): Promise<number | undefined> {
   let [low, high] = [1, to]
   while (low < high) {

@@ -1,6 +1,6 @@
-// A program for the EVM that tells what many addresses hold of one token, by one eth_call: the call has no recipient, so its data is run as
-// code, nothing is stored, and what the code returns is the answer. Promises: the number of the block that was read, and then a word for each
-// address, in their order; an address whose balance could not be read has all ones there, which no balance is, and spoils no other one.
+// An EVM program that returns the balances of many addresses in one token, by one eth_call: the call has no recipient, so its data runs as code,
+// nothing is stored, and the code's return data is the result. Promises: it returns the number of the block that was read, then one word for each
+// address, in order. A balance that could not be read is all ones, which no balance can be, and affects no other one.
 //
 // Nodes let such a call return 24,576 bytes (EIP-170), which is 768 words, refuse it if the first byte is 0xEF (EIP-3541), which that of a
 // block's number is not, and take 49,152 bytes of code (EIP-3860). 760 addresses are 15,323 bytes of code, and return 24,352.
