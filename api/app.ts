@@ -1,5 +1,5 @@
-// The types that routes are written against. Promises: a handler returns the finished text of its reply, as a rule the JSON that
-// Postgres built, and Fastify sends it as it is; what a request holds was checked by the zod schema beside the handler.
+// The types that routes use. Promises: a handler returns the finished text of its reply, usually JSON built by Postgres, and Fastify sends it
+// unchanged. The zod schema beside the handler has checked the request.
 import type {IncomingMessage, ServerResponse} from 'node:http'
 import type {FastifyBaseLogger, FastifyInstance, FastifyTypeProvider, RawServerDefault} from 'fastify'
 import type {z} from 'zod'
@@ -9,19 +9,19 @@ import type {Databases} from './replica.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The merchant that the key belongs to; empty where a route needs no key. */
+    /** The merchant that the key belongs to; empty if a route needs no key. */
     merchantId: string
   }
   interface FastifyInstance {
-    /** All that this process has for Prometheus. */
+    /** All metrics of this process. */
     metrics(): Promise<string>
   }
   interface FastifyContextConfig {
-    /** For everybody: no key is looked at, and no limit counts. A route that does not say so needs a key. */
+    /** Open to everybody: no key is checked, and no limit counts. All other routes need a key. */
     open?: boolean
-    /** Answers without a key, but counts for the merchant whose key is sent. */
+    /** Needs no key, but counts for the merchant if a key is sent. */
     withoutKey?: boolean
-    /** The methods of this path, where the route exists to refuse the others. */
+    /** The methods of this path, if the route exists only to refuse other methods. */
     allow?: string
   }
 }
@@ -39,7 +39,7 @@ export interface Context {
   webhookAllowPrivate: boolean
   /** The settings of each chain, run here or not. */
   chains: ReadonlyMap<ChainCode, ChainSettings>
-  /** Where customers' browsers reach this server, without a slash at its end; known once it listens. */
+  /** The URL at which customers' browsers reach this server, without a trailing slash; known once it listens. */
   publicUrl(): string
   paymentExpiryMs: number
   /** /metrics is served here, too. */

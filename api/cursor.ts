@@ -1,5 +1,5 @@
-// Cursors of list pages. Promises: a cursor stands for a position in one list with one set of filters, and is refused anywhere else;
-// a string that this did not make, down to the last bit, is refused.
+// Cursors of list pages. Promises: a cursor is a position in one list with one set of filters, and is refused anywhere else. Any string that was
+// not made here, down to the last bit, is refused.
 import {hash} from 'node:crypto'
 import {invalid} from './errors.ts'
 

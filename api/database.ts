@@ -1,7 +1,6 @@
-// Reading and changing through named prepared statements, each of which the server parses once per connection. Promises: identical reads
-// that are waiting for a connection are answered by one execution, which begins after all of them were asked for, so none of them is
-// older than its request (merchants poll: many ask for the same page at once); a refusal by the database costs no connection; a database
-// that swallows what it is asked is an error within half a minute, not a silence.
+// Reads and changes through named prepared statements; the server parses each once per connection. Promises: identical reads that wait for a
+// connection share one execution. It begins after all their requests, so no reply is older than its request (merchants poll: many ask for the same
+// page at once). A refusal by the database costs no connection. A database that does not respond is an error within half a minute.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {openPool} from '../db/pool.ts'
@@ -22,7 +21,7 @@ export class Database {
   /** Reads that have not begun, by statement and values. */
   readonly #waiting = new Map<string, Promise<unknown[][]>>()
 
-  /** Connections that are in use, by the time since when. */
+  /** Connections in use, with the time since when. */
   readonly #inUse = new Map<pg.PoolClient, number>()
   readonly #watch: NodeJS.Timeout
 
@@ -30,12 +29,12 @@ export class Database {
     this.#pool = openPool(url, {name: 'sluice-api', max, log, queryTimeoutMs: 0})
     this.#watch = setInterval(() => this.#cutOlderThan(timeoutMs), timeoutMs / 5)
     this.#watch.unref()
-    this.#pool.on('connect', client => client.on('error', () => {})) // while in use: the statement that it fails tells
+    this.#pool.on('connect', client => client.on('error', () => {})) // while in use, the failing statement reports the error
   }
 
-  /** The first row, as an array of its columns; undefined if there is none. Must change nothing. */
+  /** The first row as an array of its columns; undefined if there is none. The statement must change nothing. */
   async read<Row extends unknown[]>(query: Statement, values: Value[]): Promise<Row | undefined> {
-    const key = JSON.stringify([query.name, values]) // whose page it is stands in the values
+    const key = JSON.stringify([query.name, values]) // the values name the merchant
     let response = this.#waiting.get(key)
     if (!response) {
       response = this.#run(query, values, () => this.#waiting.delete(key))
@@ -65,7 +64,7 @@ export class Database {
     return this.#pool.end()
   }
 
-  // One timer for all statements: one for each costs a twelfth of the throughput.
+  // One timer for all statements: one per statement costs a twelfth of the throughput.
   #cutOlderThan(timeoutMs: number): void {
     for (const [client, since] of this.#inUse) {
       if (performance.now() - since > timeoutMs) (client as pg.PoolClient & pg.Client).end() // fails the statement
@@ -79,7 +78,7 @@ export class Database {
     try {
       return (await client.query<unknown[]>({name, text, values, rowMode: 'array'})).rows
     } catch (error) {
-      // A refusal, by a function of ours too, leaves the connection as good as it was (pool.query closes it after any error).
+      // A refusal, even by our own functions, leaves the connection usable. (pool.query would close it after any error.)
       isBroken = !(error instanceof pg.DatabaseError && error.severity === 'ERROR')
       throw error
     } finally {

@@ -1,5 +1,5 @@
-// The errors of the contract. Promises: whatever goes wrong while a request is served becomes {error, message?, details?} with the
-// status that the contract gives it, and what is unexpected becomes 500 internal_error without a word about its cause.
+// The errors of the contract. Promises: every error while a request is served becomes {error, message?, details?} with the contract's status. An
+// unexpected error becomes 500 internal_error and reveals nothing about its cause.
 import type {FastifyError} from 'fastify'
 import type pg from 'pg'
 import type {z} from 'zod'
@@ -42,7 +42,7 @@ export function notFound(kind: string): ApiError {
   return new ApiError(404, `${kind}_not_found`, `there is no ${kind.replaceAll('_', ' ')} with this id`)
 }
 
-/** 400 for one value that a schema cannot judge. */
+/** 400 for one value that a schema cannot check. */
 export function invalid(path: string, code: string, message: string): ApiError {
   return new ApiError(400, 'invalid_request', `${path}: ${message}`, {details: [{path, code, message}]})
 }
@@ -58,7 +58,7 @@ export function invalidRequest(error: z.ZodError): ApiError {
 export const unavailable = (message: string, cause?: unknown) =>
   new ApiError(503, 'unavailable', message, {headers: {'retry-after': '1'}, cause})
 
-/** What the client is told about an error; its cause is set where the log should tell more. */
+/** The error as the client sees it. `cause` is set if the log should show more. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   const {code = '', message = '', detail, statusCode} = error as Partial<pg.DatabaseError & FastifyError>
@@ -81,7 +81,7 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError(500, 'internal_error', 'something went wrong on our side', {cause: error})
 }
 
-// What is wrong with a statement is our mistake. What a socket reports is the database's: nobody else is asked while a request is served.
+// An error in a statement is our mistake. A socket error is the database's: a request uses no other connection.
 function isDatabaseGone(error: unknown): boolean {
   const failure = failureOf(error)
   if (failure) return failure.reason !== 'database_error'

@@ -1,8 +1,7 @@
-// Who a key belongs to. Promises: it is read from either of two headers, and from none where they differ; only the SHA-256 of a key is
-// compared, stored or kept in memory; a revoked key, and each key of a merchant that is suspended, stops working here within milliseconds of
-// the commit that did it, because the database announces it on a connection that does nothing but listen. While that connection is down
-// every key is looked up in the database, and nothing is remembered for longer than 5 seconds. The day on which a key was used last is
-// written down once a day, beside the request and not before it.
+// Finds the merchant of an API key. Promises: the key is read from either of two headers; if they differ, there is no key. Only the SHA-256 of a key
+// is compared, stored or cached. A revoked key, and every key of a suspended merchant, stops working here within milliseconds of the commit, because
+// the database announces it on a connection that only listens. While that connection is down, every key is looked up in the database, and nothing is
+// cached for longer than 5 seconds. The day on which a key was last used is recorded once a day, in parallel with the request.
 import {hash} from 'node:crypto'
 import type {IncomingHttpHeaders} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -32,7 +31,7 @@ export class Keys {
   #listener?: pg.Client
   #isListening = false
   #isClosed = false
-  /** Counts what made remembered keys doubtful: a lookup that was under way then is not remembered. */
+  /** Counts the events that invalidate cached keys: a lookup that was running at such an event is not cached. */
   #doubts = 0
 
   constructor(db: Database, databaseUrl: string, log: Logger) {
@@ -42,7 +41,7 @@ export class Keys {
     this.#listen()
   }
 
-  /** The merchant whose key a request sends; undefined where it sends none that works. No promise where the answer is remembered. */
+  /** The merchant of the request's key; undefined if no valid key was sent. Returns no promise if the key is cached. */
   merchantOf(headers: IncomingHttpHeaders): string | undefined | Promise<string | undefined> {
     const secret = secretIn(headers)
     if (!secret || !wellFormed.test(secret)) return undefined
@@ -104,7 +103,7 @@ export class Keys {
       try {
         await client.connect()
         await client.query('listen api_key_revoked')
-        this.#doubt() // what was revoked before is not announced again
+        this.#doubt() // earlier revocations are not announced again
         this.#isListening = true
         await ended
       } catch (error) {
@@ -117,7 +116,7 @@ export class Keys {
   }
 }
 
-/** What is sent as a key, by one header or by both; undefined where that is nothing, or not the same. */
+/** The key that one header or both send; undefined if there is none, or if they differ. */
 function secretIn({authorization, 'x-api-key': apiKey}: IncomingHttpHeaders): string | undefined {
   if (authorization === undefined) return apiKey?.toString()
   const secret = bearer.exec(authorization)?.[1]

@@ -1,5 +1,5 @@
-// What Prometheus reads: requests served by this process, and the state of chains, jobs and webhooks from the database, asked when it
-// is scraped. No label names a merchant, a user or an address, nor a transaction but one about which servers contradict themselves.
+// The metrics for Prometheus: requests served by this process, and the state of chains, jobs and webhooks, read from the database at each scrape. No
+// label names a merchant, a user or an address. A label names a transaction only if servers contradict themselves about it.
 import {Counter, Gauge, Histogram, Registry} from 'prom-client'
 import {registry as process_} from '../base/observe.ts'
 import {type Database, statement} from './database.ts'
@@ -129,7 +129,7 @@ export class Metrics {
     child.observe(seconds)
   }
 
-  /** Everything, in the text format of Prometheus. Without a database, what this process knows by itself. */
+  /** All metrics in Prometheus's text format. Without a database, only those of this process. */
   async text(db: Database): Promise<string> {
     const {inUse, idle, waiting} = db.usage
     this.#connections.set({state: 'in_use'}, inUse)
@@ -147,7 +147,7 @@ export class Metrics {
     return (await this.#registry.metrics()) + (await process_.metrics())
   }
 
-  /** What is not known is not there: a 0 would be taken for a number. */
+  /** Unknown values are left out: a 0 would look like a real value. */
   #forget(): void {
     for (const metric of this.#known.values()) {
       metric.reset()

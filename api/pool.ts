@@ -1,4 +1,4 @@
-// Calls that hand out addresses of the pool. Promises: one that finds it empty waits a few seconds for custody to fill it, and is 503 then.
+// Calls that hand out addresses of the pool. Promises: if the pool is empty, a call waits a few seconds for custody to fill it, then returns 503.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {DatabaseError} from 'pg'
 import {type Database, type Statement, statement} from './database.ts'
@@ -9,7 +9,7 @@ const pollMs = 50
 
 const askForAddresses = statement('ask_for_addresses', `select pg_notify('address_pool_low', '')`)
 
-/** The row of a call that changes nothing where it finds no free address. Custody is told, and the call made again until there is one. */
+/** Returns the row of a call that changes nothing if it finds no free address. If so, custody is notified, and the call repeated until there is one. */
 export async function withAddresses<Row extends unknown[]>(
   db: Queries,
   query: Statement,

@@ -1,6 +1,5 @@
-// The rate limit of a merchant: in no span of 60 seconds, wherever it begins, are more requests allowed than the limit. Each request comes back
-// 60 seconds after it was made, or up to a second later where others followed it closely. Counted in this process alone; several API processes
-// allow so many each.
+// The rate limit of a merchant: no span of 60 seconds, wherever it begins, allows more requests than the limit. Each request is returned to the
+// allowance after 60 seconds, or up to a second later if others followed it closely. Each API process counts alone and allows the full limit.
 
 const windowMs = 60_000
 /** Requests that are so close together come back together: a merchant takes no more memory than this makes of a window. */

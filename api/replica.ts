@@ -1,10 +1,10 @@
-// The databases that requests are served from: the primary, and, where one is named, a streaming replica of it that takes the reads.
-// Promises: everything is changed on the primary; who changed something sees it in whatever is read afterwards, and nobody who once read
-// something sees an older state later (in this process; of several, while the replica is less than a second behind); what the replica does
-// not have is looked for on the primary; a replica that fails, is more than 10 seconds behind, or is none, serves nothing, and the primary does.
+// The databases that serve requests: the primary and, if one is set, a streaming replica that takes the reads. Promises: every change goes to the
+// primary. A merchant's later reads see its own changes, and a merchant never sees an older state than before (within this process; across several
+// processes, while the replica is less than a second behind). What the replica lacks is looked up on the primary. A replica that fails, is more than
+// 10 seconds behind, or is no replica, serves nothing; the primary takes its place.
 //
-// A position is a place in the primary's log. A merchant whose reads must see a position the replica may not have reached is held: its reads
-// go to the primary until the replica is there.
+// A position is a place in the primary's WAL. A merchant is held if its reads must see a position that the replica may not have reached: its reads
+// go to the primary until the replica has reached it.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {Gauge} from 'prom-client'
@@ -12,7 +12,7 @@ import type {Logger} from '../base/log.ts'
 import {registry} from '../base/observe.ts'
 import {type Database, type Statement, statement} from './database.ts'
 
-/** How long a change waits for the replica. Then whoever made it is held. */
+/** How long a change waits for the replica. After that, its merchant is held. */
 const changeTimeoutMs = 1000
 const heldIntervalMs = 20
 const idleIntervalMs = 1000
@@ -30,17 +30,17 @@ const readReplayed = statement(
   `select (pg_last_wal_replay_lsn() - '0/0')::text, (select system_identifier::text from pg_control_system()) where pg_is_in_recovery()`,
 )
 
-/** A merchant's reads must see this position, which is not known before it is asked for. */
+/** The position that a merchant's reads must see; unknown until it is read. */
 interface Hold {
   position?: bigint
-  /** Changes that wait for the end of it. */
+  /** Changes that wait until the merchant is no longer held. */
   readonly waiting: (() => void)[]
 }
 
 export interface ReplicaState {
-  /** Whether it takes reads. */
+  /** Whether the replica takes reads. */
   serving: boolean
-  /** For how long at most what it shows has not been the newest; null while that is not known. */
+  /** The longest time that the replica may be behind; null while it is unknown. */
   lag_seconds: number | null
 }
 
@@ -49,7 +49,7 @@ export class Databases {
   readonly #replica: Database | undefined
   readonly #log: Logger
   readonly #holds = new Map<string, Hold>()
-  /** Positions of the primary that the replica has not reached, or just has, and when they were read. */
+  /** Positions of the primary that the replica has not reached, or has just reached, and when they were read. */
   #seen: {at: number; position: bigint}[] = []
   #isUp = false
   #reachedAt: number | undefined
@@ -81,7 +81,7 @@ export class Databases {
     }
   }
 
-  /** Undefined where there is none. */
+  /** Undefined if there is no replica. */
   get replica(): ReplicaState | undefined {
     if (!this.#replica) return undefined
     const lag = this.#reachedAt === undefined ? null : (performance.now() - this.#reachedAt) / 1000
@@ -104,7 +104,7 @@ export class Databases {
       if (row) return row
     }
     const row = await this.primary.read<Row>(query, values)
-    this.#hold(merchantId) // what it shows may be newer than the replica
+    this.#hold(merchantId) // the primary's reply may be newer than the replica
     return row
   }
 
@@ -129,7 +129,7 @@ export class Databases {
     return hold
   }
 
-  /** Asks both for their positions again and again: often while anybody is held, else to know how far the replica is behind. */
+  /** Polls both positions: often while any merchant is held, otherwise to know how far the replica is behind. */
   async #follow(replica: Database): Promise<void> {
     const {signal} = this.#closing
     while (!signal.aborted) {
@@ -178,7 +178,7 @@ export class Databases {
     }
   }
 
-  /** A refusal, such as of a read that the replica's replay had to end, is asked of the primary, too; anything else ends its service. */
+  /** After a refusal, such as a read that the replica's replay cancelled, the primary is asked. Any other error ends the replica's service. */
   #fail(error: unknown): undefined {
     if (this.#closing.signal.aborted || (error instanceof pg.DatabaseError && error.severity === 'ERROR')) return
     if (this.#isUp)

@@ -1,6 +1,6 @@
-// The payout chain of the Bitcoin family: outputs instead of accounts. One transaction takes final outputs of the merchant's addresses, and
-// the treasury's for what is missing, and pays the merchant; the rest goes to the treasury. So nothing is swept before, unless that would
-// take too many inputs.
+// The payout chain of the Bitcoin family: outputs instead of accounts. One transaction spends final outputs of the merchant's addresses, plus the
+// treasury's for what is missing, and pays the merchant; the rest goes to the treasury. So no sweep comes first, unless the payment would need too
+// many inputs.
 
 import type {Logger} from '../../../base/log.ts'
 import {step} from '../../../base/step.ts'
@@ -67,7 +67,7 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
   return (await untilSwept(to, payout)) ?? 'next'
 }
 
-/** No node passes such an output on, and no later moment changes that. */
+/** No node relays such an output, and waiting does not change that. */
 function belowDust({amount}: Payout, least: bigint): Wait {
   const detail = `${amount} sat would be dust: no node takes a payment of less than ${least} sat to such an address`
   return {reason: 'below_dust', detail, ms: retryMs.soon, failsAs: 'broadcast_rejected', failsAfterMs: 0}
@@ -83,7 +83,7 @@ function aboveCap({chain, maxFeeRate}: BitcoinSettings): Wait {
   return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
 }
 
-/** With sweepFirst, what was claimed is spent, all that is worth it, whether the payment needs it or not. */
+/** With sweepFirst, all claimed outputs that are worth their fee are spent, whether the payment needs them or not. */
 async function candidates({pool}: Context, payout: Payout, {rate}: Price): Promise<{must: Output[]; may: Output[]}> {
   const [merchants, treasurys, claimed] = await Promise.all([
     freeOutputs(pool, payout.chain, payout.merchantId),
@@ -95,7 +95,7 @@ async function candidates({pool}: Context, payout: Payout, {rate}: Price): Promi
   return {must, may: [...merchants.filter(({outpoint}) => !taken.has(outpoint)), ...treasurys]}
 }
 
-/** Too many inputs for one transaction: of the merchant's, as many times 500 as it takes become one of the treasury's each. */
+/** For too many inputs for one transaction: each sweep turns 500 of the merchant's outputs into one of the treasury's, as often as needed. */
 async function sweepFirst(
   to: Context,
   payout: Payout,

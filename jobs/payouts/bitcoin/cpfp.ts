@@ -1,5 +1,4 @@
-// A child that pays for its parent: spends what an unconfirmed transaction of somebody else pays to one of ours, with a fee that makes both worth
-// taking.
+// Speeds up an unconfirmed incoming payment with a child transaction (CPFP): the child spends the payment, with a fee that makes both worth mining.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {silent} from '../../../base/log.ts'
@@ -54,7 +53,7 @@ async function requireForeign(db: pg.Client, chain: string, txid: string): Promi
   if (height !== null) throw new PermanentError(`${txid} is in block ${height} already`)
 }
 
-/** What it pays to us: where it pays several merchants, to the one that gets the most. */
+/** The outputs that pay us. If the transaction pays several merchants, those of the merchant that gets the most. */
 async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<Output[]> {
   const {rows} = await db.query<{outpoint: string; amount: string; owner: string | null}>(
     `select u.txid || ':' || u.output_index as outpoint, u.amount, d.merchant_id as owner

@@ -1,5 +1,5 @@
-// What payouts ask a Bitcoin network, through an Electrum server or a bitcoind: what a place in a block costs, and to pass transactions on.
-// Never what became of a transaction: that is the indexer's. Promises: a question has an answer, or a RetryableError, within its timeout.
+// What payouts need from the Bitcoin network, through an Electrum server or a bitcoind: fee rates and broadcasting. Only the indexer decides what
+// became of a transaction. Promises: a request ends in a response, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import type {Logger} from '../../../base/log.ts'
 import {parseTransaction} from '../../../chains/bitcoin/block.ts'
@@ -10,24 +10,24 @@ import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 
 /** In sat per virtual byte. */
 export interface FeeRates {
-  /** For a place in one of the next blocks; undefined where the node has not seen enough to say. */
+  /** The rate for one of the next blocks; undefined if the node has not seen enough to estimate. */
   estimate: number | undefined
-  /** What is refused below. */
+  /** The lowest rate that nodes relay. */
   floor: number
 }
 
 /** A transaction that waits for a block. */
 export interface Waiting {
   vsize: number
-  /** In sat; 0 where it cannot be told. */
+  /** In sat; 0 if it is unknown. */
   fee: bigint
 }
 
 export interface BitcoinNode {
   feeRates(): Promise<FeeRates>
-  /** Undefined where it has no such transaction. */
+  /** Undefined if the node has no such transaction. */
   waiting(txid: string): Promise<Waiting | undefined>
-  /** What is said of each transaction, undefined where it was taken or is there already, proves nothing. */
+  /** The error for each transaction, undefined if it was taken or is already there. Neither proves anything. */
   broadcast(raws: string[]): Promise<(string | undefined)[]>
   close(): void
 }
@@ -35,7 +35,7 @@ export interface BitcoinNode {
 const timeoutMs = 10_000
 const targetBlocks = 3
 
-/** From coins per 1,000 virtual bytes. Below zero stands for nothing. */
+/** Converts from coins per 1,000 virtual bytes. A value below zero means "unknown". */
 const Rate = z.number().transform(rate => (rate < 0 ? undefined : rate * 1e5))
 const Txid = z.string()
 const Raw = z.string().regex(/^([0-9a-f]{2})+$/)
@@ -61,7 +61,7 @@ function ofElectrum(settings: BitcoinSettings, log: Logger): BitcoinNode {
   }
 }
 
-/** Its fee is what its inputs hold, as the transactions say that made them, less what it pays. */
+/** Its fee: the sum of its inputs, read from their transactions, minus the sum of its outputs. */
 async function waitingAt(server: Electrum, txid: string): Promise<Waiting | undefined> {
   const get = async (txids: string[]) => {
     const responses = await server.batch(calls('blockchain.transaction.get', txids), Raw)
@@ -119,7 +119,7 @@ function said(
   )
 }
 
-/** Nodes differ in their words for what they have already, in the mempool or in a block. */
+/** Nodes use different messages for a transaction that they already have, in the mempool or in a block. */
 function isThere(message: string): boolean {
   return /already (in|known)|already-(in|known)|outputs already in utxo set/i.test(message)
 }

@@ -1,8 +1,8 @@
-// The outputs of ours that can be spent, as the worker reads them. All are final, but for those of CPFP children: app.output has no others.
+// Our spendable outputs, as the worker reads them. All are final, except those for CPFP children: app.output has no others.
 import type pg from 'pg'
 import type {Output} from './select.ts'
 
-/** Of one owner, at once: enough for forty sweeps; what is beyond has its turn when those are final. */
+/** The most outputs of one owner that are read at once: enough for forty sweeps. The others follow when those are final. */
 const most = 20_000
 
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
 
 const columns = `u.txid || ':' || u.vout as outpoint, u.amount, u.merchant_id is null as "isTreasury"`
 
-/** The largest first; of the treasury where there is no merchant. */
+/** The largest first. Without a merchant, the treasury's. */
 export async function freeOutputs(
   pool: pg.Pool | pg.Client,
   chain: string,
@@ -28,13 +28,13 @@ export async function freeOutputs(
   return rows.map(output)
 }
 
-/** An output that is final and free, but for the blocks that nodes wait for before new coins can be spent. */
+/** An output that is final and free, but immature: nodes want more blocks before new coins may be spent. */
 export interface ImmatureOutput extends Output {
   /** The head from which on it can be spent. */
   matureAt: number
 }
 
-/** Of the merchant's and the treasury's, those that can be spent soonest first. */
+/** Immature outputs of the merchant and the treasury; those that mature soonest first. */
 export async function immatureOutputs(
   pool: pg.Pool,
   chain: string,
@@ -50,7 +50,7 @@ export async function immatureOutputs(
   return rows.map(({matureAt, ...row}) => ({...output(row), matureAt}))
 }
 
-/** Those of the deposits that a payout claimed. */
+/** The outputs of the deposits that a payout claimed. */
 export async function claimedOutputs(pool: pg.Pool, payoutId: string): Promise<Output[]> {
   const {rows} = await pool.query<Row>(
     'select outpoint, amount, false as "isTreasury" from app.claimed_outputs($1, $2)',
@@ -62,7 +62,7 @@ export async function claimedOutputs(pool: pg.Pool, payoutId: string): Promise<O
 /** What an outgoing payment spends. */
 export interface Reserved {
   inputs: Output[]
-  /** Of a CPFP child whose parent is not final: the virtual bytes that its fee is for, too; else 0. */
+  /** For a CPFP child whose parent is not final: the parent's virtual bytes that the fee also pays for; else 0. */
   parentVsize: number
 }
 

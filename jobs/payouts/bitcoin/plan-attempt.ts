@@ -1,6 +1,6 @@
-// The next attempt of each outgoing payment: its inputs and its fee. Promises: every attempt has all inputs of those before it; what replaces an
-// attempt pays enough more for every node to take it; the first one pays what was reserved for it, however often it is planned; where there is no
-// attempt to be made now, the outgoing payment says why.
+// Plans the next attempt of each outgoing payment: its inputs and its fee. Promises: every attempt has all inputs of the earlier ones. A replacement
+// pays enough more for every node to take it. The first attempt pays what was reserved for it, however often it is planned. If no attempt can be made
+// now, the outgoing payment says why.
 import {scriptOfAddress} from '../../../chains/bitcoin/script.ts'
 import type {BitcoinSettings} from '../../../chains/bitcoin/settings.ts'
 import type {Context, PlannedAttempt} from '../context.ts'
@@ -37,11 +37,11 @@ export interface BitcoinAttempt extends PlannedAttempt {
 }
 
 const retryMs = 5000
-/** Of an outgoing payment that was entered again from custody's journal, or of a CPFP child whose parent the source does not show, or which is to be cancelled. */
+/** For an outgoing payment imported from custody's journal, or a CPFP child that will be cancelled or whose parent the source does not show. */
 const unknownOutputs = 'the outputs that it spends are not known, or not final: the indexer has to come to them'
 const lateRetryMs = 1000
 
-/** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
+/** The attempts that can be made now; the others wait. Throws RetryableError if the node cannot be reached. */
 export async function plan(
   to: Context,
   chain: Bitcoin,
@@ -83,7 +83,7 @@ export async function plan(
   return plans
 }
 
-/** With a fee that its price asks for, and more inputs where the change cannot pay it; undefined, and the outgoing payment waits, where that cannot be. */
+/** The attempt with the fee for its price, and more inputs if the change cannot pay it; if impossible, undefined, and the outgoing payment waits. */
 export async function priced(to: Context, item: BitcoinAttempt): Promise<BitcoinAttempt | undefined> {
   const {outgoingPayment, chain, price} = item
   const choose = await selecting(to, item)
@@ -99,7 +99,7 @@ export async function priced(to: Context, item: BitcoinAttempt): Promise<Bitcoin
   return {...item, inputs: [item.inputs[0]!, ...inputs.slice(1).sort(byOutpoint)], fee, price}
 }
 
-/** What it spends; with `more` outputs of the treasury, if there were those. */
+/** The inputs, as they would be with `more` outputs of the treasury. */
 type Choose = (more?: Output[]) => Selection | Failure
 
 async function selecting(to: Context, {outgoingPayment, kind, inputs, chain, price}: BitcoinAttempt): Promise<Choose> {

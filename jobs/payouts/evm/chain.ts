@@ -1,5 +1,5 @@
-// The payout chain of the EVM family: accounts, whose money lies on addresses of its own and is swept to the treasury before it is paid from
-// there, by transactions that take the next nonce of their sender.
+// The payout chain of the EVM family: accounts. Money on deposit addresses is swept to the treasury, and the treasury pays it out. Each transaction
+// takes the next nonce of its sender.
 
 import {step} from '../../../base/step.ts'
 import {tokenGuard} from '../../../chains/evm/check-tokens.ts'
@@ -64,7 +64,7 @@ function tooDear({settings}: Evm): string {
   return `sweeping a token costs more than ${settings.chain.code}_TOKEN_SWEEP_FEE allows now (${settings.tokenSweepFee} wei)`
 }
 
-/** What the treasury lacks of the token itself, in base units, and sweeps under way do not bring. */
+/** How much of the token the treasury lacks, in base units, after all sweeps under way. */
 async function shortfall({pool}: Context, {id}: Payout, networkFee: bigint): Promise<bigint> {
   const {rows} = await pool.query<{missing: string}>('select app.payout_shortfall($1, $2) as missing', [
     id,
@@ -82,7 +82,7 @@ async function beginPayment(to: Context, payout: Payout, chain: Evm): Promise<Wa
     payout,
     fees.maxFeePerGas * gas.transfer,
   )
-  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // a node would only say that the treasury cannot pay it
+  if (least) return await collectFor(to, payout, chain, fees.maxFeePerGas, least) // asking a node would only show that the treasury cannot pay it
   const [estimate] = await chain.node.estimates([paymentCall(chain, {...payout, source: payout.treasury})])
   const limit = paymentGas(estimate!)
   if ('failure' in limit) return {reason: 'would_revert', detail: limit.failure, ms: retryMs.soon, failsAs: 'timed_out'}
@@ -98,7 +98,7 @@ async function shortage(to: Context, sql: string, {id}: Payout, networkFee: bigi
   return detail ? shortOfFunds(detail) : undefined
 }
 
-/** Somebody else was paid from what this payout counted on: the merchant's own money, where it still lies on addresses, is fetched. */
+/** Another payout used money that this payout counted on: sweeps the merchant's own money that is still on addresses. */
 async function collectFor(to: Context, payout: Payout, chain: Evm, feePerGas: bigint, short: Wait): Promise<Wait> {
   const paymentFee = feePerGas * gas.paymentMost
   const missing = await shortfall(to, payout, paymentFee)

@@ -1,4 +1,4 @@
-// What collect.ts asks of a chain of accounts: each address that holds enough is swept by itself.
+// collect.ts for a chain of accounts: each address that holds enough gets its own sweep.
 import type {Context} from '../context.ts'
 import {offer} from './fees.ts'
 import type {Evm} from './node.ts'
@@ -6,7 +6,7 @@ import {beginSweeps, sized} from './sweep.ts'
 
 const batch = 200
 
-// Not those that are being swept, nor those whose last sweep came to nothing: trying again would only cost again.
+// Leaves out addresses that are being swept, and those whose last sweep failed: another try would only cost again.
 const collectable = `
   select h.address, h.amount from app.holding h
   where h.chain = $1 and h.token = $2 and h.amount >= $3 and h.amount > 0

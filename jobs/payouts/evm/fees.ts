@@ -1,6 +1,5 @@
-// What a transaction offers for its place in a block (EIP-1559), and how much of an address can be swept. Promises: no I/O; no offer is
-// above the cap that the operator set; a replacement offers enough more for every node to take it; a sweep of native coins never moves
-// more than the address can fund together with its fee.
+// The fees of a transaction (EIP-1559), and how much of an address can be swept. Promises: no I/O. No fee is above the operator's cap. A replacement
+// pays enough more for every node to take it. A sweep of native coins never moves more than the address can pay together with the fee.
 
 export interface Fees {
   /** Wei per unit of gas, at most. */
@@ -34,7 +33,7 @@ export function offer({baseFee, priorityFee}: FeeMarket, cap: bigint): Fees | un
   return {maxFeePerGas: least(2n * baseFee + priorityFee, firstMost), maxPriorityFeePerGas: priorityFee}
 }
 
-/** What takes the place of an earlier offer: an eighth more of both, or the present offer where that is higher; undefined above the cap. */
+/** The fees of a replacement: an eighth more of both, or the current fees if those are higher; undefined above the cap. */
 export function outbid(earlier: Fees, now: Fees | undefined, cap: bigint): Fees | undefined {
   const maxFeePerGas = most(eighthMore(earlier.maxFeePerGas), now?.maxFeePerGas ?? 0n)
   if (maxFeePerGas > cap) return

@@ -1,5 +1,5 @@
-// What payouts ask a node: balances, gas, fees, and to pass transactions on. Never what became of a transaction: that is the indexers'.
-// Promises: every answer is checked for its shape; a question has an answer, or a RetryableError, within its timeout.
+// What payouts need from a node: balances, gas, fees and broadcasting. Only the indexers decide what became of a transaction. Promises: every response
+// is checked against its schema. A request ends in a response, or a RetryableError, within its timeout.
 import {z} from 'zod'
 import {RetryableError} from '../../../base/errors.ts'
 import {Questions, quantity, type Response} from '../../../chains/evm/client.ts'
@@ -85,7 +85,7 @@ export class EvmNode {
     })
   }
 
-  /** Passes signed transactions on. What the node says of each, undefined where it took it, proves nothing. */
+  /** Broadcasts signed transactions. Returns the node's error for each, undefined if it took it; neither proves anything. */
   async broadcast(raws: string[]): Promise<(string | undefined)[]> {
     const responses = await this.#questions.ask(raws.map(raw => ({method: 'eth_sendRawTransaction', params: [raw]})))
     return responses.map(response => {

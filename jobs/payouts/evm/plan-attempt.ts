@@ -1,5 +1,5 @@
-// The next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the same nonce every time; what replaces an attempt outbids
-// it; nothing is offered above the operator's cap; where there is no attempt to be made now, the outgoing payment says why.
+// Plans the next attempt of each outgoing payment: its kind, amount, fees and gas. Promises: the nonce never changes. A replacement outbids the
+// earlier attempt. No fee is above the operator's cap. If no attempt can be made now, the outgoing payment says why.
 import type {Context, PlannedAttempt} from '../context.ts'
 import {type OutgoingPayment, waitOutgoingPayment} from '../outgoing-payments.ts'
 import {type FeeMarket, type Fees, gas, isWorthSweeping, least, nativeSweep, offer, outbid, withRoom} from './fees.ts'
@@ -21,7 +21,7 @@ export interface EvmAttempt extends PlannedAttempt {
 
 const retryMs = 5000
 
-/** Those that can be made; the others wait. Throws RetryableError when the node cannot be asked. */
+/** The attempts that can be made now; the others wait. Throws RetryableError if the node cannot be reached. */
 export async function plan(to: Context, chain: Evm, outgoingPayments: OutgoingPayment[]): Promise<EvmAttempt[]> {
   const cap = chain.settings.maxFeePerGas
   const market = await chain.node.feeMarket()

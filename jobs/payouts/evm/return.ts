@@ -1,5 +1,5 @@
-// The transactions of a return on a chain of accounts. What arrived for nobody is swept to the treasury as what is a merchant's is, and goes from
-// there to its destination as a withdrawal does. Beginning is safe to repeat: each step is one SQL function that asks whether it is due.
+// The transactions of a return on a chain of accounts. An unattributed deposit is swept to the treasury like a merchant's, then goes to its destination
+// like a withdrawal. Beginning is safe to repeat: each step is one SQL function that checks whether it is due.
 import {step} from '../../../base/step.ts'
 import {type Context, type ReturnStep, retryMs, type Wait} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
@@ -8,7 +8,7 @@ import {offered} from './offered.ts'
 import {paymentCall, paymentGas} from './plan-attempt.ts'
 import {isTokenSweepTooDear, worthwhile} from './sweep.ts'
 
-/** What is in its way; undefined once it is begun. */
+/** What prevents it; undefined once it has begun. */
 export async function beginReturn(to: Context, chain: Evm, of: ReturnStep): Promise<Wait | undefined> {
   const fees = await offered(chain)
   if ('reason' in fees) return fees

@@ -1,6 +1,6 @@
-// Which addresses a payout sweeps, and beginning it. Promises: an address that costs more than it brings is left alone, and so is one whose last
-// sweep came to nothing; what is moved is final and there. Beginning is safe to repeat, and beside others: what sweeps under way bring is counted
-// when the nonces are taken, so no address is swept in place of one that only looks empty because its sweep is in a block that is not final.
+// Chooses the addresses that a payout sweeps, and begins the sweeps. Promises: an address that costs more than it brings is not swept, nor one whose
+// last sweep failed. Only money that is final and on the address is moved. Beginning is safe to repeat, and concurrently: sweeps under way are counted
+// when the nonces are taken. So no other address is swept because one looks empty while its sweep is in a block that is not final.
 import type pg from 'pg'
 import type {Context} from '../context.ts'
 import {gas, isWorthSweeping, nativeSweep} from './fees.ts'
