@@ -169,7 +169,7 @@ test('incidents are resolved all together, or none of them', async () => {
   const open = async () => (await db.rows('select from app.incident where resolved_at is null')).length
   expect(await resolve(one!, two!, '999')).toMatch(/no incident 999.*Nothing was resolved/)
   expect(await failure('incident', 'resolve', one!, two!, '--as', 'reorged')).toMatch(
-    /\(unknown_transaction\) is not resolved as reorged: find out who sent it.*resolve \d+ --as kept\. Nothing was resolved/,
+    /\(unknown_transaction\) cannot be resolved as reorged: find out who sent it.*resolve \d+ --as kept\. Nothing was resolved/,
   )
   expect(await open()).toBe(3)
   expect(await json('incident', 'resolve', one!, two!, one!, '--as', 'kept')).toEqual({

@@ -110,7 +110,7 @@ test('a payout that waits shows why, is woken by retry, and is cancelled at once
     error: {code: 'cancelled'},
     transactions: [],
   })
-  expect(await failure('payout', 'retry', id)).toMatch(/is over; request a new one/)
+  expect(await failure('payout', 'retry', id)).toMatch(/has ended; request a new one/)
   expect(await failure('payout', 'cancel', id)).toMatch(/is failed already/)
   expect(await failure('payout', 'show', `pay_${'0'.repeat(32)}`)).toMatch(/there is no payout/)
 })

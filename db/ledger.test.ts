@@ -657,7 +657,7 @@ describe('a final deposit that the chain takes back', () => {
         const resolving = money.db.rows(decide).catch((error: Error) => error.message)
         await waiting('the operator')
         await claimer.query('commit')
-        const again = expect.stringContaining('a payout claims the deposit at this moment; try again')
+        const again = expect.stringContaining('a payout is claiming the deposit at this moment; try again')
         expect(await resolving).toEqual(allocated === 'by a job' ? again : [expect.anything()])
       } finally {
         claimer.release()

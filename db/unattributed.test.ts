@@ -152,7 +152,7 @@ describe('a credit', () => {
     await expect(credit(id)).rejects.toThrow('is credited to its merchant already')
     await expect(giveBack(id)).rejects.toThrow('is credited to its merchant already')
     const {id: pending} = await arrived(1, 'USDC', {final: false})
-    await expect(credit(pending)).rejects.toThrow('is pending; only what is final can be decided about')
+    await expect(credit(pending)).rejects.toThrow('is pending; only a final deposit can be credited or returned')
     await money.finalize()
     const {id: unsupported} = await arrived(1, '0xfa15e')
     await expect(credit(unsupported)).rejects.toThrow('of a token that Sluice does not support')
@@ -620,7 +620,7 @@ test('what is credited on a chain with outputs can be spent from then on; it can
   await btc.finalize(btc.head.height)
   await btc.close()
   const [row] = await money.db.rows<{id: string}>('select id from app.deposit where txid = $1', [txid])
-  await expect(giveBack(row!.id)).rejects.toThrow('what arrived on BTC cannot be returned')
+  await expect(giveBack(row!.id)).rejects.toThrow('Sluice cannot return value that arrived on BTC')
   await credit(row!.id)
   expect(await money.db.rows('select amount::int, merchant_id from app.free_output where txid = $1', [txid])).toEqual([
     {amount: 700, merchant_id: merchantId},

@@ -169,7 +169,7 @@ describe('the first address of a family', () => {
     await cursor.configure()
     await cursor.tellWaiting('blocks_missing', 'the node has pruned it', 500)
     const accept = (height: number) => db.rows(`select * from app.accept_gap('BTC', $1, 'an operator')`, [height])
-    await expect(accept(500)).rejects.toThrow('there is no gap: nothing below block 500 of BTC can have paid to us')
+    await expect(accept(500)).rejects.toThrow('there is no gap: no block below 500 of BTC can have paid us')
     await cursor.tellWaiting('node_unavailable', 'it is away') // which says nothing of the height
     expect(await accept(800)).toMatchObject([{missing_from: 500, follow_from: 800, accepted_by: 'an operator'}])
     expect(await accept(900)).toMatchObject([{missing_from: 500, follow_from: 900}])

@@ -1,10 +1,11 @@
--- Handing out deposit addresses from the pool that custody fills, to users (merchants/users.sql) and to payment requests.
+-- Hands out deposit addresses from the pool that custody fills, to users (merchants/users.sql) and to payment requests.
 --
--- An address belongs to one user, or one payment request, for ever; which merchant it went to is written down once, in custody.address, because
--- what custody signs rests on it. From that moment it is watched on every chain of its family; where it was asked for (is_provisioned)
--- deposits are credited, elsewhere what arrives is unattributed.
--- Locks: the caller's user or payment request, then the address of the pool. Nobody waits for one that somebody else is taking.
--- Errors: SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, ask again in a moment.
+-- An address belongs to one user, or one payment request, for ever. custody.address records once which merchant got it, because custody decides by
+-- that what it may sign. From then on the address is watched on every chain of its family. Deposits are credited on the chains where the address was
+-- asked for (is_provisioned); what arrives on other chains is unattributed.
+-- Locks: the caller's user or payment request, then the address of the pool. An address that another transaction is taking is skipped, so nobody
+-- waits.
+-- Errors: SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
 
 create or replace function app.add_addresses(of_merchant uuid, of_user uuid, chains text[]) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -25,9 +26,9 @@ begin
   end loop;
   update app.address a set is_provisioned = true where a.user_id = of_user and a.chain = any(chains) and not a.is_provisioned;
 end $$;
-comment on function app.add_addresses is 'Gives a user, whose row the caller has locked, an address on each of the chains. Chains of one family share one address.';
+comment on function app.add_addresses is 'Gives a user an address on each of the chains. The caller has locked the user''s row. Chains of one family share one address.';
 
--- A user has one address of a family, for ever: where a chain was added to the family since, the user's address is watched there, too.
+-- A user has one address of a family, for ever. When a chain was added to the family later, the user's address is watched there, too.
 create or replace function app.take_address(of_merchant uuid, of_user uuid, of_family text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare taken text;
@@ -39,7 +40,7 @@ begin
   from app.chain c where c.family = of_family
   on conflict do nothing;
 end $$;
-comment on function app.take_address is 'Gives a user, whose row the caller has locked, an address of a family, and has it watched on all chains of the family.';
+comment on function app.take_address is 'Gives a user an address of a family, watched on all chains of the family. The caller has locked the user''s row.';
 
 create or replace function app.take_payment_address(r app.payment_request) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -51,7 +52,7 @@ begin
   select c.chain, app.match_key(taken, c.folds_addresses), taken, r.id, r.merchant_id, c.chain = r.chain
   from app.chain c where c.family = of_family;
 end $$;
-comment on function app.take_payment_address is 'Gives a payment request an address that nothing else ever uses: watched on every chain of the family, credited on the request''s chain alone.';
+comment on function app.take_payment_address is 'Gives a payment request an address that nothing else ever uses. It is watched on every chain of the family, and credited on the request''s chain alone.';
 
 create or replace function app.draw_address(of_merchant uuid, of_family text) returns text
 language plpgsql set search_path = pg_catalog as $$

@@ -1,6 +1,6 @@
--- The treasury's address: one for each family of chains, where sweeps go, and payouts come from. Custody derives it.
+-- The treasury's address: one for each family of chains. Sweeps go to it, and payouts come from it. Custody derives it.
 --
--- It is watched as any other address is, and belongs to no merchant: what it receives that no sweep of ours moved is a top-up, the operator's own.
+-- It is watched like any other address, and belongs to no merchant. What it receives without a sweep of ours is a top-up, the operator's own money.
 
 create or replace function app.treasury_address(of_chain text) returns text
 language sql stable set search_path = pg_catalog as $$
@@ -15,5 +15,5 @@ language sql security definer set search_path = pg_catalog as $$
   where t.purpose = 'treasury' and t.family = of_family
   on conflict do nothing
 $$;
-comment on function custody.watch_treasury is 'Has the treasury of a family watched on each of its chains; custody calls it when it starts. Safe to run again.';
+comment on function custody.watch_treasury is 'Makes the indexers watch the treasury of a family on each of its chains; custody calls it at its start. Safe to run again.';
 grant execute on function custody.watch_treasury to sluice_custody;

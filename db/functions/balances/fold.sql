@@ -1,8 +1,8 @@
--- Folds changes of balances into balances. Called each second by the jobs worker, batch after batch until less than a whole one was found.
+-- Adds changes of balances to the balances. The jobs worker calls this each second, batch after batch, until a batch was not full.
 --
--- A change is a row of its own (app.balance_delta), so that two deposits of one merchant never wait for each other; readers add what is not folded
--- yet (app.balance_now), so the balance is exact at every moment, before and after.
--- Locks: the deltas that it folds, passing over those that somebody else folds; then the balances, in the order of their key.
+-- Each change is a row of its own (app.balance_delta), so two deposits of one merchant never wait for each other. Readers add the deltas that are
+-- not folded yet (app.balance_now), so the balance is exact at every moment.
+-- Locks: the deltas that it folds, skipping those that another caller folds; then the balances, in the order of their key.
 
 create or replace function app.fold_balances(batch int default 20000) returns int
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -23,5 +23,5 @@ begin
   select coalesce(sum(deltas), 0) into folded from summed;
   return folded;
 end $$;
-comment on function app.fold_balances is 'Adds balance deltas to balances, the oldest first, a batch at most; returns how many. Safe to run at any time and in several places.';
+comment on function app.fold_balances is 'Adds balance deltas to balances, the oldest first, at most batch of them; returns how many. Safe to run at any time and in several places.';
 grant execute on function app.fold_balances to sluice_jobs;

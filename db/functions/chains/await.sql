@@ -1,12 +1,12 @@
--- Transfers of pending deposits that a rewind took away are awaited for a while (chain.awaited), because the next transactions are expected to
--- bring them again; if they do, nothing ever happened to them. They are settled as gone when the chain is as high as it was before, or its final
--- height reaches the block that they were in, or chain.longest_wait() has passed.
+-- After a rewind, transfers of pending deposits that are gone are awaited for a while (chain.awaited), because the next transactions are expected to
+-- bring them again. If they come again, nothing changes for the merchant. Otherwise their deposits are reorged when the chain is as high as it was
+-- before, or when its final height reaches their block, or when chain.longest_wait() has passed.
 --
--- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, before it is settled, chain.release gives those
--- back whose time is over; where a chain stands still, the jobs worker makes that happen (chain.release_overdue).
+-- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, before chain.derive, chain.release gives back those
+-- whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
 -- Locks: chain.cursor.
 
--- What is unconfirmed is not gone: it is settled at once.
+-- An unconfirmed transfer is not gone, so it is derived at once.
 create or replace function chain.await_transfers(of_chain text, head_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare moment timestamptz := clock_timestamp();
@@ -23,10 +23,10 @@ begin
   )
   insert into chain.awaited (id, chain, block_height, until_height, since)
   select id, of_chain, block_height, head_height, moment from pending
-  on conflict (id) do update -- it had come back meanwhile
+  on conflict (id) do update -- it came back meanwhile
     set block_height = excluded.block_height, until_height = excluded.until_height, since = excluded.since;
 end $$;
-comment on function chain.await_transfers is 'Of what the calling transaction touched, has what belongs to pending deposits awaited instead of settled, until the chain is as high as head_height.';
+comment on function chain.await_transfers is 'Takes the transfers of pending deposits out of what the calling transaction touched, and awaits them until the chain is as high as head_height.';
 
 create or replace function chain.release() returns trigger
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -44,7 +44,7 @@ begin
     where w.chain = new.chain
       and (w.until_height <= head_height or w.block_height <= at.final_height or w.since <= clock_timestamp() - chain.longest_wait())
     returning w.id, w.since
-  ), lost as ( -- belongs to the reorganisation in which they were taken away
+  ), lost as ( -- they belong to the reorganisation in which they were taken away
     select g.since, count(*) as deposits from gone g
     cross join lateral (
       select * from app.deposit d where d.txid = split_part(g.id, ':', 2) and d.output_index = split_part(g.id, ':', 3)::int and d.chain = new.chain offset 0
@@ -62,21 +62,21 @@ begin
   perform chain.touch(new.chain, due);
   return null;
 end $$;
-comment on function chain.release is 'Trigger, at COMMIT, before chain.derive: has transfers settled that need not be awaited any longer, and adds deposits that are lost by it to their reorganisation.';
--- Deferred triggers of a row run in the order of their names: this one before settle.
+comment on function chain.release is 'Trigger, at COMMIT, before chain.derive: ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.';
+-- Deferred triggers of a row run in the order of their names: this one before chain.derive.
 create constraint trigger release after insert on chain.touched_chain deferrable initially deferred
   for each row execute function chain.release();
 
--- Safe to run at any time, by anybody, twice: it only makes COMMIT look.
+-- Anybody may run it at any time, and twice: it only makes COMMIT check.
 create or replace function chain.release_overdue() returns void
 language sql security definer set search_path = pg_catalog as $$
   insert into chain.touched_chain
   select distinct pg_current_xact_id(), w.chain from chain.awaited w where w.since <= clock_timestamp() - chain.longest_wait()
   on conflict do nothing
 $$;
-comment on function chain.release_overdue is 'Settles what was awaited for too long, on chains that stand still as well.';
+comment on function chain.release_overdue is 'Ends the waiting for transfers that were awaited for too long, also on chains that stand still.';
 grant execute on function chain.release_overdue to sluice_jobs;
 
 create or replace function chain.longest_wait() returns interval
 language sql immutable parallel safe return interval '15 minutes';
-comment on function chain.longest_wait is 'For how long a transfer is awaited at most.';
+comment on function chain.longest_wait is 'The longest time for which a transfer is awaited.';

@@ -1,5 +1,5 @@
--- Servers of a chain that contradict themselves (chain.contradiction). The indexer notes it each time that it drops a server for that; it goes on
--- with another one. chain.standing_contradiction tells when that helps nothing.
+-- Servers of a chain that contradict themselves (chain.contradiction). The indexer notes this each time that it drops a server for it, and continues
+-- with another server. chain.standing_contradiction shows the chains where other servers did not help.
 
 create or replace function chain.note_contradiction(at_chain text, at_txid text, what text) returns void
 language sql security definer set search_path = pg_catalog as $$
@@ -9,5 +9,5 @@ language sql security definer set search_path = pg_catalog as $$
     since = case when exists (select from chain.standing_contradiction s where s.chain = c.chain) then c.since else excluded.since end,
     seen_at = excluded.seen_at, txid = excluded.txid, message = excluded.message
 $$;
-comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), in these words. Its first time stays as long as nothing new of the chain was written.';
+comment on function chain.note_contradiction is 'Notes that servers of a chain contradicted themselves about a transaction (or null), with a message. The first time is kept until something new of the chain was written.';
 grant execute on function chain.note_contradiction to sluice_indexer;

@@ -1,13 +1,12 @@
--- Settling: what follows from a transaction that touched a chain, once for each chain, at its COMMIT, so that what only came and went within it
--- causes nothing. It runs for each batch of an indexer, and for whatever else touches a chain: finality, a rewind, a reindex, an operator's
--- decision.
+-- Derives everything that follows from a transaction that touched a chain: once for each chain, at its COMMIT, so that a row that only came and went
+-- within it changes nothing. It runs for each batch of an indexer, and for everything else that touches a chain: finality, a rewind, a reindex, an
+-- operator's decision.
 --
--- In this order: the final block must still be on the chain; transfers that were touched are settled (chain.derive_deposits); what is final now is
--- finalised (chain.finalise_deposits); the head is the newest block; a reorganisation is written down, with the deposits that it cost. A chain that
--- is not followed yet is passed over.
--- Errors: P0003 the final block would leave the chain. Nothing of the transaction is written then; the indexer starts anew, sees the fork, and
--- halts.
--- Locks: chain.cursor, then those of what it calls.
+-- The order: check that the final block is still on the chain; derive deposits from the touched transfers (chain.derive_deposits); finalise what is
+-- final now (chain.finalise_deposits); set the head to the newest block; record a reorganisation, with the deposits that it cost. A chain that is
+-- not followed yet is skipped.
+-- Error: P0003 the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
+-- Locks: chain.cursor, then the locks of the functions that it calls.
 
 create or replace function chain.derive() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -21,7 +20,7 @@ declare
 begin
   select * into at from chain.cursor c where c.chain = new.chain for update;
   if at.chain is not null then
-    -- The store would follow a fork below the final block, too, as far down as it can undo. That is for an operator to decide.
+    -- The store would also follow a fork below the final block, as far down as it can undo. An operator must decide about that.
     perform from chain.block b where b.chain = new.chain and b.height = at.final_height and b.hash = at.final_hash;
     if not found then
       raise exception '%: its final block % (%) would leave the chain; nothing was written', new.chain, at.final_height, at.final_hash
@@ -53,11 +52,11 @@ begin
   return null;
 end $$;
 comment on function chain.derive is 'Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.';
--- Deferred triggers of a row run in the order of their names: this one after release (await.sql), which adds to what is settled.
+-- Deferred triggers of a row run in the order of their names: this one after release (await.sql), which adds to what is derived.
 create constraint trigger then_derive after insert on chain.touched_chain deferrable initially deferred
   for each row execute function chain.derive();
 
--- Planned at each call: a plan from when app.deposit was small would read all of it.
+-- Planned at each call: a plan from when app.deposit was small would read the whole table.
 create or replace function chain.pending_deposits(of_chain text, from_height int, hashes text[]) returns uuid[]
 language sql stable set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   select coalesce(array_agg(d.id), '{}') from app.deposit d

@@ -1,9 +1,9 @@
--- A chain that stands still for an operator. Its indexer halts it (chain.halt) after it saw, several times in a row, that our final block is not on
--- the node's chain; then nothing is read, nothing becomes final, and nothing leaves. An operator decides: it goes on as it is, because the node was
--- wrong (app.resume_chain), or is read again from a lower block (app.request_rewind, in rewind.sql). Custody halts it, too, where the database is
--- an older copy (custody.halt_chain); then neither helps, and both are refused. A chain goes on when no incident that halts it is open. Payouts and
--- custody ask app.why_halted before they let anything leave: an open incident of the chain is enough to stop that.
--- Error: P0003 the chain is halted for something else; the message has the way out (app.incident_kind).
+-- A chain that is halted for an operator. The indexer halts it (chain.halt) after it saw, several times in a row, that our final block is not on the
+-- node's chain. Then nothing is read, nothing becomes final, and nothing leaves. An operator decides: resume the chain as it is, because the node
+-- was wrong (app.resume_chain), or read it again from a lower block (app.request_rewind, in rewind.sql). Custody halts a chain, too, when the
+-- database is an older copy (custody.halt_chain); both decisions are refused then. A chain is resumed when no incident that halts it is open.
+-- Payouts and custody ask app.why_halted before they let anything leave: an open incident of the chain is enough to stop them.
+-- Error: P0003 the chain is halted for another reason; the message has the way out (app.incident_kind).
 -- Locks: chain.cursor, then incidents.
 
 create or replace function chain.halt(of_chain text, details jsonb) returns void
@@ -12,7 +12,7 @@ begin
   update chain.cursor c set halted_at = clock_timestamp() where c.chain = of_chain and c.halted_at is null;
   insert into app.incident (chain, kind, subject, details) values (of_chain, 'fork_below_final', of_chain, details) on conflict do nothing;
 end $$;
-comment on function chain.halt is 'Stops a chain, with an incident, because the final block is not on the node''s chain any more. Safe to call again.';
+comment on function chain.halt is 'Stops a chain, with an incident, because the final block is no longer on the node''s chain. Safe to call again.';
 grant execute on function chain.halt to sluice_indexer;
 
 create or replace function app.resume_chain(of_chain text) returns void
@@ -24,7 +24,7 @@ begin
   where i.chain = of_chain and i.kind = 'fork_below_final' and i.resolved_at is null;
   perform chain.go_on(of_chain);
 end $$;
-comment on function app.resume_chain is 'An operator''s decision that a halted chain goes on as it is. P0003 where it is halted for something else.';
+comment on function app.resume_chain is 'An operator''s decision that a halted chain is resumed as it is. P0003 if it is halted for another reason.';
 
 create or replace function chain.go_on(of_chain text) returns void
 language sql set search_path = pg_catalog as $$
@@ -49,7 +49,7 @@ begin
       using errcode = 'P0003';
   end if;
 end $$;
-comment on function app.refuse_answer is 'Raises P0003, with the way out, where a chain is halted by an incident that rewind, or resume, does not answer.';
+comment on function app.refuse_answer is 'Raises P0003, with the way out, if a chain is halted by an incident that this decision (rewind or resume) does not resolve.';
 
 create or replace function app.why_halted(of_chain text) returns text
 language sql stable security definer set search_path = pg_catalog as $$
@@ -58,7 +58,7 @@ language sql stable security definer set search_path = pg_catalog as $$
       from app.open_incident i where i.chain = of_chain order by i.halts desc, i.ids limit 1),
     (select 'the chain is halted' from chain.cursor c where c.chain = of_chain and c.halted_at is not null))
 $$;
-comment on function app.why_halted is 'Why no payout of a chain goes on now: an open incident; null if nothing is wrong. Merchants may read it; the way out is for operators (app.way_out).';
+comment on function app.why_halted is 'Why payouts of a chain are stopped now: an open incident; null if nothing is wrong. Merchants may read it; the way out is for operators (app.way_out).';
 grant execute on function app.why_halted to sluice_custody, sluice_jobs;
 
 create or replace function app.way_out(of_chain text) returns text
@@ -69,5 +69,5 @@ language sql stable security definer set search_path = pg_catalog as $$
     (select 'it is halted, and no incident is open: sluice chain resume --chain ' || of_chain
       from chain.cursor c where c.chain = of_chain and c.halted_at is not null))
 $$;
-comment on function app.way_out is 'The first thing that an operator has to do about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.';
+comment on function app.way_out is 'What an operator has to do first about a chain that is halted, or whose payouts are stopped; null if nothing is wrong.';
 grant execute on function app.way_out to sluice_custody, sluice_jobs, sluice_indexer;

@@ -1,8 +1,8 @@
--- Notes what a transaction touches, for what is done at COMMIT (chain.release, chain.derive). Nothing is decided here: a block may be deleted and
--- inserted again in the same transaction, and what counts is the difference at the end.
+-- Notes what a transaction touches, for the work at COMMIT (chain.release, chain.derive). Nothing is decided here: a block may be deleted and
+-- inserted again in the same transaction, and only the difference at the end counts.
 --
--- Rows that are deleted or changed by hand, by a rewind or by a reindex are noted as those of the indexer are. Who adds a note of a chain
--- (chain.touched_chain) has it settled, once, however many notes there are.
+-- Rows that are deleted or changed by hand, by a rewind or by a reindex are noted like those of the indexer. A note of a chain (chain.touched_chain)
+-- makes chain.derive run once for it, however many notes there are.
 
 create or replace function chain.note_transfers() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -25,7 +25,7 @@ begin
   insert into chain.dropped_block select pg_current_xact_id(), chain, height, hash from changed;
   return null;
 end $$;
-comment on function chain.note_blocks is 'Trigger: notes the blocks that a statement deleted. Those that are not there again at COMMIT left the chain.';
+comment on function chain.note_blocks is 'Trigger: notes the blocks that a statement deleted. A block that is not there again at COMMIT left the chain.';
 create or replace trigger note_delete after delete on chain.block
   referencing old table as changed for each statement execute function chain.note_blocks();
 
@@ -36,4 +36,4 @@ begin
   insert into chain.touched select pg_current_xact_id(), of_chain, unnest(ids);
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
 end $$;
-comment on function chain.touch is 'Has these transfers of a chain looked at when the calling transaction commits; null for none.';
+comment on function chain.touch is 'Makes chain.derive check these transfers of a chain when the calling transaction commits; null for none.';

@@ -1,10 +1,10 @@
--- What a transaction of an address of ours says by being in a block, before anything is settled: a trigger on chain.confirmed_tx, which runs for the
--- indexer and for a reindex alike.
+-- What a confirmed transaction of an address of ours means at once, before deposits are derived: a trigger on chain.confirmed_tx, for the indexer
+-- and for a reindex.
 --
--- One that nobody here stored: somebody else has the key, or a copy of this database lived on elsewhere. It opens an incident for its sender, or is
--- added to the open one, and nothing more leaves the chain until an operator has looked. One that was final, was taken away by a rewind, and is
--- there again: its incident (final_payment_vanished) closes, and it is not broadcast any more.
--- Locks: chain.cursor, of every chain in question, before incidents.
+-- A transaction that is not stored here: somebody else has the key, or a copy of this database lived on elsewhere. It opens an incident for its
+-- sender, or is added to the open one, and nothing more leaves the chain until an operator has decided. A transaction that was final, was taken away
+-- by a rewind, and is there again: its incident (final_payment_vanished) closes, and it is no longer broadcast.
+-- Locks: chain.cursor of every chain in question, before incidents.
 
 create or replace function chain.note_confirmed_txs() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -38,7 +38,7 @@ begin
   from added i where s.chain = i.chain and s.sender = i.sender and s.nonce = i.nonce and s.status = 'final' and s.next_step_at is not null;
   return null;
 end $$;
-comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unknown_transaction for what nobody stored, and closes final_payment_vanished for what is there again.';
+comment on function chain.note_confirmed_txs is 'Trigger: opens the incident unknown_transaction for a transaction that is not stored here, and closes final_payment_vanished for one that is there again.';
 create or replace trigger note_insert after insert on chain.confirmed_tx
   referencing new table as added for each statement execute function chain.note_confirmed_txs();
 
@@ -48,4 +48,4 @@ language sql stable set search_path = pg_catalog as $$
     (select t.recipient from chain.transfer t where t.id = of_chain || ':' || of_sender),
     (select u.recipient from chain.unconfirmed u where u.id = of_chain || ':' || of_sender), of_sender) else of_sender end
 $$;
-comment on function app.sending_address is 'The address of ours behind the sender of a confirmed transaction: on Bitcoin that is the output that was spent.';
+comment on function app.sending_address is 'The address of ours that sent a confirmed transaction: on Bitcoin the owner of the output that was spent.';

@@ -1,13 +1,13 @@
--- Corrects final blocks by what the node tells of them once more (`sluice reindex`): what the chain has and we missed is added, what we have and
--- the chain does not is taken out. The caller (indexers/reindex.ts) has proven that the blocks are of our chain and below its final block, and
--- holds chain.cursor; the live indexer goes on above.
+-- Corrects final blocks by reading them from the node again (`sluice reindex`): adds what the chain has and we missed, and removes what we have and
+-- the chain does not. The caller (indexers/reindex.ts) has proven that the blocks are of our chain and below its final block, and holds
+-- chain.cursor. The live indexer continues above.
 --
--- Written is only the difference, and nothing where there is none. What follows is settled at COMMIT, as ever: a deposit that was missed is pending
--- and at once final, a final one that the chain does not have opens an incident and stays.
--- Invariants: only rows at or below the final height are touched; chain.block, chain.cursor and the store's status are not; what is written at a
--- height that the store can still undo is in its log, so that the live indexer can write the block again after a restart.
+-- Only differences are written. What follows from them is derived at COMMIT, as always: a missed deposit is pending and at once final; a final
+-- deposit that the chain does not have opens an incident and stays.
+-- Invariants: only rows at or below the final height are touched; chain.block, chain.cursor and the store's status are not. What is written at a
+-- height that the store can still undo is entered in its log, so that the live indexer can write the block again after a restart.
 
--- A source that cannot tell a sender (unknown) does not contradict one that could.
+-- A source that does not know a sender (unknown) does not contradict one that did.
 create or replace function chain.correct_transfers(of_chain text, from_height int, to_height int, wanted jsonb,
   out added text[], out removed int, out changed int, out heights int[])
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -41,17 +41,17 @@ begin
   changed := cardinality(rewritten);
   perform chain.log_for_undo(of_chain, 'transfer', added || rewritten);
 
-  -- What was stored, and never became a deposit, becomes one now. What an operator decided stays.
+  -- What was stored and never became a deposit becomes one now. An operator's decision stays.
   select array_agg(w.id) into unsettled from jsonb_populate_recordset(null::chain.transfer, wanted) w
   where not exists (
     select from app.deposit d where d.txid = w.txid and d.output_index = w.output_index and d.chain = of_chain and d.status <> 'reorged'
   );
   perform chain.touch(of_chain, unsettled);
 end $$;
-comment on function chain.correct_transfers is 'Makes the transfers of these blocks those that are wanted (rows of chain.transfer as JSON), and no others. Returns the ids that were added, how many were removed and changed, and the heights at which something stored was not there, or not so.';
+comment on function chain.correct_transfers is 'Makes the transfers of these blocks exactly those of wanted (rows of chain.transfer as JSON). Returns the ids that were added, how many were removed and changed, and the heights at which something stored was missing or different.';
 
--- A final one of ours that is not there, or had no effect, opens the incident final_payment_vanished, as a rewind does; what is not there is
--- broadcast again.
+-- A final transaction of ours that is not there, or had no effect, opens the incident final_payment_vanished, as a rewind does. One that is not
+-- there is broadcast again.
 create or replace function chain.correct_confirmed_txs(of_chain text, from_height int, to_height int, wanted jsonb,
   out added text[], out removed int, out changed int, out heights int[])
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -85,7 +85,7 @@ begin
   into added, rewritten, removed, heights;
   changed := cardinality(rewritten);
 
-  delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted: that is what heals an incident
+  delete from chain.confirmed_tx i where i.id = any(rewritten); -- and inserted again, which heals an incident
   insert into chain.confirmed_tx (id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee)
   select id, chain, txid, block_height, block_hash, block_time, sender, nonce, success, fee
   from jsonb_populate_recordset(null::chain.confirmed_tx, wanted) w where w.id = any(added || rewritten);
@@ -97,12 +97,12 @@ begin
   update app.outgoing_payment s set next_step_at = clock_timestamp() from jsonb_array_elements(lost) l
   where s.id = (l->>'outgoing_payment')::uuid and (l->>'is_gone')::boolean;
   if cardinality(added || rewritten) + removed > 0 then
-    insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- what it does to payouts is settled
+    insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing; -- chain.derive does what follows for payouts
   end if;
 end $$;
-comment on function chain.correct_confirmed_txs is 'Makes the transactions of ours in these blocks those that are wanted (rows of chain.confirmed_tx as JSON), and no others; returns as chain.correct_transfers.';
+comment on function chain.correct_confirmed_txs is 'Makes the transactions of ours in these blocks exactly those of wanted (rows of chain.confirmed_tx as JSON); returns the same as chain.correct_transfers.';
 
--- Else the block could not be written again there: its rows would be in the way.
+-- Otherwise the block could not be written again there, because these rows would be in the way.
 create or replace function chain.log_for_undo(of_chain text, of_table text, ids text[]) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin
@@ -114,4 +114,4 @@ begin
     'from chain.%2$I r join %1$I.hot_block h on h.height = r.block_height where r.id = any($2)',
     'squid_' || lower(of_chain), of_table) using of_table, ids;
 end $$;
-comment on function chain.log_for_undo is 'Enters these rows of chain.transfer or chain.confirmed_tx in the log of the store, where they are at heights that it can still undo.';
+comment on function chain.log_for_undo is 'Enters these rows of chain.transfer or chain.confirmed_tx in the store''s log, if they are at heights that it can still undo.';

@@ -1,12 +1,13 @@
--- Goes back to a lower block: everything above it is forgotten and will be read again. Above the final height the indexer does so by itself, to
--- follow a fork that the store cannot undo. Below it only an operator can ask for it (app.request_rewind, `sluice chain rewind`), and the indexer,
--- which knows the node's hash there, carries it out when it starts.
+-- Goes back to a lower block: everything above it is deleted and will be read again. Above the final height the indexer does so by itself, to follow
+-- a fork that the store cannot undo. Below it only an operator can ask for it (app.request_rewind, `sluice chain rewind`). The indexer, which knows
+-- the node's hash there, carries it out at its start.
 --
--- Pending deposits above are awaited (await.sql): nobody is told of what is only gone until it is read again. Final ones stay, and an incident
--- opens for each, which closes when it is read again in the same block. Outgoing payments that were final stay so, each with an incident
--- (final_payment_vanished), and are broadcast again. A chain that was halted goes on, and what an operator asked for resolves fork_below_final.
--- Errors: P0003 a rewind that cannot be asked for, or that is not the way out of what halts the chain; P0001 the height is below the final one and
--- nobody asked for it.
+-- Pending deposits above are awaited (await.sql): merchants are not notified of what is only gone until it is read again. Final deposits stay, and
+-- an incident opens for each; it closes when the deposit is read again in the same block. Outgoing payments that were final stay final, each with an
+-- incident (final_payment_vanished), and are broadcast again. A halted chain is resumed, and a rewind that an operator asked for resolves
+-- fork_below_final.
+-- Errors: P0003 a rewind that cannot be asked for, or that does not resolve what halts the chain; P0001 the height is below the final one and no
+-- operator asked for it.
 -- Locks: chain.cursor. The indexer of the chain must not be reading blocks.
 
 create or replace function chain.rewind(of_chain text, to_height int, to_hash text) returns void
@@ -43,7 +44,7 @@ begin
   perform chain.go_on(of_chain);
   execute format('update %I.status set height = $1, hash = $2, nonce = nonce + 1 where id = 0', 'squid_' || lower(of_chain)) using to_height, to_hash;
 end $$;
-comment on function chain.rewind is 'Forgets the blocks above a height, so that they are read again. Below the final height only where an operator asked for it.';
+comment on function chain.rewind is 'Deletes the blocks above a height, so that they are read again. Below the final height only if an operator asked for it.';
 grant execute on function chain.rewind to sluice_indexer;
 
 create or replace function app.request_rewind(of_chain text, to_height int) returns void

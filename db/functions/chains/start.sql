@@ -1,13 +1,13 @@
--- The first start of a chain. Its indexer asks since when an address of ours can have been paid (chain.first_address_at), finds the newest block
--- from before that, and anchors the chain there (chain.anchor); from then on the store has a place to go on from. Where no such block can be told
--- or read, an operator may accept what is missed (app.accept_gap, `sluice chain start --accept-gap`).
+-- The first start of a chain. Its indexer asks when an address of ours can have been paid first (chain.first_address_at), finds the newest block
+-- from before that time, and anchors the chain there (chain.anchor). From then on the store has a place to continue from. If no such block can be
+-- found or read, an operator may accept that payments are missed (app.accept_gap, `sluice chain start --accept-gap`).
 --
--- Invariant: a chain is followed from a block on that was there before the first address of its family, or app.accepted_gap says what is missing.
+-- Invariant: a chain is followed from a block that is older than the first address of its family, or app.accepted_gap says what is missing.
 -- Errors: SL422 the operator's decision is refused; P0003 the chain was read with another tracer.
 
--- When the first address of the family was handed out, to a user or for a payment request; or when the treasury was made, which anybody may be told
--- from then on. The chains of a family share their addresses, so it does not matter on which of them one was handed out. Where the seed is older
--- than this database, custody enters its treasury as made at -infinity: addresses of it were handed out before, nobody here knows when.
+-- When the first address of the family was handed out, to a user or for a payment request; or when the treasury was made, which may be paid from
+-- then on. The chains of a family share their addresses, so it does not matter on which of them one was handed out. If the seed is older than this
+-- database, custody enters its treasury as made at -infinity: addresses of the seed were handed out before, at an unknown time.
 create or replace function chain.first_address_at(of_chain text) returns timestamptz
 language sql stable security definer set search_path = pg_catalog as $$
   select min(at) from app.chain c cross join lateral (
@@ -19,7 +19,7 @@ language sql stable security definer set search_path = pg_catalog as $$
   ) known
   where c.chain = of_chain
 $$;
-comment on function chain.first_address_at is 'Nothing was paid to an address of ours on this chain before this moment; -infinity where that is not known, null while custody has made none.';
+comment on function chain.first_address_at is 'No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.';
 grant execute on function chain.first_address_at to sluice_indexer;
 
 create or replace function chain.anchor(of_chain text, network text, height int, hash text, time_of_block timestamptz) returns void
@@ -32,7 +32,7 @@ begin
   values (of_chain || ':' || height, of_chain, height, hash, '', time_of_block);
   execute format('insert into %I.status (id, height, hash) values (0, $1, $2)', 'squid_' || lower(of_chain)) using height, hash;
 end $$;
-comment on function chain.anchor is 'Starts following a chain above a block that its node called final: the first block that is indexed must link to it. Does nothing for a chain that is followed already.';
+comment on function chain.anchor is 'Starts following a chain above a block that its node called final: the first indexed block must link to it. Does nothing for a chain that is followed already.';
 grant execute on function chain.anchor to sluice_indexer;
 
 create or replace function app.accept_gap(of_chain text, from_height int, by_whom text) returns app.accepted_gap
@@ -45,11 +45,11 @@ begin
   if not found then raise exception 'Sluice does not run %', of_chain using errcode = 'SL422'; end if;
   perform from chain.cursor c where c.chain = of_chain;
   if found then
-    raise exception '% is followed already; what lies lower is read by sluice reindex --chain % --from HEIGHT', of_chain, of_chain using errcode = 'SL422';
+    raise exception '% is followed already; to read lower blocks, run sluice reindex --chain % --from HEIGHT', of_chain, of_chain using errcode = 'SL422';
   end if;
   select * into known from chain.configured c where c.chain = of_chain;
   if from_height <= known.first_height then
-    raise exception 'there is no gap: nothing below block % of % can have paid to us, so set %_START_HEIGHT to %, or to nothing',
+    raise exception 'there is no gap: no block below % of % can have paid us; set %_START_HEIGHT to %, or unset it',
       known.first_height, of_chain, of_chain, from_height using errcode = 'SL422';
   end if;
   insert into app.accepted_gap as g (chain, missing_from, follow_from, accepted_by) values (of_chain, known.first_height, greatest(from_height, 1), by_whom)
@@ -58,10 +58,10 @@ begin
   returning * into accepted;
   return accepted;
 end $$;
-comment on function app.accept_gap is 'An operator''s decision to follow a chain that was never followed from this block on, whatever was paid below; returns what is missing. Deciding again replaces it.';
+comment on function app.accept_gap is 'An operator''s decision to follow a chain from this block on, though payments below it are missed. The chain was never followed before. Returns what is missing; deciding again replaces it.';
 
--- The tracers of a node may number the calls inside a transaction differently, and the number is part of a deposit's identity: a chain that was
--- read with one of them is never read with the other.
+-- Tracers of a node may number the calls inside a transaction differently, and the number is part of a deposit's identity. So a chain that was read
+-- with one tracer is never read with another.
 create or replace function chain.pin_tracer(of_chain text, tracer text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
 declare pinned text;

@@ -1,9 +1,10 @@
--- What is on its way to us and in no block yet (chain.unconfirmed), on chains that show it. The indexer calls two functions: chain.note_unconfirmed,
--- again and again, with everything that its source shows at one moment; chain.note_mined in the transaction that writes blocks, with what they spend.
--- Settling makes deposits of it, at COMMIT, and forgets what is final.
+-- Payments to us that are in no block yet (chain.unconfirmed), on chains that show them. The indexer calls two functions: chain.note_unconfirmed,
+-- again and again, with everything that its source shows at one moment; and chain.note_mined, in the transaction that writes blocks, with what they
+-- spend. chain.derive makes deposits of it, at COMMIT, and forgets what is final.
 --
--- A row goes in two ways: a block has another transaction that spends one of the same outputs, or looks that are 30 seconds apart did not show it
--- while it was in no block. What is in a block keeps its row until it is final, so a fork that takes the block away does not take the deposit.
+-- A row is deleted in two cases: a block has another transaction that spends one of the same outputs; or polls that are 30 seconds apart did not
+-- show it while it was in no block. A payment in a block keeps its row until it is final, so a fork that removes the block does not remove the
+-- deposit.
 -- Locks: chain.cursor, before a row of chain.unconfirmed is written. All are safe to run twice.
 
 create or replace function chain.note_unconfirmed(of_chain text, seen jsonb) returns void
@@ -38,7 +39,7 @@ begin
   select changed || array_agg(id) into changed from gone;
   perform chain.touch(of_chain, changed);
 end $$;
-comment on function chain.note_unconfirmed is 'Takes in everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missed for long enough is gone. What is not to an address of ours is passed over.';
+comment on function chain.note_unconfirmed is 'Stores everything unconfirmed that a source shows now, as [{txid, output_index, token, amount, sender, recipient, inputs, raw}]: new deposits are pending, and what was missing for long enough is gone. Payments to other addresses are ignored.';
 grant execute on function chain.note_unconfirmed to sluice_indexer;
 
 create or replace function chain.note_mined(of_chain text, kept jsonb, txids text[], outpoints text[]) returns void
@@ -58,17 +59,17 @@ begin
   select array_agg(id) into gone from conflict;
   perform chain.touch(of_chain, gone);
 end $$;
-comment on function chain.note_mined is 'Keeps what blocks pay us until it is final, and drops what is unconfirmed and conflicts with them. kept: the transfers to us in them, as for chain.note_unconfirmed; txids and outpoints, parallel: what each of their transactions spends.';
+comment on function chain.note_mined is 'Keeps what blocks pay us until it is final, and drops unconfirmed payments that conflict with these blocks. kept: the transfers to us in them, as for chain.note_unconfirmed; txids and outpoints, parallel: what each of their transactions spends.';
 grant execute on function chain.note_mined to sluice_indexer;
 
 create or replace function chain.forget_final(of_chain text, final_height int) returns void
 language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
   delete from chain.unconfirmed u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
 $$;
-comment on function chain.forget_final is 'Forgets of a chain''s transfers those that are in a block at or below the final height.';
+comment on function chain.forget_final is 'Forgets those of a chain''s unconfirmed transfers that are in a block at or below the final height.';
 
 create or replace function app.shows_unconfirmed(of_chain text) returns boolean
 language sql stable set search_path = pg_catalog as $$
   select coalesce((select shows_unconfirmed from app.chain where chain = of_chain), false)
 $$;
-comment on function app.shows_unconfirmed is 'Whether the indexer of a chain tells of payments that are in no block yet.';
+comment on function app.shows_unconfirmed is 'Whether the indexer of a chain shows payments that are in no block yet.';

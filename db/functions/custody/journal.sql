@@ -1,9 +1,9 @@
--- Triggers that keep what custody wrote down as it was. Custody writes custody.address and custody.journal; app.draw_address writes to whom an
--- address is handed out.
+-- Triggers that protect what custody wrote down. Custody writes custody.address and custody.journal; app.draw_address writes which merchant got an
+-- address.
 --
--- Invariants: an address is handed to one merchant, once, for ever, and is never deleted; one that was retired stays so; the journal is only ever
--- added to, and which outputs its entries spend (custody.journal_input) follows from the journal alone.
--- Error: P0003 for every other change, whoever asks.
+-- Invariants: an address is handed to one merchant, once, for ever, and is never deleted; a retired address stays retired. Entries are only added to
+-- the journal. Which outputs its entries spend (custody.journal_input) follows from the journal alone.
+-- Error: P0003 for every other change by anybody.
 
 create or replace function custody.refuse_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$
@@ -28,5 +28,5 @@ begin
   select new.stream, i, new.seq from jsonb_array_elements_text(new.details -> 'inputs') i;
   return null;
 end $$;
-comment on function custody.note_inputs is 'Writes down the outputs that a new entry of the journal spends, a row each, for custody to look them up before it signs.';
+comment on function custody.note_inputs is 'Records the outputs that a new entry of the journal spends, a row each; custody looks them up before it signs.';
 create or replace trigger note_inputs after insert on custody.journal for each row when (new.details ? 'inputs') execute function custody.note_inputs();

@@ -1,6 +1,6 @@
--- What an older copy of the database began since, with nonces or outputs that custody's journal shows were signed for something else. Called by
--- custody.reconcile, before entries are entered. The journal says that nothing was signed for it, so nothing of it can be mined: with accounts it
--- gets another nonce; with outputs it is given up, or goes on with the outputs of the journal.
+-- Handles what an older copy of the database began since with nonces or outputs that custody's journal shows were signed for something else.
+-- custody.reconcile calls it before entries are imported. The journal shows that nothing was signed for these outgoing payments, so nothing of them
+-- can be mined. With accounts they get another nonce. With outputs they are given up, or continue with the outputs of the journal.
 
 create or replace function custody.free_nonces(entries custody.journal[]) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -13,7 +13,7 @@ begin
   where s.status = 'allocated' and not app.uses_outputs(s.chain) and exists (
     select from unnest(entries) e where e.stream = s.chain and e.sender = s.sender and e.nonce = s.nonce and not custody.is_purpose(s, e));
 end $$;
-comment on function custody.free_nonces is 'Gives outgoing payments that are not signed another nonce where the journal has theirs, and makes way for its outputs; no nonce of the journal is handed out again.';
+comment on function custody.free_nonces is 'Gives unsigned outgoing payments another nonce if the journal has theirs, and frees the outputs that the journal spent (custody.free_outputs); no nonce of the journal is handed out again.';
 
 
 create or replace function custody.free_outputs(entries custody.journal[]) returns void
@@ -28,7 +28,7 @@ begin
       select * from app.outgoing_payment x
       where x.chain = e.stream and x.status = 'allocated' and (x.sender = e.sender or custody.is_purpose(x, e)
         or exists (select from app.output u where u.outgoing_payment_id = x.id and e.details -> 'inputs' ? (u.txid || ':' || u.vout)))
-      order by custody.is_purpose(x, e) -- it may get the first input of one that is given up
+      order by custody.is_purpose(x, e) -- it may get the first input of a payment that is given up
     loop
       update app.output u set outgoing_payment_id = null, from_attempt = null where u.outgoing_payment_id = s.id;
       if custody.is_purpose(s, e) then
@@ -46,5 +46,5 @@ begin
     end loop;
   end loop;
 end $$;
-comment on function custody.free_outputs is 'Gives up outgoing payments that are not signed, and whose outputs the journal spent for something else; what it signed otherwise than it was begun loses its outputs to it, and goes on.';
+comment on function custody.free_outputs is 'Gives up unsigned outgoing payments whose outputs the journal spent for something else. A payment that the journal signed with other outputs than it was begun with loses its own, and continues.';
 

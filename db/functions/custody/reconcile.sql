@@ -1,16 +1,16 @@
--- An older copy of the database, and custody's journal, which knows better.
+-- Imports what custody's journal has and an older copy of the database is missing.
 --
--- The file beside custody's seed has what was signed since the copy was made; any of it may be mined, now or later. Until that is entered again
--- nothing may be signed, and the indexers must not read on: they would take our own transactions for somebody else's. So custody, which starts
--- first, halts the chain (custody.halt_chain), and an operator's `sluice custody reconcile` enters what is missing, here, as the owner of the
--- database, and lets it go on. From then on it is broadcast, watched and settled like everything else.
+-- The file beside custody's seed has what was signed since the copy was made; any of it may be mined, now or later. Until it is imported, nothing
+-- may be signed, and the indexers must not read on: they would treat our own transactions as somebody else's. So custody, which starts first, halts
+-- the chain (custody.halt_chain). An operator's `sluice custody reconcile` then imports the missing entries here, as the owner of the database, and
+-- resumes the chain. From then on they are broadcast, watched and completed like everything else.
 --
 -- Invariants: afterwards every signature of the journal is an attempt of an outgoing payment (app.outgoing_payment) with its nonce, so whichever is
--- mined is known; a payout that is gone is there again, and its merchant owes its gross (the deposits that it had claimed are unsettled in the copy,
--- or will be read again; payouts/recovered.sql finds them where it can); app.balance_audit and app.ledger_audit stay empty.
--- Locks: chain.cursor of the chains, before all else, as settling does; then payouts, treasuries, senders and outgoing payments as whole tables, so
--- that nothing is planned or settled meanwhile. All or nothing; only entries that are missing may be handed over. Error: P0003 where file and
--- database signed one nonce for two purposes.
+-- mined is known. A payout that was missing is there again, and its merchant owes its gross (the deposits that it had claimed are unsettled in the
+-- copy, or will be read again; payouts/after_restore.sql finds them if it can). app.balance_audit and app.ledger_audit stay empty.
+-- Locks: chain.cursor of the chains, before all else, as chain.derive does; then payouts, treasuries, senders and outgoing payments as whole tables,
+-- so that nothing is planned or derived meanwhile. All or nothing; only missing entries may be passed.
+-- Error: P0003 the file and the database signed one nonce for two purposes.
 
 create or replace function custody.reconcile(entries jsonb) returns jsonb
 language plpgsql set search_path = pg_catalog as $$
@@ -22,7 +22,7 @@ declare
 begin
   perform from chain.cursor c where c.chain in (select r.stream from jsonb_populate_recordset(null::custody.journal, entries) r)
     order by c.chain for update;
-  lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing plans or settles meanwhile
+  lock table app.payout, app.treasury, app.sender, app.outgoing_payment in exclusive mode; -- nothing is planned or derived meanwhile
   insert into custody.journal select r.* from jsonb_populate_recordset(null::custody.journal, entries) r;
   select array_agg(r order by r.stream, r.seq) into signed from jsonb_populate_recordset(null::custody.journal, entries) r where r.kind <> 'pool';
   perform app.lock_treasury(c.stream) from (select distinct r.stream from unnest(signed) r) c;
@@ -45,7 +45,7 @@ begin
   return jsonb_build_object('entries', jsonb_array_length(entries), 'without_purpose', without_purpose,
     'payouts', (select count(distinct r.subject_id) from unnest(signed) r where r.kind = 'pay'));
 end $$;
-comment on function custody.reconcile is 'Enters entries of custody''s journal that an older copy of the database lacks, and what follows from them. Returns how many entries and payouts there were, and how many entries (cancels) have no purpose that can be told any more.';
+comment on function custody.reconcile is 'Imports entries of custody''s journal that an older copy of the database is missing, and what follows from them. Returns how many entries and payouts there were, and for how many entries (cancels) the purpose is no longer known.';
 
 
 -- Nonces that were taken after the copy was made, and for which nothing was signed: nothing after them could be mined.
@@ -57,5 +57,5 @@ language sql set search_path = pg_catalog as $$
   where n.chain = any(of_chains) and (a.merchant_id is not null or a.purpose = 'treasury')
     and not exists (select from app.outgoing_payment s where s.chain = n.chain and s.sender = n.address and s.nonce = nonce.nonce)
 $$;
-comment on function custody.fill_holes is 'Gives each nonce that was taken on these chains and belongs to nothing to an outgoing payment that is only to be cancelled.';
+comment on function custody.fill_holes is 'Gives each nonce that was taken on these chains and is unused to an outgoing payment that is only cancelled.';
 

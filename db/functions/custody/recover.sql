@@ -1,8 +1,8 @@
--- Enters again what custody signed and an older copy of the database does not know: the outgoing payment (app.outgoing_payment) of an entry of the
--- journal, its payout, its merchant, and the transaction as an attempt. Called by custody.reconcile for each entry, in the order of the journal.
+-- Recreates what custody signed and an older copy of the database does not know: the outgoing payment (app.outgoing_payment) of an entry of the
+-- journal, its payout, its merchant, and the transaction as an attempt. custody.reconcile calls it for each entry, in the order of the journal.
 --
--- Promises: what is there already is taken as it is; what is made again reserves what the signed transaction may still take, and is marked as
--- recovered. The trigger adopt_return on app.outgoing_payment finds out whether it is of a return (unattributed/recover.sql).
+-- Promises: existing rows are used as they are. A recreated outgoing payment reserves what the signed transaction may still take, and is marked as
+-- recovered. The trigger adopt_return on app.outgoing_payment finds out whether it belongs to a return (unattributed/recover.sql).
 
 create or replace function custody.recover_outgoing_payment(e custody.journal) returns app.outgoing_payment
 language plpgsql set search_path = pg_catalog as $$
@@ -19,7 +19,7 @@ begin
   select * into s from app.outgoing_payment x where x.chain = e.stream and x.sender = e.sender and x.nonce = e.nonce;
   if s.id is not null then
     if not custody.is_purpose(s, e) then
-      raise exception 'nonce % of % on % was signed for another purpose by the file than by the database; they are not of the same service',
+      raise exception 'nonce % of % on % has one purpose in the journal''s file and another in the database; they do not belong to the same service',
         e.nonce, e.sender, e.stream using errcode = 'P0003';
     end if;
     return s;
@@ -31,14 +31,14 @@ begin
   values (case when e.kind in ('sweep', 'withdraw') then e.subject_id else uuidv7() end,
     case e.kind when 'pay' then 'payout' when 'withdraw' then 'withdrawal' else 'sweep' end, e.stream, e.token, greatest(e.amount, 1), e.source,
     case e.kind when 'cancel' then treasury else e.destination end, e.sender, e.nonce, p.id, merchant, 'live',
-    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- of a payout that failed in the copy nothing is to be paid any more
+    e.kind = 'cancel' or coalesce(p.status = 'failed', false), true, e.max_fee) -- a payout that failed in the copy must not be paid any more
   returning * into s;
   if e.sender = treasury or app.uses_outputs(e.stream) then perform app.reserve(e.stream, app.native_token(e.stream), e.max_fee); end if;
   if e.kind = 'withdraw' or p.status in ('swept', 'paying') then perform app.reserve(e.stream, e.token, e.amount); end if;
   if p.status in ('swept', 'paying') then perform app.add_share(p.chain, p.token, p.merchant_id, 0, p.gross); end if;
   return s;
 end $$;
-comment on function custody.recover_outgoing_payment is 'The outgoing payment of an entry: the one with its nonce, or one that is made again with what was reserved for it. Null where it was a cancel of something that cannot be told any more, from an address that belongs to no merchant.';
+comment on function custody.recover_outgoing_payment is 'The outgoing payment of an entry: the one with its nonce, or a new one with what was reserved for it. Null for a cancel whose purpose is no longer known, from an address that belongs to no merchant.';
 
 
 create or replace function custody.recover_attempt(s app.outgoing_payment, e custody.journal) returns void
@@ -79,7 +79,7 @@ begin
   values (e.subject_id, e.merchant_id, e.stream, e.token, 'swept', (e.details ->> 'gross')::numeric, (e.details ->> 'fee_bps')::int,
     (e.details ->> 'fee')::numeric, e.amount, e.destination, false, null, e.signed_at)
   returning * into p;
-  -- It claimed what nobody can tell any more. So it claims a credit of its gross, and the merchant owes as much.
+  -- Which deposits it claimed is no longer known. So it claims a credit of its gross, and the merchant owes as much.
   perform app.lock_pair(p.merchant_id, p.chain, p.token);
   insert into app.adjustment (merchant_id, chain, token, amount, reason, settlement_id)
   values (p.merchant_id, p.chain, p.token, p.gross, 'payout_recovered', p.id), (p.merchant_id, p.chain, p.token, -p.gross, 'payout_recovered', null);
@@ -91,17 +91,17 @@ begin
     jsonb_build_object('account', 'payout', 'token', p.token, 'merchant_id', p.merchant_id, 'amount', -p.gross)));
   return p;
 end $$;
-comment on function custody.recover_payout is 'The payout of an entry, taken to where its payment can be under way; where the copy does not have it, made again with a debt of the merchant for its gross.';
+comment on function custody.recover_payout is 'The payout of an entry, moved to a status where its payment can be under way. If the copy does not have it, it is made again with a debt of the merchant for its gross.';
 
 
--- An operator decides what becomes of it.
+-- An operator decides about this merchant.
 create or replace function custody.recover_merchant(merchant uuid, fee_bps int) returns void
 language sql set search_path = pg_catalog as $$
   insert into app.merchant (id, name, prefix, fee_bps)
   values (merchant, 'Recovered ' || merchant, 'r' || substr(encode(uuid_send(merchant), 'hex'), 22), fee_bps)
   on conflict (id) do nothing
 $$;
-comment on function custody.recover_merchant is 'Makes a merchant that the copy does not have, of whom nothing but the id is known.';
+comment on function custody.recover_merchant is 'Makes a merchant that the copy does not have; only its id is known.';
 
 
 -- A cancel belongs to whatever its nonce was signed for before.

@@ -1,18 +1,19 @@
--- What became of transfers that a transaction touched: the one step in which truth of the chain becomes deposits. chain.derive calls it, at COMMIT.
+-- Derives deposits from the transfers that a transaction touched: the one step in which facts of the chain become deposits. chain.derive calls it,
+-- at COMMIT.
 --
 -- It compares the net state of every touched transfer, however often it was deleted and inserted meanwhile, with the deposit at its place:
---   * a transfer without a deposit: the deposit is made, pending; credited if its address was asked for on the chain, the token is supported, and,
---     at a payment request's address, is the one that was asked for. Triggers withhold protocol income, and what is being returned.
---     What one of our addresses sends to the treasury is no deposit;
---   * a pending deposit without a transfer is reorged; a reorged one that has it again is pending; one whose amount changed is reorged, with the
---     old amount, and pending, with the new one; one that only moved to another block is brought up to date, and nobody is told;
---   * a final deposit is never changed: that it vanished, moved or changed opens an incident, which closes by itself as soon as what it says is no
---     longer so. (One that vanished and is there again in another block has moved: that is one incident, not two.) What else is paid at a place
---     that holds a final deposit is held back, as an incident (payment_replaced), until an operator decides.
--- Deposit and transfer belong together when key, address and token agree. The caller holds the chain's row in chain.cursor; events go out in the
--- order of blocks, what was lost before what came.
+--   * a transfer without a deposit: the deposit is made, pending. It is credited if its address was asked for on the chain, the token is supported,
+--     and, at a payment request's address, is the requested one. Triggers withhold protocol income, and what is being returned. What one of our
+--     addresses sends to the treasury is no deposit;
+--   * a pending deposit without a transfer is reorged; a reorged one that has it again is pending. One whose amount changed is reorged, with the old
+--     amount, and pending, with the new one. One that only moved to another block is updated without an event;
+--   * a final deposit is never changed. If it vanished, moved or changed, an incident opens, which closes by itself when its statement is no longer
+--     true. (One that vanished and is there again in another block has moved: that is one incident, not two.) A different payment at a place that
+--     holds a final deposit is held back, as an incident (payment_replaced), until an operator decides.
+-- Deposit and transfer belong together when key, address and token agree. The caller holds the chain's row in chain.cursor. Events are written in
+-- the order of blocks, lost deposits before new ones.
 
--- A few keys against tables of any size, whose statistics may be old: each key is looked up by index (lateral with offset 0, which the planner
+-- A few keys meet tables of any size, whose statistics may be old. So each key is looked up by index (lateral with offset 0, which the planner
 -- cannot turn into a join over the whole table), and no plan is kept from when the tables were small. Both were measured: 2 to 10 times slower
 -- without.
 create or replace function chain.derive_deposits(of_chain text) returns void
@@ -55,7 +56,7 @@ begin
       case when t.id is null then d.block_height else t.block_height end as block_height,
       case when t.id is null then d.block_hash else t.block_hash end as block_hash, t.id as live_id
     from deposit d full join transfer t on t.id = d.transfer_id and t.recipient = d.address and t.token = d.token
-  ), held_back as ( -- something else is paid at a position that holds a final deposit: nobody is credited until an operator decides
+  ), held_back as ( -- a different payment at a position that holds a final deposit: no merchant is credited until an operator decides
     select n.* from net n
     where n.alive and (n.deposit_id is null or n.status = 'reorged')
       and exists (select from deposit d where d.transfer_id = n.live_id and d.status = 'final')
@@ -117,4 +118,4 @@ begin
   into ids, types, versions, tokens, amounts from emitted;
   perform app.emit_deposit_events(ids, types, versions, tokens, amounts);
 end $$;
-comment on function chain.derive_deposits is 'Makes the deposits of a chain agree with the transfers that the calling transaction touched, and tells merchants what that changed.';
+comment on function chain.derive_deposits is 'Makes the deposits of a chain agree with the transfers that the calling transaction touched, and writes the events for merchants.';

@@ -1,9 +1,9 @@
--- What no code may do to a deposit, whoever runs it: triggers that refuse (SQLSTATE P0001). They hold what merchants rely on even if settling were
--- wrong.
+-- What no code may do to a deposit: triggers that refuse it (SQLSTATE P0001). They protect what merchants rely on, even if chain.derive_deposits
+-- were wrong.
 --
--- A deposit is never deleted, and never becomes another one; a final one keeps its status and its amount; a reorged one has to be pending before it
--- is final; one that counts for its merchant never ceases to. Within an operator's decision alone may a final one be reorged (app.take_back), and
--- one that does not count be credited (app.credit_unattributed): they set app.decided_by_operator just around that update.
+-- A deposit is never deleted, and never becomes another one. A final one keeps its status and its amount. A reorged one has to be pending before it
+-- is final. A credited one stays credited. Only within an operator's decision may a final deposit be reorged (app.take_back), or one that is not
+-- credited be credited (app.credit_unattributed): they set app.decided_by_operator just around that update.
 
 create or replace function app.refuse_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$

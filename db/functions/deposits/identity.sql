@@ -1,8 +1,7 @@
--- The id of a deposit follows from what it is: chain, transaction, position, address, token. A trigger sets it when settling makes the row.
+-- The id of a deposit follows from what it is: chain, transaction, position, address, token. A trigger sets it when the row is inserted.
 --
--- Merchants keep the ids that they were told, and credit once for each. Where an older copy of the database takes the place of one that was lost, a
--- deposit that is read again from the chain must have the id that it had, or they would credit it twice. (app.after_restore does the like for the
--- sequence of events.)
+-- Merchants keep the ids that they received, and credit once for each. If an older copy of the database replaces a lost one, a deposit that is read
+-- again from the chain must have the same id, or they would credit it twice. (app.after_restore does the same for the sequence of events.)
 
 create or replace function app.name_deposit() returns trigger
 language plpgsql set search_path = pg_catalog as $$
@@ -15,8 +14,8 @@ create or replace trigger name_deposit before insert on app.deposit for each row
 
 create or replace function app.deposit_id(chain text, txid text, output_index int, address text, token text) returns uuid
 language sql immutable strict parallel safe set search_path = pg_catalog as $$
-  -- A UUID of version 8, which is for ids of one's own making: a hash of what tells the deposit from every other one.
+  -- A UUID of version 8, which is for custom ids: a hash of what tells the deposit from every other one.
   select encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
   from substr(sha256(convert_to(concat_ws(' ', chain, txid, output_index, address, token), 'UTF8')), 1, 16) h
 $$;
-comment on function app.deposit_id is 'The id of a deposit, by what it is: the same whenever and wherever the chain is read.';
+comment on function app.deposit_id is 'The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.';

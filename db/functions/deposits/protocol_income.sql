@@ -1,7 +1,7 @@
 -- Protocol income: what a chain's own rules pay to an address of ours in a block, without a transaction (the fees of the block, a validator's
--- withdrawals). Anybody can name an address of a merchant's user there, and nobody was asked for money. So it is unattributed, with the reason
--- protocol, and an operator alone credits or returns it. The ledger has it as any unattributed value, so that what the address holds is explained.
--- At a treasury it is the operator's own, as everything there.
+-- withdrawals). Anybody can name an address of a merchant's user there, and nobody was asked for that money. So it is unattributed, with the reason
+-- protocol, and only an operator credits or returns it. The ledger has it like any unattributed value, so that it explains what the address holds.
+-- At a treasury it is the operator's own, like everything there.
 --
 -- The indexer writes it as transfers whose txid is the hash of their block, with output indexes from 2000000 up, which no transaction has.
 -- Invariants: it is never credited when it is first seen, whatever was asked for at its address, and counts for no payment request.
@@ -19,6 +19,6 @@ begin
   return new;
 end $$;
 comment on function app.withhold_protocol_income is 'Trigger: a new deposit that is protocol income is not credited.';
--- A treasury has no merchant that it could be credited to.
+-- A treasury has no merchant to credit.
 create or replace trigger withhold_protocol_income before insert on app.deposit for each row
   when (new.credited and new.merchant_id is not null and app.is_protocol_income(new.output_index)) execute function app.withhold_protocol_income();

@@ -1,10 +1,11 @@
--- An operator's decision about an incident (sluice incident resolve). kept: all stays as it is; a deposit that moved gets the block that holds it
--- now. reorged: a final deposit that is gone is taken back (app.take_back), and what stands at its place on the chain now is settled anew.
+-- An operator's decision about an incident (sluice incident resolve). kept: everything stays as it is; a deposit that moved gets the block that
+-- holds it now. reorged: a final deposit that is gone is taken back (app.take_back), and deposits are derived again at its place on the chain.
 --
--- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, or its deposit is
--- on the chain, or not read that far yet; 40001 a payout claims the deposit at this moment: try again. Either way nothing was changed.
--- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and allocations of it; then the incident.
--- Under the pair's lock all allocations are carried out: a claim that has counted the deposit has allocated it then, or counts without it.
+-- Errors: SL422 there is no such decision; P0002 there is no such incident; P0003 it is resolved already, has another way out, or its deposit is on
+-- the chain or not read that far yet; 40001 a payout claims the deposit at this moment: try again. After any error nothing was changed.
+-- Locks: chain.cursor; to take a deposit back, also its payout, the treasury, the pair of its merchant, and allocations of the pair; then the
+-- incident. Under the pair's lock all allocations are carried out. So a claim that counted the deposit has allocated it by then, or counts without
+-- it.
 
 create or replace function app.resolve_incident(incident_id bigint, decision text) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -14,11 +15,11 @@ declare
   way_out text;
 begin
   if (decision in ('kept', 'reorged')) is not true then
-    raise exception 'there is no decision %: it is kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
+    raise exception 'there is no decision %; use kept or reorged', coalesce(decision, 'null') using errcode = 'SL422';
   end if;
   select * into incident from app.incident i where i.id = incident_id;
-  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as settling does
-  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before it: the order of locks
+  perform from chain.cursor c where c.chain = incident.chain for update; -- before the incident, as chain.derive does
+  if decision = 'reorged' and incident.kind like 'final_deposit_%' then -- and its payout before that: the order of locks
     select * into deposit from app.deposit d where d.id = incident.subject::uuid;
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     select * into deposit from app.deposit d where d.id = deposit.id;
@@ -28,7 +29,7 @@ begin
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
     perform from app.deposit d where d.id = deposit.id and d.settlement_id is distinct from deposit.settlement_id;
     if found then
-      raise exception 'incident %: a payout claims the deposit at this moment; try again', incident_id using errcode = '40001';
+      raise exception 'incident %: a payout is claiming the deposit at this moment; try again', incident_id using errcode = '40001';
     end if;
   end if;
   select * into incident from app.incident i where i.id = incident_id for update;
@@ -39,12 +40,12 @@ begin
   select app.fill_way_out(k.way_out, incident.chain, array[incident_id]) into way_out
   from app.incident_kind k where k.kind = incident.kind and decision <> all (k.decisions);
   if found then
-    raise exception 'incident % (%) is not resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
+    raise exception 'incident % (%) cannot be resolved as %: %', incident_id, incident.kind, decision, way_out using errcode = 'P0003';
   end if;
   if decision = 'reorged' then
     perform app.refuse_to_take_back(incident_id, deposit);
     perform app.take_back(deposit.id);
-    -- What stands at its place on the chain now, another amount or another recipient, is settled anew.
+    -- Another amount or another recipient may be at its place on the chain now: deposits are derived there again.
     insert into chain.touched select pg_current_xact_id(), t.chain, t.id from chain.transfer t
     where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index;
     insert into chain.touched_chain values (pg_current_xact_id(), deposit.chain) on conflict do nothing;
@@ -52,7 +53,7 @@ begin
     where i.resolved_at is null and (i.subject = incident.subject
       or i.subject = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index);
   else
-    if incident.kind = 'final_deposit_moved' then -- else it would be an incident again each time that its block is read
+    if incident.kind = 'final_deposit_moved' then -- otherwise it would be an incident again each time that its block is read
       update app.deposit d set block_height = t.block_height, block_hash = t.block_hash
       from chain.transfer t where d.id = incident.subject::uuid and t.id = d.chain || ':' || d.txid || ':' || d.output_index
         and (t.recipient, t.token, t.amount) = (d.address, d.token, d.amount);

@@ -1,10 +1,11 @@
 -- Takes back a final deposit that left the chain, for app.resolve_incident, which holds chain.cursor, the payout, the treasury and the pair.
 --
 -- What follows depends on how far its money is:
---   - no payout has claimed it: the balance falls by it;
---   - a payout that has not begun to pay has: that payout fails, and gives back what is left;
---   - a payout that pays or has paid has: the merchant owes it (app.adjustment, deposit_lost), and its next payout is smaller by as much.
--- The ledger, what its address holds, a treasury's balance and an output that nothing spends yet go with it, and the merchant is told
+--   - no payout has claimed it: the balance falls by its amount;
+--   - a payout that has not begun to pay has claimed it: that payout fails, and gives back what is left;
+--   - a payout that is paying or completed has claimed it: the merchant owes the amount (app.adjustment, deposit_lost), and its next payout is
+--     smaller by it.
+-- The ledger, what its address holds, a treasury's balance and an output that nothing spends yet change with it. The merchant is notified
 -- (deposit.reorged).
 
 create or replace function app.take_back(of_deposit uuid) returns void
@@ -44,8 +45,7 @@ begin
 end $$;
 comment on function app.take_back is 'Makes a final deposit reorged, with all that follows for balance, payout, ledger and merchant. Only app.resolve_incident calls it.';
 
--- What is on the chain, if perhaps in another block, is not taken back; nor is what a chain that is being read again was not read far enough to
--- show.
+-- A deposit that is on the chain, perhaps in another block, is not taken back. Nor is one whose block was not read again yet.
 create or replace function app.refuse_to_take_back(incident_id bigint, deposit app.deposit) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare there int;
@@ -54,12 +54,12 @@ begin
   where t.id = deposit.chain || ':' || deposit.txid || ':' || deposit.output_index
     and (t.recipient, t.token, t.amount) = (deposit.address, deposit.token, deposit.amount);
   if found then
-    raise exception 'incident %: its deposit is on the chain, in block %; it can only be kept', incident_id, there using errcode = 'P0003';
+    raise exception 'incident %: its deposit is on the chain, in block %; resolve it as kept', incident_id, there using errcode = 'P0003';
   end if;
   perform from chain.cursor c where c.chain = deposit.chain and c.head_height < deposit.block_height;
   if found then
-    raise exception 'incident %: % is being read again and has not come to block % yet; try again when it has', incident_id, deposit.chain,
+    raise exception 'incident %: % is being read again and has not reached block % yet; try again when it has', incident_id, deposit.chain,
       deposit.block_height using errcode = 'P0003';
   end if;
 end $$;
-comment on function app.refuse_to_take_back is 'Raises P0003 where a deposit is on the chain as we have it, or its block was not read again yet.';
+comment on function app.refuse_to_take_back is 'Raises P0003 if a deposit is on the chain as we have it, or its block was not read again yet.';

@@ -1,9 +1,9 @@
--- Merchant accounts as the operator keeps them: made, changed, given chains, suspended. The command line calls these as the owner of the
--- database; nobody else can.
+-- Merchant accounts: created, changed, given chains and suspended by the operator. The command line calls these as the owner of the database; no
+-- other role can.
 --
--- Each call does its work whole or not at all. While an account is suspended none of its keys works, keys made meanwhile included, and each API
--- process hears of it with the commit. A suspension touches nothing else: deposits are credited, payouts under way end, webhooks are delivered,
--- the pages of payment requests are shown.
+-- Each call does all of its work or none. While an account is suspended none of its keys works, including keys made meanwhile; each API process is
+-- notified at the commit. A suspension touches nothing else: deposits are credited, payouts under way end, webhooks are delivered, the pages of
+-- payment requests are shown.
 -- Errors: SL404 there is no such merchant; SL422 refused, the message says why.
 
 create or replace function app.create_merchant(name text, prefix text, chains text[], fee_bps int) returns uuid
@@ -39,7 +39,7 @@ begin
   update app.merchant m set name = coalesce(new_name, m.name), fee_bps = coalesce(new_fee_bps, m.fee_bps) where m.id = of_merchant;
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $$;
-comment on function app.update_merchant is 'Changes name and fee of a merchant; null leaves one as it is. A payout keeps the fee with which it was made.';
+comment on function app.update_merchant is 'Changes name and fee of a merchant; null leaves a value as it is. A payout keeps the fee that it was made with.';
 
 create or replace function app.set_merchant_chain(of_merchant uuid, of_chain text, enable boolean) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -67,7 +67,7 @@ begin
   update app.merchant m set suspended_at = case when suspended then coalesce(m.suspended_at, clock_timestamp()) end where m.id = of_merchant;
   if not found then raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant'; end if;
 end $$;
-comment on function app.set_merchant_suspended is 'Stops all keys of a merchant at once, or lets them work again. Changes nothing where it is so already.';
+comment on function app.set_merchant_suspended is 'Stops all keys of a merchant at once, or lets them work again. Safe to run again.';
 
 create or replace function app.announce_suspension() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -75,6 +75,6 @@ begin
   perform pg_notify('api_key_revoked', '');
   return null;
 end $$;
-comment on function app.announce_suspension is 'Trigger: has every API process forget what it remembers of keys, when an account was suspended (api_key_revoked with an empty payload).';
+comment on function app.announce_suspension is 'Trigger: makes every API process empty its cache of keys when an account was suspended (api_key_revoked with an empty payload).';
 create or replace trigger announce_suspension after update of suspended_at on app.merchant
   for each row when (old.suspended_at is null and new.suspended_at is not null) execute function app.announce_suspension();

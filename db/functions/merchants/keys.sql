@@ -1,7 +1,7 @@
--- API keys. The command line makes and revokes them, as the owner of the database; the API looks them up, and notes the day of their use.
+-- API keys. The command line makes and revokes them, as the owner of the database. The API looks them up, and notes the day of their use.
 --
--- The secret is never here, only its SHA-256. A key that is revoked stops working in every API process with the commit, because each of them
--- listens for it (api/keys.ts). A key of a suspended account does not work either (accounts.sql).
+-- The secret is never stored here, only its SHA-256. A revoked key stops working in every API process with the commit, because each process listens
+-- for it (api/keys.ts). A key of a suspended account does not work either (accounts.sql).
 -- Errors: SL404 there is no such merchant or key; SL422 refused, the message says why.
 
 create or replace function app.create_api_key(of_merchant uuid, secret_hash bytea, label text default null) returns uuid
@@ -20,7 +20,7 @@ begin
   returning k.id into key;
   return key;
 end $$;
-comment on function app.create_api_key is 'Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and what it is for; returns the id of the key.';
+comment on function app.create_api_key is 'Stores the SHA-256 of a new key (sk_ and 43 base64url characters, the prefix included), and its purpose; returns the id of the key.';
 
 create or replace function app.revoke_api_key(key uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -36,7 +36,7 @@ begin
   perform pg_notify('api_key_revoked', encode(new.secret_hash, 'hex'));
   return null;
 end $$;
-comment on function app.announce_revocation is 'Trigger: tells every API process the hash of a key that was revoked (api_key_revoked).';
+comment on function app.announce_revocation is 'Trigger: notifies every API process of the hash of a key that was revoked (api_key_revoked).';
 create or replace trigger announce_revocation after update of revoked_at on app.api_key
   for each row when (new.revoked_at is not null) execute function app.announce_revocation();
 
@@ -45,5 +45,5 @@ language sql security definer set search_path = pg_catalog as $$
   update app.api_key set last_used_on = (clock_timestamp() at time zone 'UTC')::date
   where secret_hash = of_secret_hash and (last_used_on is null or last_used_on < (clock_timestamp() at time zone 'UTC')::date)
 $$;
-comment on function app.note_key_use is 'Notes that a key was used today (UTC). Writes at most once for a key and a day.';
+comment on function app.note_key_use is 'Notes that a key was used today (UTC). Writes at most once a day for a key.';
 grant execute on function app.note_key_use to sluice_api;

@@ -1,7 +1,7 @@
 -- Where payouts of a merchant go, one address for each chain. PUT /v1/payout-address calls this.
 --
--- It says where the merchant wants its money, and no more: custody pays only to what is on the whitelist, and a payout keeps the address that
--- was registered when it was made. An address of this service is refused here, and again when a payout is made.
+-- It only says where the merchant wants its money: custody pays only to the whitelist, and a payout keeps the address that was registered when it
+-- was made. An address of this service is refused here, and again when a payout is made.
 -- Errors: SLCHN the chain is not enabled for the merchant; SL422 the address is one of this service.
 
 create or replace function app.set_payout_address(of_merchant uuid, of_chain text, of_address text) returns text
@@ -11,11 +11,11 @@ begin
   if not found then raise exception 'not enabled for this account: %', of_chain using errcode = 'SLCHN'; end if;
   perform from custody.address p where p.address = of_address;
   if found then
-    raise exception 'this address belongs to this service; payouts go to an address of your own' using errcode = 'SL422';
+    raise exception 'this address belongs to this service; register an address of your own' using errcode = 'SL422';
   end if;
   insert into app.payout_address (merchant_id, chain, address) values (of_merchant, of_chain, of_address)
   on conflict (merchant_id, chain) do update set address = excluded.address, updated_at = clock_timestamp();
   return (select row_to_json(p) from (select of_chain as chain, of_address as address) p);
 end $$;
-comment on function app.set_payout_address is 'Registers where payouts of a chain go, in place of the address before; returns the body of the answer. The address comes checked and in its display form.';
+comment on function app.set_payout_address is 'Registers where payouts of a chain go, and replaces the address before; returns the body of the response. The address comes checked and in its display form.';
 grant execute on function app.set_payout_address to sluice_api;

@@ -1,9 +1,9 @@
 -- Users and their deposit addresses. POST /v1/users and POST /v1/users/:id/addresses call these.
 --
--- The same reference of a merchant is the same user, among requests of the same moment, too; calling again adds the addresses that are missing
--- and nothing else. A merchant sees nothing of another's. The answer's body is built here; `created` is what tells 201 from 200.
+-- The same reference of a merchant is the same user, also among requests of the same moment. Calling again adds the addresses that are missing and
+-- nothing else. A merchant sees nothing of another merchant's. The response's body is built here; `created` decides between 201 and 200.
 -- Locks: user, address of the pool.
--- Errors: SL404 there is no such user; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, ask again in a moment.
+-- Errors: SL404 there is no such user; SLCHN a chain is not enabled for the merchant; SL503 the pool is empty, try again in a moment.
 
 create or replace function app.provision_user(of_merchant uuid, of_external_ref text, chains text[], out created boolean, out body text)
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -13,7 +13,7 @@ begin
   created := false;
   if of_user is null then
     insert into app.user as u (merchant_id, external_ref) values (of_merchant, of_external_ref)
-    on conflict do nothing returning u.id into of_user; -- waits for a twin that is being made beside this one
+    on conflict do nothing returning u.id into of_user; -- waits for a duplicate that is being made at the same time
     created := found;
   end if;
   if of_user is null then
@@ -24,7 +24,7 @@ begin
   select row_to_json(u) into body from (
     select app.public_id('usr', of_user) as id, of_external_ref as external_ref, app.addresses_of(of_user) as addresses) u;
 end $$;
-comment on function app.provision_user is 'Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the answer.';
+comment on function app.provision_user is 'Finds or makes the user with this reference, and gives it an address on each of the chains (null: all that are enabled); returns whether the user is new, and the body of the response.';
 grant execute on function app.provision_user to sluice_api;
 
 create or replace function app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], out created boolean, out body text)
@@ -39,7 +39,7 @@ begin
   select row_to_json(u) into body from (
     select app.public_id('usr', of_user) as id, app.addresses_of(of_user) as addresses) u;
 end $$;
-comment on function app.provision_addresses is 'Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the answer.';
+comment on function app.provision_addresses is 'Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the response.';
 grant execute on function app.provision_addresses to sluice_api;
 
 create or replace function app.addresses_of(of_user uuid) returns json
@@ -47,4 +47,4 @@ language sql stable set search_path = pg_catalog as $$
   select coalesce(json_agg(a order by chain), '[]')
   from (select chain, address from app.address where user_id = of_user and is_provisioned) a
 $$;
-comment on function app.addresses_of is 'The addresses that a user was given, by chain, as a JSON array of {chain, address}. Those that are only watched are left out.';
+comment on function app.addresses_of is 'The addresses that a user was given, by chain, as a JSON array of {chain, address}. Addresses that are only watched are left out.';

@@ -1,19 +1,20 @@
--- The audit: what must always hold. Each check is a view of the schema audit, which is empty if all is right. The worker makes the checks once a
--- day, `sluice audit` whenever an operator asks: app.begin_audit, app.audit_checks, and app.finish_audit with what these and the others found.
+-- The audit: what must always hold. Each check is a view of the schema audit, which is empty if all is right. The worker runs the checks once a day,
+-- `sluice audit` whenever an operator asks: app.begin_audit, app.audit_checks, and app.finish_audit with the findings of these and the other checks.
 --
--- Promises: the checks are all of one moment, that of the caller's transaction. A check that finds something opens an incident, which halts no
--- chain, or brings the open one up to date; one that finds nothing heals it. What an operator decided to keep stays silent for as long as exactly
--- that is found.
--- Runs are kept for a year. Locks: an advisory lock (app.finish_audit), so that incidents of the audit are opened and healed one after the other.
+-- Promises: the checks all see one moment, that of the caller's transaction. A check that finds something opens an incident, which halts no chain,
+-- or updates the open one; a check that finds nothing closes it. A finding that an operator decided to keep stays silent as long as the check finds
+-- exactly the same.
+-- Runs are kept for a year.
+-- Locks: an advisory lock (app.finish_audit), so that incidents of the audit are opened and closed one after the other.
 
--- Not before there is something to look at. A run that its process did not live to end is made up for after an hour.
+-- Not due before there is something to check. A run whose process died is repeated after an hour.
 create or replace function app.audit_is_due() returns boolean
 language sql stable security definer set search_path = pg_catalog as $$
   select (select min(m.applied_at) from public.sluice_migration m) < clock_timestamp() - interval '10 minutes'
     and not exists (select from app.audit_run r
       where r.finished_at > clock_timestamp() - interval '1 day' or r.started_at > clock_timestamp() - interval '1 hour')
 $$;
-comment on function app.audit_is_due is 'Whether the last audit is a day ago.';
+comment on function app.audit_is_due is 'Whether an audit is due: the last one is a day ago.';
 grant execute on function app.audit_is_due to sluice_jobs;
 
 create or replace function app.begin_audit() returns bigint
@@ -24,7 +25,7 @@ $$;
 comment on function app.begin_audit is 'Notes that an audit begins; returns the number of the run.';
 grant execute on function app.begin_audit to sluice_jobs;
 
--- Numbers in what is found are strings: amounts are larger than what JSON's readers can hold.
+-- Numbers in findings are strings, because amounts are larger than JSON readers can hold.
 create or replace function app.audit_checks() returns table (name text, claim text, count bigint, found jsonb)
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare view record;
@@ -40,7 +41,7 @@ begin
     using view.relname::text, view.claim;
   end loop;
 end $$;
-comment on function app.audit_checks is 'Makes every check of the schema audit: what must hold, how many things break it, and the first ten of them.';
+comment on function app.audit_checks is 'Runs every check of the schema audit: what must hold, how many rows break it, and the first ten of them.';
 grant execute on function app.audit_checks to sluice_jobs;
 
 create or replace function app.finish_audit(of_run bigint, findings jsonb, error text) returns void
@@ -52,7 +53,7 @@ begin
   update app.audit_run r set finished_at = clock_timestamp(), error = finish_audit.error where r.id = of_run;
   perform app.tell_finding(f.name, f.claim, f.count, f.found) from app.audit_finding f where f.run_id = of_run order by f.name;
 end $$;
-comment on function app.finish_audit is 'Stores what an audit found ([{"name", "claim", "count", "found"}, ...]), and opens, renews or heals the incidents that follow from it. error: what could not be checked, and why.';
+comment on function app.finish_audit is 'Stores what an audit found ([{"name", "claim", "count", "found"}, ...]), and opens, updates or closes the incidents that follow from it. error: what could not be checked, and why.';
 grant execute on function app.finish_audit to sluice_jobs;
 
 create or replace function app.tell_finding(name text, claim text, count bigint, what jsonb) returns void
@@ -74,5 +75,5 @@ begin
     insert into app.incident (chain, kind, subject, details) values (null, 'audit', told, seen);
   end if;
 end $$;
-comment on function app.tell_finding is 'Opens, renews or heals the incident of one check by what it found. Where a command mends what was found, the incident names it.';
+comment on function app.tell_finding is 'Opens, updates or closes the incident of one check by what it found. If a command repairs what was found, the incident names it.';
 

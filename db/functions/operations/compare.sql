@@ -1,10 +1,10 @@
--- Comparing what the chains hold with the ledger, for every address that was handed out, also where nothing was ever seen: a payment that was missed
--- is at such an address. The worker goes through all of them once a day, some at a time, so that neither a node nor the database is asked for a
--- million at once; `sluice audit` goes through all of them now. Readers of what was found: the audit, metrics.
+-- Compares what the chains hold with the ledger, for every address that was handed out, also where nothing was ever seen: a missed payment is at
+-- such an address. The worker goes through all of them once a day, some at a time, so that neither a node nor the database is asked for a million at
+-- once. `sluice audit` goes through all of them now. The audit and the metrics read what was found.
 --
--- Invariants: what app.chain_difference has of an address is what its newest comparison found; every address that was handed out before
--- app.comparison.since was compared at or after that time; an incident of the kind audit is open on the chain's check while there are differences.
--- Two that compare at once find the same, and the position moves once.
+-- Invariants: app.chain_difference has what the newest comparison of an address found. Every address that was handed out before app.comparison.since
+-- was compared at or after that time. An incident of the kind audit is open on the chain's check while there are differences. Two comparisons at
+-- once find the same, and the position moves once.
 
 -- A pass begins a day after the one before began.
 create or replace function app.due_comparison(of_chain text) returns text
@@ -15,7 +15,7 @@ begin
   where c.chain = of_chain and c.position is null and c.began_at < clock_timestamp() - interval '1 day';
   return (select c.position from app.comparison c where c.chain = of_chain and c.next_at <= clock_timestamp());
 end $$;
-comment on function app.due_comparison is 'For the worker: behind which address (match_key) the comparison with the chain goes on now; null if it is not time. Safe to call at any time.';
+comment on function app.due_comparison is 'For the worker: behind which address (match_key) the comparison with the chain continues now; null if it is not due. Safe to call at any time.';
 grant execute on function app.due_comparison to sluice_jobs;
 
 create or replace function app.is_comparison_due(of_chains text[]) returns boolean
@@ -45,7 +45,7 @@ $$;
 comment on function app.addresses_to_compare is 'The next addresses that were handed out, and the height at which each was compared before, if it was.';
 grant execute on function app.addresses_to_compare to sluice_jobs;
 
--- Safe to run twice: what differs is written by its key, and the position moves only from where the caller was.
+-- Safe to run twice: differences are written by their key, and the position moves only from where the caller was.
 create or replace function app.record_comparison(of_chain text, claim text, after text, last text, addresses text[], differences jsonb,
   of_unread text, at_height int, took interval) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -59,7 +59,7 @@ begin
   from jsonb_to_recordset(differences) f
     (address text, token text, outpoint text, ledger numeric, on_chain numeric, from_height int, handed_out_at timestamptz)
   on conflict (chain, address, token, outpoint) do update set ledger = excluded.ledger, on_chain = excluded.on_chain,
-    from_height = least(d.from_height, excluded.from_height); -- what was missing before is
+    from_height = least(d.from_height, excluded.from_height); -- what was missing before is still missing
   update app.comparison c set compared = c.compared + cardinality(addresses), height = least(c.height, at_height),
     unread = coalesce(c.unread, of_unread), error = null, next_at = clock_timestamp() + 3 * took,
     position = case when exists (select from app.address a where a.chain = of_chain and a.match_key > last) then last end
@@ -69,14 +69,14 @@ begin
   select * into differing from app.found_differences(of_chain);
   perform app.tell_finding('on_chain_' || lower(of_chain), claim, differing.count, differing.found);
 end $$;
-comment on function app.record_comparison is 'Writes down what the comparison of some addresses with the chain found, and how far it is; opens, renews or heals the incident. last: the match_key of the last of them, null if there were none any more. Safe to run twice.';
+comment on function app.record_comparison is 'Stores what the comparison of some addresses with the chain found, and its position; opens, updates or closes the incident. last: the match_key of the last of them, null if none were left. Safe to run twice.';
 grant execute on function app.record_comparison to sluice_jobs;
 
 create or replace function app.fail_comparison(of_chain text, why text) returns void
 language sql security definer set search_path = pg_catalog as $$
   update app.comparison c set error = why, next_at = clock_timestamp() + interval '1 minute' where c.chain = of_chain
 $$;
-comment on function app.fail_comparison is 'Notes why a chain could not be asked; it is tried again.';
+comment on function app.fail_comparison is 'Notes why a chain could not be asked; the comparison is tried again.';
 grant execute on function app.fail_comparison to sluice_jobs;
 
 create or replace function app.found_differences(of_chain text, out count bigint, out found jsonb)
@@ -89,10 +89,10 @@ language sql stable security definer set search_path = pg_catalog as $$
       'run', case when d.on_chain > d.ledger then 'sluice reindex --chain ' || d.chain || ' --from ' || coalesce(d.from_height::text, 'HEIGHT') end)))
     from (select * from app.chain_difference d where d.chain = of_chain order by d.address, d.token, d.outpoint limit 10) d), '[]')
 $$;
-comment on function app.found_differences is 'How many addresses differ from the chain, and the first ten: what is missing in the ledger, and the command that reads it again; or what is gone.';
+comment on function app.found_differences is 'How many addresses differ from the chain, and the first ten: what the ledger is missing, with the command that reads it again; or what is gone from the chain.';
 grant execute on function app.found_differences to sluice_jobs;
 
--- Before there is a comparison: for how long there has been nothing to tell.
+-- Before there is a comparison: the age of the first migration.
 create or replace function app.comparison_age(of_chain text) returns interval
 language sql stable security definer set search_path = pg_catalog as $$
   select clock_timestamp() - coalesce((select coalesce(c.since, c.created_at) from app.comparison c where c.chain = of_chain),

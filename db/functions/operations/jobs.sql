@@ -1,10 +1,11 @@
--- Jobs of graphile-worker: those of dead workers are freed, and those that wait are told of.
+-- Jobs of graphile-worker: frees those of dead workers, and reports how long due ones have waited.
 --
--- A pool of workers holds the advisory lock of its id on its liveness connection from before its first job until it ends: what holds no such lock
--- is dead. Safe to run at any time and in several places; the worker frees each second, so what a dead one held goes on within seconds.
+-- A pool of workers holds the advisory lock of its id on its liveness connection from before its first job until it ends. A pool without that lock
+-- is dead. Safe to run at any time and in several places. The worker calls this each second, so the jobs of a dead one continue within seconds.
 
--- A worker that has asked for nothing on its liveness connection for hung_after, though it does so each second, hangs: its connection is cut, which
--- frees its locks here and ends it (exit code 70) as soon as it goes on. Runs as sluice_jobs, whose tables and connections these are.
+-- A worker asks for something on its liveness connection each second. If it has asked for nothing for hung_after, it hangs. Then its connection is
+-- cut, which frees its locks here and ends the worker (exit code 70) as soon as it runs again. Runs as sluice_jobs, which owns these tables and
+-- connections.
 create or replace function app.recover_dead_pools(hung_after interval default '30 seconds') returns int
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -34,7 +35,7 @@ end $$;
 comment on function app.recover_dead_pools is 'Makes the jobs and queues of dead workers available again; returns how many jobs did.';
 grant execute on function app.recover_dead_pools to sluice_jobs;
 
--- In plpgsql, whose body is not looked up before it runs: graphile-worker makes its tables after this file is applied for the first time.
+-- In plpgsql, because its body is not parsed before it runs: graphile-worker makes its tables after this file is applied for the first time.
 create or replace function app.oldest_due_jobs() returns table (task text, age_seconds double precision)
 language plpgsql stable set search_path = pg_catalog as $$
 begin
@@ -44,5 +45,5 @@ begin
       on j.task_id = t.id and j.is_available and j.locked_at is null and j.run_at <= clock_timestamp()
     group by t.identifier;
 end $$;
-comment on function app.oldest_due_jobs is 'For how long the job of each task that is due longest has been waiting; 0 where none is due.';
+comment on function app.oldest_due_jobs is 'For each task, how long its oldest due job has been waiting; 0 if none is due.';
 

@@ -1,5 +1,5 @@
--- What the ledger says of addresses, for whoever compares it with the chain (operations/compare.sql), and when a comparison would prove nothing.
--- Reads only. The caller looks twice: what moved meanwhile differs once.
+-- What the ledger says about addresses, for the comparison with the chain (operations/compare.sql), and when a comparison would prove nothing. Reads
+-- only. The caller compares twice, because a movement in between differs only once.
 
 create or replace function app.ledger_holdings(of_chain text, addresses text[]) returns table (address text, token text, amount numeric)
 language sql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -20,15 +20,15 @@ language sql stable security definer set search_path = pg_catalog set plan_cache
   select u.address, u.txid || ':' || u.vout, u.amount, u.outgoing_payment_id is not null or exists (
     select from chain.confirmed_tx i where i.chain = u.chain and i.sender = u.txid || ':' || u.vout)
   from unnest(addresses) w (address) join app.output u on u.chain = of_chain and u.address = w.address and u.spent_by is null
-  union all -- not ours to spend
+  union all -- outputs that we must not spend
   select d.address, d.txid || ':' || d.output_index, d.amount, false
   from unnest(addresses) w (address) join app.deposit d on d.chain = of_chain and d.address = w.address
     and d.status = 'final' and not d.credited and d.merchant_id is not null
 $$;
-comment on function app.ledger_outputs is 'The final unspent outputs of these addresses, by the ledger, in base units; leaving where a transaction of ours, or a block, spends it.';
+comment on function app.ledger_outputs is 'The final unspent outputs of these addresses, by the ledger, in base units; leaving is true if a transaction of ours, or a block, spends it.';
 grant execute on function app.ledger_outputs to sluice_jobs;
 
--- After sluice chain rewind the ledger is of blocks above the final one, until they are final again.
+-- After sluice chain rewind the ledger includes blocks above the final one, until they are final again.
 create or replace function app.why_not_comparable(of_chain text) returns text
 language sql stable security definer set search_path = pg_catalog as $$
   select coalesce(

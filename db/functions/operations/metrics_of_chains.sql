@@ -1,7 +1,6 @@
--- The parts of /metrics (operations/metrics.sql) that tell of chains: how far each is, what keeps it from going on, and what waits on it for an
--- operator.
+-- The parts of /metrics (operations/metrics.sql) about chains: how far each one is, what stops it, and what waits on it for an operator.
 
--- Chains that were never followed are told of, too: by when they were configured, and what they wait for.
+-- Chains that were never followed are included: when they were configured, and what they wait for.
 create or replace function app.chain_metrics() returns table (metric text, labels json, value double precision)
 language plpgsql stable set search_path = pg_catalog as $$
 begin
@@ -41,12 +40,12 @@ language sql stable set search_path = pg_catalog as $$
     extract(epoch from clock_timestamp() - s.since)
   from chain.standing_contradiction s
 $$;
-comment on function app.contradiction_metrics is 'For how long nothing new of a chain could be written, because its servers contradict themselves.';
+comment on function app.contradiction_metrics is 'How long nothing new of a chain could be written, because its servers contradict themselves.';
 
 
 create or replace function app.comparison_metrics() returns table (metric text, labels json, value double precision)
 language sql stable set search_path = pg_catalog as $$
   select 'sluice_audit_addresses_age_seconds', json_build_object('chain', c.chain), extract(epoch from app.comparison_age(c.chain)) from chain.cursor c
 $$;
-comment on function app.comparison_metrics is 'How old the oldest comparison of an address with each chain is.';
+comment on function app.comparison_metrics is 'The age of the oldest comparison of an address with each chain.';
 

@@ -1,6 +1,6 @@
--- The part of /metrics (operations/metrics.sql) that tells of copies of the database: its replicas, the archive of its write-ahead log, backups and
--- drills. What an installation never had is absent: a replica is there once it has a slot, the archive while archive_mode is on, the age of a backup
--- or a drill from the first one on. So no alarm fires for what nobody set up.
+-- The part of /metrics (operations/metrics.sql) about copies of the database: its replicas, the archive of its write-ahead log, backups and drills.
+-- What an installation never had is absent: a replica appears once it has a slot, the archive while archive_mode is on, the age of a backup or a
+-- drill from the first one on. So no alarm fires for what was never set up.
 
 create or replace function app.copy_metrics() returns table (metric text, labels json, value double precision)
 language sql stable set search_path = pg_catalog as $$
@@ -21,4 +21,4 @@ language sql stable set search_path = pg_catalog as $$
   union all
   (select 'sluice_drill_failed', '{}', (b.error is not null)::int from app.backup_run b where b.kind = 'drill' order by b.id desc limit 1)
 $$;
-comment on function app.copy_metrics is 'Replicas, the archive of the write-ahead log, and how old the last backup and the last drill are.';
+comment on function app.copy_metrics is 'Replicas, the archive of the write-ahead log, and the age of the last backup and the last drill.';

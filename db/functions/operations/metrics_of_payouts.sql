@@ -1,4 +1,4 @@
--- The parts of /metrics (operations/metrics.sql) that tell of money on its way: payouts and their transactions, treasuries, payment requests.
+-- The parts of /metrics (operations/metrics.sql) about money under way: payouts and their transactions, treasuries, payment requests.
 
 create or replace function app.payout_metrics() returns table (metric text, labels json, value double precision)
 language plpgsql stable set search_path = pg_catalog as $$
@@ -41,7 +41,7 @@ end $$;
 comment on function app.payout_metrics is 'Payouts and outgoing payments under way, by what they wait for, those that failed, and what treasuries hold (in coins).';
 
 
--- Underpaid and expired ones are kept for ever, and only ever become more: no number of what is open.
+-- Underpaid and expired requests are kept for ever and only become more. Their number says nothing about open requests, so they are left out.
 create or replace function app.payment_metrics() returns table (metric text, labels json, value double precision)
 language sql stable set search_path = pg_catalog as $$
   select 'sluice_payment_requests_open', json_build_object('chain', c.chain, 'status', s.status), n.count
@@ -49,7 +49,7 @@ language sql stable set search_path = pg_catalog as $$
   cross join lateral (select count(*) from app.payment_request r where r.chain = c.chain and r.status = s.status
     and r.status in ('awaiting', 'detected')) n
 $$;
-comment on function app.payment_metrics is 'Payment requests that are neither paid nor over.';
+comment on function app.payment_metrics is 'Payment requests that are neither paid nor ended.';
 
 
 create or replace function app.gas_left_days(of_chain text) returns double precision
@@ -58,5 +58,5 @@ language sql stable security definer set search_path = pg_catalog as $$
   from app.ledger_entry e
   where e.account = 'treasury' and e.kind = 'network_fee' and e.chain = of_chain and e.created_at > now() - interval '7 days'
 $$;
-comment on function app.gas_left_days is 'For how many days the operator''s own native coins in a treasury last, at what network fees took from it in the last 7 days; null if they took nothing.';
+comment on function app.gas_left_days is 'How many days the operator''s own native coins in a treasury last, at the network fees of the last 7 days; null if there were no fees.';
 

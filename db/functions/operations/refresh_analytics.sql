@@ -1,8 +1,8 @@
--- Computes the materialised views of the schema analytics, each again and again, and each for at most a share of the time: one that takes long comes
--- less often. Called by the worker, twice a minute. app.analytics_refresh says what moment each shows (analysts: analytics.freshness).
+-- Computes the materialised views of the schema analytics again and again, each for at most a share of the time: a slow one is computed less often.
+-- The worker calls this twice a minute. app.analytics_refresh says which moment each view shows (analysts: analytics.freshness).
 --
 -- Promises: of several callers one works (an advisory lock). A view is computed beside its readers, who see the old rows until then; the first time,
--- when there is nothing to see, they wait. One that fails is noted, and does not keep the others waiting.
+-- when there are no rows, they wait. A view that fails is noted, and does not keep the others waiting.
 
 create or replace function app.refresh_analytics(at_least interval default '1 minute', share double precision default 0.02) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -29,5 +29,5 @@ begin
   where r.view_name = of_view;
   return of_view;
 end $$;
-comment on function app.refresh_analytics is 'Computes the materialised view of analytics that is due first anew, and returns its name; null if none is due, or somebody else is at it. Each takes at most a share of the time.';
+comment on function app.refresh_analytics is 'Refreshes the materialised view of analytics that is due first, and returns its name; null if none is due, or another caller is refreshing. Each takes at most a share of the time.';
 grant execute on function app.refresh_analytics to sluice_jobs;

@@ -1,24 +1,24 @@
--- What follows when an outgoing payment (app.outgoing_payment) is final: the ledger, what was reserved, and the payout. Called by
--- app.finish_outgoing_payments, once for each, with chain.cursor, the payout and the treasury locked; outputs/finish.sql takes the place of
--- app.finish_sweep on chains with outputs.
+-- What follows when an outgoing payment (app.outgoing_payment) is final: the ledger, what was reserved, and the payout. app.finish_outgoing_payments
+-- calls these, once for each payment, with chain.cursor, the payout and the treasury locked. On chains with outputs, outputs/finish.sql replaces
+-- app.finish_sweep.
 --
--- Invariants: a payout is completed by a final transaction alone, and fails here only where its payment can provably never pay any more; whatever
--- the outcome, what was reserved is given back, but for what is held for a return; each posting adds up to zero.
+-- Invariants: only a final transaction completes a payout, and a payout fails here only if its payment can provably never pay any more. Whatever the
+-- outcome, what was reserved is given back, except what is held for a return. Each posting adds up to zero.
 
 -- A payout that failed before its payment was broadcast has given its reservation back already.
 create or replace function app.finish_payment(s app.outgoing_payment, outcome text, txid text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare p app.payout := (select o from app.payout o where o.id = s.payout_id);
 begin
-  if p.status = 'failed' then -- before anything was broadcast; its reservation is given up
+  if p.status = 'failed' then -- before anything was broadcast; its reservation was given back
     if outcome in ('done', 'conflicted') then
       insert into app.incident (chain, kind, subject, details)
       values (s.chain, 'payment_of_failed_payout', s.id::text, jsonb_build_object('payout_id', p.id, 'txid', txid, 'outcome', outcome))
       on conflict do nothing;
     end if;
     if outcome <> 'done' then return; end if;
-    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance: it owes the
-    -- net.
+    -- An older copy of the database had forgotten that it was signed. The merchant has the money and, since the release, the balance, too: it owes
+    -- the net.
     perform app.lock_pair(p.merchant_id, p.chain, p.token);
     insert into app.adjustment (merchant_id, chain, token, amount, reason) values (p.merchant_id, p.chain, p.token, -p.net, 'paid_after_all');
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, -p.net, 0);
@@ -50,10 +50,10 @@ begin
     perform app.release_payout(p.id, 'broadcast_rejected', 'another transaction took the place of the payment, which can never be mined');
   end if;
 end $$;
-comment on function app.finish_payment is 'Ends the payout whose payment is final: done completes it, every other outcome fails it and gives the balance back.';
+comment on function app.finish_payment is 'Ends the payout whose payment is final: outcome done completes it, every other outcome fails it and gives the balance back.';
 
 
--- What was swept for a return belongs to no merchant, and is held for it in the treasury.
+-- What was swept for a return belongs to no merchant; the treasury holds it for the return.
 create or replace function app.finish_sweep(s app.outgoing_payment, outcome text, moved numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare r app.unattributed_decision;
@@ -74,10 +74,10 @@ begin
     jsonb_build_object('account', 'treasury', 'token', s.token, 'merchant_id', s.merchant_id, 'amount', moved),
     jsonb_build_object('account', 'address', 'token', s.token, 'merchant_id', s.merchant_id, 'address', s.source, 'amount', -moved)));
 end $$;
-comment on function app.finish_sweep is 'Posts what a final sweep moved (in base units) from its address to the treasury; nothing where it had another outcome than done.';
+comment on function app.finish_sweep is 'Posts what a final sweep moved (in base units) from its address to the treasury; nothing if its outcome was not done.';
 
 
--- What leaves for a return is not the operator's; what did not leave stays held for it.
+-- What leaves for a return is not the operator's; what did not leave stays held for the return.
 create or replace function app.finish_withdrawal(s app.outgoing_payment, outcome text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare is_return boolean := exists (select from app.unattributed_decision u where u.withdrawal_id = s.id);
@@ -91,12 +91,12 @@ begin
     perform app.add_treasury(s.chain, s.token, 0, -s.amount);
   end if;
 end $$;
-comment on function app.finish_withdrawal is 'Posts a final withdrawal; where it had another outcome than done, gives back what was reserved for it.';
+comment on function app.finish_withdrawal is 'Posts a final withdrawal; if its outcome was not done, gives back what was reserved for it.';
 
 
--- The operator bears the fee either way: what a swept address paid is added to its merchant's share of the treasury. But what an address pays for
--- the sweep of a return is taken out of what is returned. (More than there is of that, which only a cancel spends while fees rise, the operator
--- bears.)
+-- The operator bears the fee either way: the fee that a swept address paid is added to its merchant's share of the treasury. The fee of a return's
+-- sweep is different: it is taken out of what is returned. (The operator bears what exceeds that amount, which only a cancel spends while fees
+-- rise.)
 create or replace function app.post_network_fee(s app.outgoing_payment, fee numeric) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -108,7 +108,7 @@ begin
   if by_treasury then
     perform app.add_treasury(s.chain, native, -fee, -s.max_fee);
   else
-    if s.merchant_id is null then -- of a return; not always the last one of it, in an older copy of the database
+    if s.merchant_id is null then -- a return's sweep; not always its last one, in an older copy of the database
       select u.* into r from app.unattributed_decision u join app.deposit d on d.id = u.deposit_id
       where d.chain = s.chain and d.address = s.source and s.id in (select i.id from app.return_outgoing_payment_ids(d, 'sweep') i);
     end if;

@@ -1,11 +1,11 @@
--- Ends outgoing payments (app.outgoing_payment) whose nonce, or one of whose outputs, a final transaction used up. Called by chain.finalise_deposits
+-- Ends outgoing payments (app.outgoing_payment) whose nonce, or one of whose outputs, a final transaction used up. chain.finalise_deposits calls it
 -- at COMMIT of every transaction that touches a chain, before deposits become final.
 --
--- Promises: only a block at or below the final height ends one, and each ends once. Which transaction it was decides the outcome: done (an attempt
--- that had its effect), reverted (one that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that nobody here stored
--- conflicts with nothing until an operator has looked and kept its incident: an older copy of the database may just not remember it.
+-- Promises: only a block at or below the final height ends an outgoing payment, and each ends once. The transaction decides the outcome: done (an
+-- attempt that had its effect), reverted (an attempt that had none), cancelled (the cancel), conflicted (no attempt of it). A transaction that is
+-- not stored here conflicts with nothing until an operator has kept its incident: an older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql. Payouts that waited for a sweep are woken.
--- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, where
+-- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
 create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void

@@ -1,9 +1,9 @@
--- What the worker notes while it sends an outgoing payment (app.outgoing_payment): that a node was given the bytes, what it waits for, that it is
--- given up; and the job that sends what is due on a chain (task send_transactions).
+-- What the worker notes while it sends an outgoing payment (app.outgoing_payment): that a node got the bytes, what the payment waits for, that it is
+-- given up. Also the job that sends what is due on a chain (task send_transactions).
 --
--- Promises: each is one statement, so two workers at once do no harm. What is final is left alone, unless a rewind has it sent again. What a node
--- answers proves nothing: only a final block ends an outgoing payment (outgoing/finish_payments.sql). The job is a wake-up call: where it is lost,
--- the row is due all the same (app.due_job).
+-- Promises: each function is one statement, so two workers at once do no harm. A final payment is left alone, unless a rewind has it sent again. A
+-- node's response proves nothing: only a final block ends an outgoing payment (outgoing/finish_payments.sql). The job is a wake-up call: if it is
+-- lost, the row is due all the same (app.due_job).
 
 create or replace function app.record_broadcast(of_chain text, of_txid text, error text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
@@ -12,12 +12,12 @@ language sql security definer set search_path = pg_catalog as $$
     returning o.outgoing_payment_id
   )
   update app.outgoing_payment s set next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond',
-    waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- which it is not, as it answered
+    waiting_reason = nullif(s.waiting_reason, 'node_unreachable'), -- it responded, so it is reachable
     waiting_detail = case when s.waiting_reason <> 'node_unreachable' then s.waiting_detail end,
     waiting_since = case when s.waiting_reason <> 'node_unreachable' then s.waiting_since end
   from sent where s.id = sent.outgoing_payment_id and s.next_step_at is not null
 $$;
-comment on function app.record_broadcast is 'Notes that a stored transaction was given to a node, what the node said (null: it took it), and when it is looked at again.';
+comment on function app.record_broadcast is 'Notes that a stored transaction was given to a node, the node''s error (null: the node took it), and when it is checked again.';
 grant execute on function app.record_broadcast to sluice_jobs;
 
 create or replace function app.wait_outgoing_payment(of_outgoing_payment uuid, reason text, detail text, retry_ms int) returns void
@@ -27,17 +27,17 @@ language sql security definer set search_path = pg_catalog as $$
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   where s.id = of_outgoing_payment and s.next_step_at is not null
 $$;
-comment on function app.wait_outgoing_payment is 'Notes what an outgoing payment waits for (null: nothing), and when it is looked at again.';
+comment on function app.wait_outgoing_payment is 'Notes what an outgoing payment waits for (null: nothing), and when it is checked again.';
 grant execute on function app.wait_outgoing_payment to sluice_jobs;
 
--- A nonce that no transaction uses holds up every later one of its address, so it cannot just be dropped. Called by the worker for a sweep that is
--- not worth its fee any more, or that custody refuses; by `sluice treasury cancel` for a withdrawal. Whichever attempt is mined counts.
+-- A nonce that no transaction uses holds up every later one of its address, so it cannot just be dropped. The worker calls this for a sweep that is
+-- no longer worth its fee, or that custody refuses; `sluice treasury cancel` calls it for a withdrawal. Whichever attempt is mined counts.
 create or replace function app.cancel_outgoing_payment(of_outgoing_payment uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
   update app.outgoing_payment s set cancelling = true, next_step_at = clock_timestamp()
   where s.id = of_outgoing_payment and s.status <> 'final' and s.kind in ('sweep', 'withdrawal')
 $$;
-comment on function app.cancel_outgoing_payment is 'Gives up a sweep or a withdrawal that is not final: its nonce, or its outputs, are used up by a transaction that pays nobody.';
+comment on function app.cancel_outgoing_payment is 'Gives up a sweep or a withdrawal that is not final: a transaction that pays nobody uses up its nonce, or its outputs.';
 grant execute on function app.cancel_outgoing_payment to sluice_jobs;
 
 create or replace function app.wake_outgoing_payments(of_chain text) returns void

@@ -1,13 +1,14 @@
--- Stores what custody signed for an outgoing payment (app.outgoing_payment) as its next attempt. The worker calls this between custody's answer and
--- the first broadcast: from its COMMIT on the bytes may be given to a node, and a payout whose payment this is counts as paying.
+-- Stores what custody signed for an outgoing payment (app.outgoing_payment) as its next attempt. The worker calls this between custody's response
+-- and the first broadcast. After its COMMIT the bytes may be given to a node, and the payout of this payment is paying.
 --
--- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction; so it may run twice, and in
--- two workers at once. False, and nothing changed, where it is too late: the outgoing payment is final; it was told to cancel meanwhile, and this is
--- no cancel; the next attempt has another number; or the operator's own money in the treasury, where it bears the fee, cannot pay a higher one now.
--- price holds what it offers for its place in a block, as columns of app.outgoing_attempt: max_fee_per_gas, max_priority_fee_per_gas and gas_limit of
--- an account, fee and vsize where outputs are spent. A cancel moves nothing: an account pays itself, and outputs go to the treasury.
--- Locks: payout, treasury, outgoing payment. Error: P0003 where custody signed this transaction for another nonce, or another lead, than that of the
--- outgoing payment.
+-- Promises: attempts are numbered 1, 2, 3 ..., each is stored once, and a higher fee is reserved in the same transaction. So it may run twice, and
+-- in two workers at once. It returns false, and changes nothing, in these cases: the outgoing payment is final; it is being cancelled, and this
+-- attempt is no cancel; the next attempt has another number; the operator's own money in the treasury, which bears the fee, cannot pay a higher one
+-- now.
+-- price holds what the attempt offers for its place in a block, as columns of app.outgoing_attempt: max_fee_per_gas, max_priority_fee_per_gas and
+-- gas_limit of an account, fee and vsize of outputs. A cancel moves nothing: an account pays itself, and outputs go to the treasury.
+-- Locks: payout, treasury, outgoing payment.
+-- Error: P0003 custody signed this transaction for another nonce, or another first input, than that of the outgoing payment.
 
 create or replace function app.store_signed(of_outgoing_payment uuid, number int, of_kind text, of_txid text, of_raw text, of_amount numeric, price jsonb)
 returns boolean
@@ -17,7 +18,7 @@ declare
   offered app.outgoing_attempt := jsonb_populate_record(null::app.outgoing_attempt, price);
   native text;
   treasury text;
-  account text; -- that it is of; null where it spends outputs
+  account text; -- its account; null if it spends outputs
   more numeric;
 begin
   select * into s from app.outgoing_payment x where x.id = of_outgoing_payment;
@@ -28,7 +29,7 @@ begin
     or number <> 1 + (select count(*) from app.outgoing_attempt o where o.outgoing_payment_id = s.id) then return false; end if;
   perform from custody.journal j where j.stream = s.chain and j.txid = of_txid and (j.sender, j.nonce) <> (s.sender, s.nonce);
   if found then
-    raise exception 'transaction % was signed for another nonce, or another first_input, than that of spend %', of_txid, s.id using errcode = 'P0003';
+    raise exception 'transaction % was signed for another nonce or first input than that of outgoing payment %', of_txid, s.id using errcode = 'P0003';
   end if;
   native := app.native_token(s.chain);
   treasury := app.treasury_address(s.chain);

@@ -1,8 +1,8 @@
--- Adds inputs to the next attempt of an outgoing payment (app.outgoing_payment) on a chain with outputs, whose change cannot pay the higher fee that
--- a replacement (RBF) needs. The worker calls this before it asks custody for that attempt.
+-- Adds inputs to the next attempt of an outgoing payment (app.outgoing_payment) on a chain with outputs, when its change cannot pay the higher fee
+-- that a replacement (RBF) needs. The worker calls this before it asks custody for that attempt.
 --
--- Promises: inputs are only ever added, so at most one attempt can be mined. False, and nothing changed, where it is too late (the outgoing payment
--- is final, or its next attempt has another number) or one of the outputs is not free. A sweep takes no output of the treasury.
+-- Promises: inputs are only ever added, so at most one attempt can be mined. It returns false, and changes nothing, if it is too late (the outgoing
+-- payment is final, or its next attempt has another number) or one of the outputs is not free. A sweep takes no output of the treasury.
 -- Locks: payout, treasury, outgoing payment.
 
 create or replace function app.add_inputs(of_outgoing_payment uuid, number int, inputs text[]) returns boolean
@@ -25,5 +25,5 @@ begin
   end if;
   return true;
 end $$;
-comment on function app.add_inputs is 'Reserves more outputs for the next attempt of an outgoing payment, whose number the caller names; false if that came too late, or one is not free.';
+comment on function app.add_inputs is 'Reserves more outputs for the next attempt of an outgoing payment; the caller gives the attempt''s number. False if it came too late, or an output is not free.';
 grant execute on function app.add_inputs to sluice_jobs;

@@ -1,19 +1,19 @@
--- Outputs: on a chain that has them instead of accounts (Bitcoin), the money that can be spent (app.output). This file: which chains have outputs,
--- and how and when one becomes ours to spend. Called by chain.finalise_deposits at COMMIT, for the deposits that are about to be final. What is
--- unattributed is no output to spend before an operator credits it.
+-- Outputs: the money that can be spent on a chain that has outputs instead of accounts (Bitcoin), in app.output. This file: which chains have
+-- outputs, and when an output becomes spendable for us. chain.finalise_deposits calls it at COMMIT, for the deposits that are about to be final. The
+-- output of an unattributed deposit is added only when an operator credits it.
 --
--- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its first input, which every attempt has among its inputs
--- (app.outgoing_payment.sender; the nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One
--- transaction sweeps and pays: what deposit addresses hold goes in, the net to the merchant and the rest to the treasury come out.
+-- An outgoing payment (app.outgoing_payment) uses outputs there, not a nonce: its first input, which every attempt has (app.outgoing_payment.sender;
+-- the nonce is 0), and others. Attempts only ever add inputs. So at most one of them can be mined, as with a nonce. One transaction sweeps and pays:
+-- it takes in what deposit addresses hold, pays the net to the merchant and sends the rest to the treasury.
 --
 -- Writers: this file and app.credit_unattributed (final outputs), the functions that begin outgoing payments (reserve them), outputs/finish.sql
--- (spent, and the change), app.take_back (gone), `sluice custody reconcile`. Readers: the worker, which chooses among those that are free
+-- (spent, and the change), app.take_back (gone), `sluice custody reconcile`. Readers: the worker, which chooses among free outputs
 -- (app.free_output).
--- Invariants: an output is here once, from the moment that it is final and in the ledger; one outgoing payment at a time has it reserved, and keeps
--- it if it spends it; the unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
+-- Invariants: an output is here once, from the moment that it is final and in the ledger. One outgoing payment at a time has it reserved, and keeps
+-- it if it spends it. The unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
 -- Locks: chain.cursor, which the caller holds.
 
--- Before outgoing payments are settled: an older copy of the database may read an output and what spent it in one transaction.
+-- Runs before outgoing payments are finished: an older copy of the database may read an output and the transaction that spent it at once.
 create or replace function app.add_outputs(of_chain text, final_height int) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 begin
@@ -27,7 +27,7 @@ begin
     perform custody.reserve_recovered(of_chain);
   end if;
 end $$;
-comment on function app.add_outputs is 'Adds the outputs that become final at this height; those of a CPFP child are reserved for it.';
+comment on function app.add_outputs is 'Adds the outputs that become final at this height, and reserves those of a CPFP child for it.';
 
 
 create or replace function app.uses_outputs(of_chain text) returns boolean
@@ -41,5 +41,5 @@ create or replace function app.mature_at(d app.deposit) returns int
 language sql stable set search_path = pg_catalog as $$
   select d.block_height + c.coinbase_maturity from app.chain c where c.chain = d.chain and c.coinbase_sender = d.sender
 $$;
-comment on function app.mature_at is 'The head from which on nodes let the output of a deposit be spent; null where that is at once.';
+comment on function app.mature_at is 'The head from which on nodes let the output of a deposit be spent; null if at once.';
 

@@ -1,7 +1,7 @@
--- Choosing and reserving outputs. The worker chooses without a lock, among app.free_output and app.claimed_outputs; the functions that begin an
--- outgoing payment (app.outgoing_payment) or add inputs to one ask again under the treasury's lock, and reserve what was chosen.
+-- Choosing and reserving outputs. The worker chooses without a lock, among app.free_output and app.claimed_outputs. The functions that begin an
+-- outgoing payment (app.outgoing_payment) or add inputs to one check again under the treasury's lock, and reserve the chosen outputs.
 --
--- Promises: an output is reserved for one outgoing payment at a time; whoever chose one that is not free any more is refused.
+-- Promises: an output is reserved for one outgoing payment at a time; a caller that chose one that is no longer free is refused.
 -- Outputs are named as <txid>:<vout>.
 
 create or replace function app.weigh_outputs(of_chain text, inputs text[], of_merchant uuid, with_treasury boolean,
@@ -12,7 +12,7 @@ language sql stable set search_path = pg_catalog as $$
   join app.free_output u on u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
   where case when u.merchant_id is null then with_treasury else u.merchant_id = of_merchant end
 $$;
-comment on function app.weigh_outputs is 'What these outputs hold, of those that are free and belong to the merchant or, with_treasury, to the treasury: how many they are, their sum and the merchant''s part of it, in base units. A count below the number asked for: some are not free, or named twice.';
+comment on function app.weigh_outputs is 'Sums up those of these outputs that are free and belong to the merchant or, with_treasury, to the treasury: their number, their sum and the merchant''s part of it, in base units. A number below the number asked for means that some are not free, or named twice.';
 
 
 create or replace function app.reserve_outputs(of_chain text, inputs text[], of_outgoing_payment uuid, attempt int) returns void
@@ -21,7 +21,7 @@ language sql set search_path = pg_catalog as $$
   from (select split_part(i, ':', 1) as txid, split_part(i, ':', 2)::int as vout from unnest(inputs) i) k
   where u.chain = of_chain and u.txid = k.txid and u.vout = k.vout
 $$;
-comment on function app.reserve_outputs is 'Reserves outputs for an outgoing payment, whose inputs they are from this attempt on. The caller knows that they are free.';
+comment on function app.reserve_outputs is 'Reserves outputs as inputs of an outgoing payment, from this attempt on. The caller knows that they are free.';
 
 
 -- app.outgoing_payment has each first input once, for ever.

@@ -1,12 +1,12 @@
--- CPFP children: a payment of somebody else to addresses of ours that no block takes is made worth taking by a child of it, a sweep that pays the fee
--- of both. app.begin_cpfp is for `sluice treasury cpfp` alone, as the owner of the database. At COMMIT app.add_outputs calls
--- app.reserve_cpfp_outputs, and chain.finalise_deposits calls app.end_conflicted_cpfp: after outgoing payments were settled, which lock payouts
--- before the treasury, and before chain.unconfirmed forgets what is final.
+-- CPFP children: a sweep of ours speeds up an unconfirmed incoming payment. The child pays the fee of both, so a block takes the parent. Only
+-- `sluice treasury cpfp` calls app.begin_cpfp, as the owner of the database. At COMMIT app.add_outputs calls app.reserve_cpfp_outputs, and
+-- chain.finalise_deposits calls app.end_conflicted_cpfp. The latter runs after outgoing payments were finished, which lock payouts before the
+-- treasury, and before chain.unconfirmed forgets what is final.
 --
--- Promises: the outputs of a CPFP child are of one unconfirmed parent, and of one merchant or the treasury; what counts for nobody (not credited) is
--- not spent; at most one CPFP child that is not over has an output. As soon as the parent is final, its outputs are reserved for the CPFP child, so
--- nothing else ever gets them. If a final transaction that pays us took the parent's place, the CPFP child is over (conflicted).
--- Locks: chain.cursor first, so that what is unconfirmed stays so; then the treasury. Error: SL422 where it cannot be begun; the message says why.
+-- Promises: the outputs of a CPFP child belong to one unconfirmed parent, and to one merchant or the treasury. Outputs of a deposit that is not
+-- credited are not spent. At most one open CPFP child has an output. As soon as the parent is final, its outputs are reserved for the CPFP child, so
+-- nothing else ever gets them. If a final transaction that pays us replaced the parent, the CPFP child ends as conflicted.
+-- Locks: chain.cursor first, so that unconfirmed payments do not change; then the treasury. Error: SL422 it cannot be begun; the message says why.
 
 create or replace function app.begin_cpfp(of_chain text, inputs text[], network_fee numeric, parent_vsize int) returns uuid
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -17,7 +17,7 @@ declare
   outgoing_payment uuid;
   first_input text := inputs[1];
 begin
-  perform from chain.cursor c where c.chain = of_chain for update; -- what is unconfirmed stays so
+  perform from chain.cursor c where c.chain = of_chain for update; -- unconfirmed payments do not change meanwhile
   perform app.lock_treasury(of_chain);
   select count(*) as count, count(distinct u.txid) as parents, count(distinct coalesce(d.merchant_id::text, 'treasury')) as owners,
     sum(u.amount) as total, min(u.txid) as txid, (array_agg(d.merchant_id))[1] as merchant_id
@@ -27,11 +27,11 @@ begin
   join app.deposit d on d.chain = u.chain and d.txid = u.txid and d.output_index = u.output_index and d.address = u.recipient
     and d.status = 'pending' and d.block_height is null and (d.credited or d.merchant_id is null);
   if found_outputs.count is distinct from cardinality(inputs) or found_outputs.parents <> 1 or found_outputs.owners <> 1 then
-    raise exception 'these are not unconfirmed outputs of one transaction, to addresses of one merchant or the treasury' using errcode = 'SL422';
+    raise exception 'these are not unconfirmed outputs of one transaction to addresses of one merchant, or to the treasury' using errcode = 'SL422';
   end if;
   if exists (select from app.outgoing_payment s where s.chain = of_chain and s.sender = any(inputs)) or exists (
     select from app.cpfp b join app.outgoing_payment s on s.id = b.outgoing_payment_id where s.chain = of_chain and s.status <> 'final' and b.outputs && inputs) then
-    raise exception 'these outputs are spent by a child of ours already, which pays more by itself as time goes by' using errcode = 'SL422';
+    raise exception 'a child transaction of ours already spends these outputs; Sluice raises its fee automatically' using errcode = 'SL422';
   end if;
   if found_outputs.total <= network_fee then
     raise exception 'these outputs hold no more than the network fee' using errcode = 'SL422';
@@ -51,7 +51,7 @@ begin
   perform app.wake_outgoing_payments(of_chain);
   return outgoing_payment;
 end $$;
-comment on function app.begin_cpfp is 'Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the sweep.';
+comment on function app.begin_cpfp is 'Begins a child that spends unconfirmed outputs of ours (<txid>:<vout>) and pays for their transaction, too; amounts in base units. Returns the id of the outgoing payment.';
 
 
 create or replace function app.reserve_cpfp_outputs(of_chain text) returns void
@@ -83,4 +83,4 @@ begin
     perform app.post_network_fee(s, 0);
   end loop;
 end $$;
-comment on function app.end_conflicted_cpfp is 'Ends CPFP children whose parent another final transaction excludes.';
+comment on function app.end_conflicted_cpfp is 'Ends CPFP children whose parent can no longer be mined, because a final transaction conflicts with it.';

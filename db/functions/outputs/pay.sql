@@ -1,11 +1,11 @@
 -- Begins the payment of a payout on a chain with outputs, in one transaction with its sweep: the inputs bring what the merchant's addresses hold,
--- what is missing comes from the treasury's, the net goes to the merchant and the rest to the treasury. The worker calls this with the inputs that
--- it chose.
+-- the treasury's outputs bring what is missing, the net goes to the merchant and the rest to the treasury. The worker calls this with the inputs
+-- that it chose.
 --
 -- Promises: of two calls one begins it. Nothing is begun while a sweep that the payout waits for is not final, nor, with sweep_first, before all its
 -- deposits are known. What the merchant's outputs do not bring is the operator's own money, or that merchant's in the treasury, never another's; it
--- is reserved in the same transaction. As long as the payment is under way, what it brings itself (app.outgoing_payment.swept_in) is not reserved in
--- the treasury.
+-- is reserved in the same transaction. While the payment is under way, what it brings itself (app.outgoing_payment.swept_in) is not reserved in the
+-- treasury.
 -- Locks: payout, treasury.
 
 create or replace function app.begin_output_payment(of_payout uuid, inputs text[], network_fee numeric) returns text
@@ -45,7 +45,7 @@ begin
   perform app.wake_outgoing_payments(p.chain);
   return null;
 end $$;
-comment on function app.begin_output_payment is 'Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment is there, or the payout is not ready for it. Safe to run again.';
+comment on function app.begin_output_payment is 'Reserves the outputs that a payout is paid from, with this network fee (in base units), and takes it from sweeping to swept. Returns what is short; null if the payment has begun, or the payout is not ready for it. Safe to run again.';
 grant execute on function app.begin_output_payment to sluice_jobs;
 
 create or replace function app.set_swept_in(s app.outgoing_payment, brought numeric) returns void
@@ -55,7 +55,7 @@ begin
   perform app.reserve(s.chain, s.token, s.swept_in - brought);
   perform app.add_share(s.chain, s.token, s.merchant_id, 0, s.swept_in - brought);
 end $$;
-comment on function app.set_swept_in is 'Notes how much of its payout''s gross a payment brings with it, in base units, and reserves so much less of the treasury.';
+comment on function app.set_swept_in is 'Notes how much of its payout''s gross a payment brings with it, in base units, and reserves that much less of the treasury.';
 
 
 create or replace function app.give_up_swept_in(s app.outgoing_payment) returns void
@@ -63,5 +63,5 @@ language plpgsql set search_path = pg_catalog as $$
 begin
   if s.swept_in > 0 then perform app.set_swept_in(s, 0); end if;
 end $$;
-comment on function app.give_up_swept_in is 'Counts no longer on what a payment was to bring with it: all that it needs is reserved, for the caller to give back.';
+comment on function app.give_up_swept_in is 'Stops counting on what a payment was to bring with it: everything that it needs is reserved, and the caller gives that back.';
 

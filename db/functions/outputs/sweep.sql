@@ -1,7 +1,8 @@
--- Begins a sweep on a chain with outputs: one transaction that takes outputs of one merchant's addresses to the treasury. The worker calls this for
--- a payout that needs more inputs than a transaction may have, which then waits for it, or for none, to collect what lies on addresses.
+-- Begins a sweep on a chain with outputs: one transaction that moves outputs of one merchant's addresses to the treasury. The worker calls this for
+-- a payout that needs more inputs than a transaction may have, which then waits for the sweep; or for no payout, to collect what lies on addresses.
 --
--- Promises: of two calls with the same outputs one begins. Nothing is begun for a payout that is not sweeping. Locks: payout, treasury.
+-- Promises: of two calls with the same outputs one begins. Nothing is begun for a payout that is not sweeping.
+-- Locks: payout, treasury.
 
 create or replace function app.begin_output_sweep(of_payout uuid, of_chain text, of_merchant uuid, inputs text[], network_fee numeric) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -36,5 +37,5 @@ begin
   perform app.wake_outgoing_payments(of_chain);
   return null;
 end $$;
-comment on function app.begin_output_sweep is 'Reserves outputs of a merchant''s addresses for one transaction that takes them to the treasury, with this network fee (in base units). Returns what is in the way; null if it is begun, or the payout is not sweeping.';
+comment on function app.begin_output_sweep is 'Reserves outputs of a merchant''s addresses for one transaction that moves them to the treasury, with this network fee (in base units). Returns what is in the way; null if it is begun, or the payout is not sweeping.';
 grant execute on function app.begin_output_sweep to sluice_jobs;

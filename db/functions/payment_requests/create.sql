@@ -1,10 +1,10 @@
--- Makes a payment request: an amount that is asked for, and an address from the pool that is for nothing else. Called by POST /v1/payment-requests.
+-- Makes a payment request: a requested amount, and an address from the pool that is used for nothing else. POST /v1/payment-requests calls this.
 --
--- Promises: one request per (merchant, external_id), with one address, for ever, in one transaction; the same Idempotency-Key with the same request
--- is answered as before, also while a twin is being made beside it. of_amount is a plain decimal, in coins; of_request is the hash of what is asked
--- for, where there is a key.
--- Errors: SL404 there is no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference has not the merchant's prefix; SL409
--- there is a request with this reference; SLINV a value cannot be (DETAIL names it); SLIDK the key was used with another request; SL503 no address
+-- Promises: one request per (merchant, external_id), with one address, for ever, in one transaction. The same Idempotency-Key with the same request
+-- gets the same response, also while a duplicate is being made at the same time. of_amount is a plain decimal, in coins; of_request is the hash of
+-- the request, if there is a key.
+-- Errors: SL404 there is no such currency; SLCHN its chain is not enabled for the merchant; SLPFX the reference lacks the merchant's prefix; SL409
+-- there is a request with this reference; SLINV a value is invalid (DETAIL names it); SLIDK the key was used with another request; SL503 no address
 -- is free.
 
 create or replace function app.create_payment_request(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text,
@@ -21,9 +21,9 @@ begin
   if twin.id is null then
     select * into asset from app.asset a where a.name = of_currency;
     if asset.name is null then
-      raise exception 'there is no currency with this name; GET /v1/crypto lists those that there are' using errcode = 'SL404', detail = 'currency';
+      raise exception 'there is no currency with this name; GET /v1/crypto lists the currencies' using errcode = 'SL404', detail = 'currency';
     elsif not starts_with(of_external_id, prefix) or of_external_id = prefix then
-      raise exception 'external_id must begin with % and go on with a reference of your own', prefix using errcode = 'SLPFX';
+      raise exception 'external_id must begin with %, followed by a reference of your own', prefix using errcode = 'SLPFX';
     elsif scale(coins) > asset.decimals then
       raise exception '% has at most % decimals', of_currency, asset.decimals using errcode = 'SLINV', detail = 'amount';
     elsif coins <= 0 then
@@ -36,7 +36,7 @@ begin
     insert into app.payment_request as p (merchant_id, external_id, chain, token, amount, page_token, idempotency_key, request_hash, expires_at)
     values (of_merchant, of_external_id, asset.chain, asset.token, coins * 10::numeric ^ asset.decimals,
       translate(substr(app.new_webhook_secret(), 7), '+/', '-_'), of_key, case when of_key is not null then of_request end, clock_timestamp() + of_expiry)
-    on conflict do nothing returning * into r; -- waits for a twin that is being made beside this one
+    on conflict do nothing returning * into r; -- waits for a duplicate that is being made at the same time
     if r.id is null then
       select * into twin from app.payment_request p where p.merchant_id = of_merchant and p.idempotency_key = of_key;
     end if;
@@ -50,7 +50,7 @@ begin
   end if;
   return app.created_payment_request(coalesce(r.id, twin.id));
 end $$;
-comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, answers what that was answered.';
+comment on function app.create_payment_request is 'Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.';
 grant execute on function app.create_payment_request to sluice_api;
 
 create or replace function app.created_payment_request(of_request uuid) returns app.payment_response
@@ -64,5 +64,5 @@ language sql stable set search_path = pg_catalog as $$
   ) b
   where r.id = of_request
 $$;
-comment on function app.created_payment_request is 'What the call that made a payment request is answered.';
+comment on function app.created_payment_request is 'The body of the response to the call that made a payment request.';
 

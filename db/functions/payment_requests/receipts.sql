@@ -1,11 +1,11 @@
--- Receipts: what arrives at the address of a payment request is a row of app.deposit, and is settled, becomes final, is taken back, counts in the
--- balance, is claimed and swept as every deposit, by the same code. It has no event (app.emit_deposit_events tells of users' deposits), and no list
--- of deposits shows it. A receipt is of the chain and token that were asked for; anything else at the address is unattributed.
+-- Receipts: what arrives at the address of a payment request is a row of app.deposit. It is derived, becomes final, is taken back, counts in the
+-- balance, is claimed and swept like every deposit, by the same code. It has no event (app.emit_deposit_events handles users' deposits), and no list
+-- of deposits shows it. A receipt has the requested chain and token; anything else at the address is unattributed.
 --
--- These triggers on app.deposit note when it came, and which requests to bring up to date at COMMIT (payment_requests/status.sql).
+-- These triggers on app.deposit note when it came, and which requests to update at COMMIT (payment_requests/status.sql).
 
--- Late is what was neither seen nor mined before the request expired. Seen counts because a transaction may wait long for its block, mined because
--- we may have been behind. What came in time stays so, though the chain puts it into a later block.
+-- A receipt is late if it was neither seen nor mined before the request expired. Seen counts because a transaction may wait long for its block;
+-- mined counts because we may have been behind. A receipt in time stays in time, even if the chain moves it into a later block.
 create or replace function app.note_arrival() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
@@ -13,11 +13,11 @@ begin
     where t.id = new.chain || ':' || new.txid || ':' || new.output_index and t.recipient = new.address and t.block_hash = new.block_hash));
   return new;
 end $$;
-comment on function app.note_arrival is 'Writes down when a receipt came: when it was first seen, or mined, whichever is earlier.';
+comment on function app.note_arrival is 'Records when a receipt came: when it was first seen, or mined, whichever is earlier.';
 create or replace trigger note_arrival before insert or update of block_hash on app.deposit for each row
   when (new.payment_request_id is not null) execute function app.note_arrival();
 
--- Only what is a receipt counts: what an operator credited on another chain would let that chain lock requests, in an order of its own.
+-- Only receipts count. A deposit that an operator credited on another chain would let that chain lock requests, in an order of its own.
 create or replace function app.note_receipt() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
@@ -25,7 +25,7 @@ begin
   where r.id = new.payment_request_id and (r.chain, r.token) = (new.chain, new.token) on conflict do nothing;
   return null;
 end $$;
-comment on function app.note_receipt is 'Notes that the payment request of a deposit is to be brought up to date at COMMIT.';
+comment on function app.note_receipt is 'Notes that the payment request of a deposit is to be updated at COMMIT.';
 create or replace trigger note_receipt after insert on app.deposit for each row
   when (new.credited and new.payment_request_id is not null) execute function app.note_receipt();
 create or replace trigger note_receipt_change after update of status, amount, credited, block_hash on app.deposit for each row

@@ -1,5 +1,5 @@
--- A payment request as it stands, as finished JSON: for its merchant (GET /v1/payment-requests/<external_id>), and for whoever knows the token of
--- its page. The API adds the payment URI, for which it is told the parts. Reads only; no row where there is no such request.
+-- The current state of a payment request, as finished JSON: for its merchant (GET /v1/payment-requests/<external_id>), and for a visitor who has the
+-- token of its page. The API adds the payment URI, and gets its parts from here. Reads only; no row if there is no such request.
 
 create or replace function app.find_payment_request(of_merchant uuid, of_external_id text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
@@ -19,10 +19,10 @@ language sql stable security definer set search_path = pg_catalog as $$
   ) b
   where r.merchant_id = of_merchant and r.external_id = of_external_id
 $$;
-comment on function app.find_payment_request is 'A merchant''s payment request as it stands, with its receipts.';
+comment on function app.find_payment_request is 'The current state of a merchant''s payment request, with its receipts.';
 grant execute on function app.find_payment_request to sluice_api;
 
--- Whoever knows the token sees this one request, and nothing else of the merchant but its name.
+-- The token shows this one request, and nothing else of the merchant but its name.
 create or replace function app.payment_page(of_page_token text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
@@ -40,12 +40,12 @@ language sql stable security definer set search_path = pg_catalog as $$
   ) b
   where r.page_token = of_page_token
 $$;
-comment on function app.payment_page is 'What the page of a payment request shows to whoever knows its token. Its confirmations are those of the youngest receipt that is pending; null where none is.';
+comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending.';
 grant execute on function app.payment_page to sluice_api;
 
 create or replace function app.confirmations(of_chain text, of_height int) returns int
 language sql stable set search_path = pg_catalog as $$
   select case when of_height is null then 0 else greatest(0, c.head_height - of_height + 1) end from chain.cursor c where c.chain = of_chain
 $$;
-comment on function app.confirmations is 'How many blocks confirm what is at this height, its own included; 0 where the height is null. Null for a chain that was never followed.';
+comment on function app.confirmations is 'How many blocks confirm this height, its own included; 0 if the height is null. Null for a chain that was never followed.';
 

@@ -1,11 +1,11 @@
 -- The status of a payment request follows from its receipts and the time, and from nothing else: status, received, pending, late, txid and paid_at
--- are what app.payment_of says, at every commit. It is computed anew at COMMIT of a transaction that changes receipts, once for each request, and by
--- the worker, each second, for requests that expired, because time changes no row.
+-- are what app.payment_of returns, at every commit. It is computed anew at COMMIT of a transaction that changes receipts, once for each request. The
+-- worker computes it each second for requests that expired, because time changes no row.
 --
--- Invariant: position is set while status is paid or underpaid, and rises whenever what GET /payments tells of the request changes.
--- Locks, always in this order: chain.cursor, deposits, payment request. Whoever expires requests locks nothing else.
+-- Invariant: position is set while status is paid or underpaid, and rises whenever what GET /payments shows of the request changes.
+-- Locks, always in this order: chain.cursor, deposits, payment request. The function that expires requests locks nothing else.
 
--- Plans are kept, because planning took more than half of its time (measured); sequential scans are off, so that plans from when the tables were
+-- Plans are cached, because planning took more than half of its time (measured). Sequential scans are off, so that plans from when the tables were
 -- small use the indexes, too.
 create or replace function app.refresh_payment(of_request uuid) returns void
 language plpgsql set search_path = pg_catalog set enable_seqscan = off as $$
@@ -26,11 +26,11 @@ begin
       else p.position end
   where p.id = of_request;
 end $$;
-comment on function app.refresh_payment is 'Brings a payment request up to date with its receipts and the time. Safe to call at any time.';
+comment on function app.refresh_payment is 'Updates a payment request from its receipts and the time. Safe to call at any time.';
 
 
--- Once a request has expired with nothing in time under way, it is what is final that counts: a late receipt changes an underpaid request when it is
--- final, not before, so that who was told "underpaid" is next told the end of it.
+-- Once a request has expired and no receipt in time is pending, only final receipts count. A late receipt changes an underpaid request when it is
+-- final, not before: a merchant that read "underpaid" next reads the final result.
 create or replace function app.payment_of(r app.payment_request, expired boolean, out status text, out received numeric, out pending numeric,
   out late boolean, out txid text, out paid_at timestamptz)
 language plpgsql stable set search_path = pg_catalog as $$
@@ -54,7 +54,7 @@ begin
     when not expired then 'awaiting'
     when received > 0 then 'underpaid' else 'expired' end;
 end $$;
-comment on function app.payment_of is 'What a payment request is by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.';
+comment on function app.payment_of is 'The state of a payment request by its receipts: its status; what is final and what is pending, in base units; whether some of it came late; the transaction that completed it (else the last one), and when that became final.';
 
 
 create or replace function app.refresh_touched_payment() returns trigger
@@ -64,11 +64,11 @@ begin
   perform app.refresh_payment(new.payment_request_id);
   return null;
 end $$;
-comment on function app.refresh_touched_payment is 'Brings a payment request up to date at COMMIT of the transaction that changed its receipts.';
+comment on function app.refresh_touched_payment is 'Updates a payment request at COMMIT of the transaction that changed its receipts.';
 create constraint trigger refresh after insert on app.touched_payment deferrable initially deferred
   for each row execute function app.refresh_touched_payment();
 
--- What somebody else is at is skipped, so it may run at any time and in several places.
+-- Requests that another caller is updating are skipped, so it may run at any time and in several places.
 create or replace function app.expire_payment_requests(batch int default 100) returns int
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
@@ -85,5 +85,5 @@ begin
   end loop;
   return expired;
 end $$;
-comment on function app.expire_payment_requests is 'Judges payment requests that have expired, each once; returns how many. Fewer than batch: no more are due.';
+comment on function app.expire_payment_requests is 'Decides the status of payment requests that have expired, once each; returns how many. Fewer than batch: no more are due.';
 grant execute on function app.expire_payment_requests to sluice_jobs;

@@ -1,14 +1,14 @@
--- Which deposits a payout had collected that an older copy of the database has forgotten, and that custody's journal brought back
--- (custody.reconcile). Triggers look for them at COMMIT: when a payout is recovered, when deposits become final, when an allocation ends.
+-- Finds the deposits of a payout that an older copy of the database has forgotten, and that custody's journal brought back (custody.reconcile).
+-- Triggers look for them at COMMIT: when a payout is recovered, when deposits become final, when an allocation ends.
 --
--- A recovered payout is there with a credit of its gross, and its merchant owes as much, because nobody wrote down which deposits it had collected.
--- But a payout collects everything that is final: where its gross is the sum of all deposits and adjustments of its pair that were final and
--- unclaimed up to one point in the order in which they became final, these are the ones, and are allocated to it. Where no such point is found, it
--- would be a guess: nothing is allocated, and deposits that its gross covers, the oldest first, are marked as settled before the restore.
+-- A recovered payout exists with a credit of its gross, and its merchant owes as much, because its deposits were recorded nowhere else. But a payout
+-- collects everything that is final. So look for a point in the order in which deposits and adjustments became final where all of the pair that were
+-- final and unclaimed up to it add up to the payout's gross: these are the ones, and are allocated to it. If no such point is found, allocating
+-- would be a guess. Then nothing is allocated, and deposits that the gross covers, the oldest first, are marked as settled before the restore.
 -- Invariants: the deposits and adjustments of a payout that is allocated here add up to its gross (P0003); no balance changes by it.
 -- Locks: pair, allocation, deposits.
 
--- Safe to run at any time: what it finds follows from what is final and unclaimed alone.
+-- Safe to run at any time: the result follows only from what is final and unclaimed.
 create or replace function app.find_recovered_deposits(of_merchant uuid, of_chain text, of_token text) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare at record;
@@ -19,7 +19,7 @@ begin
   perform app.lock_pair(of_merchant, of_chain, of_token);
   perform pg_advisory_xact_lock(hashtextextended('allocate:' || of_merchant || ':' || of_chain || ':' || of_token, 0));
   perform from app.claim c where c.merchant_id = of_merchant and c.chain = of_chain and c.token = of_token and c.finished_at is null;
-  if found then return; end if; -- what looks unclaimed is not; the end of that calls this again
+  if found then return; end if; -- what looks unclaimed may be claimed; the end of that allocation calls this again
   loop
     select r.payout_id, r.debt_id, t.finalisation, t.block_height into at
     from app.open_recovered(of_merchant, of_chain, of_token) with ordinality r (payout_id, gross, debt_id, adjusted, n)
@@ -42,7 +42,7 @@ begin
   where d.id = o.id and not d.settled_before_restore and o.total <= r.covered and not exists (select from chain.transfer t
     where t.id = d.chain || ':' || d.txid || ':' || d.output_index and t.block_time > r.last_claim_at);
 end $$;
-comment on function app.find_recovered_deposits is 'Finds and allocates the deposits of recovered payouts of a merchant, chain and token, and marks those that are covered where none are found.';
+comment on function app.find_recovered_deposits is 'Finds and allocates the deposits of recovered payouts of a merchant, chain and token; if none are found, marks those that the gross covers.';
 
 create or replace function app.allocate_recovered(of_payout uuid, debt uuid, to_finalisation bigint, to_height int) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -63,13 +63,13 @@ begin
   where a.id = debt or (a.merchant_id = p.merchant_id and a.chain = p.chain and a.token = p.token and a.settlement_id is null
     and a.reason <> 'payout_recovered' and a.created_at < recovered_at);
   if (select sum(a.amount) from app.adjustment a where a.settlement_id = p.id) + allocated.amount <> p.gross then
-    raise exception 'the deposits of payout % do not add up to it', p.id using errcode = 'P0003';
+    raise exception 'the deposits of payout % do not add up to its gross', p.id using errcode = 'P0003';
   end if;
   update app.claim c set cutoff = to_finalisation, deposit_count = allocated.n, amount = allocated.amount, done_count = allocated.n, done_amount = allocated.amount
   where c.payout_id = p.id and c.kind = 'claim';
   insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (p.merchant_id, p.chain, p.token, 0, -allocated.n);
 end $$;
-comment on function app.allocate_recovered is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, its debt among them.';
+comment on function app.allocate_recovered is 'Allocates a recovered payout''s deposits, up to a point, and its adjustments, including its debt.';
 
 -- Debts of equal amount are interchangeable: any one is taken.
 create or replace function app.open_recovered(of_merchant uuid, of_chain text, of_token text)
@@ -85,10 +85,11 @@ language sql stable set search_path = pg_catalog as $$
     and not exists (select from app.adjustment a where a.settlement_id = p.id and a.reason = 'payout_recovered' and a.amount < 0)
   order by p.created_at, p.id
 $$;
-comment on function app.open_recovered is 'Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the adjustments that it collected besides.';
+comment on function app.open_recovered is 'Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the other adjustments that it collected.';
 
--- At COMMIT: what reads settlement_id in the same transaction (chain.finalise_deposits, of what was lost and is back) has read it by then. Where a
--- allocation ended, its lock is held already, and the pair's comes first: so the pair's is not waited for.
+-- At COMMIT, because other code that reads settlement_id in the same transaction (chain.finalise_deposits, for lost deposits that are back) has read
+-- it by then. When an allocation ended, its lock is held already, though the pair's lock comes first in the order: so the pair's lock is not waited
+-- for.
 create or replace function app.note_recovered() returns trigger
 language plpgsql security definer set search_path = pg_catalog as $$
 begin
@@ -97,7 +98,7 @@ begin
   end if;
   return null;
 end $$;
-comment on function app.note_recovered is 'Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation ended that held this up.';
+comment on function app.note_recovered is 'Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation that held this up has ended.';
 create constraint trigger find_recovered_deposits after insert on app.adjustment deferrable initially deferred for each row
   when (new.reason = 'payout_recovered' and new.amount < 0) execute function app.note_recovered();
 create constraint trigger find_recovered_deposits after update of finished_at on app.claim deferrable initially deferred for each row

@@ -1,14 +1,14 @@
--- Allocation: deposits are given to the payout that claimed them, and given back when it failed. Claims and releases change the balance at once
--- (create.sql, fail.sql) and are carried out here: of a claim a hundred deposits in the request itself, everything else by the task
+-- Allocation: writes a payout into the deposits that it claimed, and removes it when the payout failed. Claims and releases change the balance at
+-- once (create.sql, fail.sql) and are carried out here: up to a hundred deposits of a claim in the request itself, everything else by the task
 -- allocate_deposits.
 --
--- Invariants: claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance, which
--- is why each finds exactly the deposits that were in its sum, whatever else became final, was claimed or was released meanwhile; one that does not
--- come out at its count and sum stops (P0003).
--- Locks, of each pair: one for whoever claims, releases or adjusts its balance (app.lock_pair), then one for whoever allocates, then deposits.
+-- Invariants: claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance. So
+-- each finds exactly the deposits that were in its sum, whatever else became final, was claimed or was released meanwhile. If count and sum do not
+-- match, it stops (P0003).
+-- Locks, of each pair: one for claims, releases and adjustments of its balance (app.lock_pair), then one for allocation, then deposits.
 
--- Whoever comes while somebody else is at it has nothing to do (unless `wait`): requests never wait for a long allocation. Sorting is allowed here,
--- which the API's role does without.
+-- A caller that comes while another one allocates has nothing to do (unless `wait`), so requests never wait for a long allocation. Sorting is
+-- allowed here; the API's role otherwise runs without it.
 create or replace function app.allocate_deposits(of_merchant uuid, of_chain text, of_token text, batch int, wait boolean default false) returns boolean
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan set enable_sort = on as $$
 declare
@@ -50,7 +50,7 @@ begin
     finished_at = case when at.n < batch then clock_timestamp() end
   where c.id = op.id returning c.done_count, c.done_amount into found_count, found_amount;
   if at.n < batch and (found_count, found_amount) <> (op.deposit_count, op.amount) then
-    raise exception 'the % of payout % should be of % deposits (%), and % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
+    raise exception 'the % of payout % must have % deposits (%), but % (%) were found', op.kind, op.payout_id, op.deposit_count, op.amount,
       found_count, found_amount using errcode = 'P0003';
   end if;
   return at.n = batch or exists (select from app.claim c
@@ -59,7 +59,7 @@ end $$;
 comment on function app.allocate_deposits is 'Carries out the oldest claim or release of a merchant, chain and token that is not finished, up to batch deposits of it; true if there may be more to do. Safe to run at any time and in several places.';
 grant execute on function app.allocate_deposits to sluice_jobs;
 
--- For an operator's decisions, which must know which payout has a deposit.
+-- For an operator's decisions, which must know the payout of a deposit.
 create or replace function app.allocate_all_deposits(of_merchant uuid, of_chain text, of_token text) returns void
 language plpgsql set search_path = pg_catalog as $$
 begin

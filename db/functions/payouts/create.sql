@@ -1,12 +1,12 @@
 -- A merchant requests a payout (POST /v1/payouts): it claims the whole balance of a (merchant, chain, token).
 --
--- Gross, and the finalisation number up to which deposits belong to it, are read in one statement, so both are of one moment. In the same
--- transaction are written: the payout, the adjustments that it claims, the claim, the change of the balance, the posting, and the jobs. Which
--- deposits they are is allocated afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
--- A chain that was disabled pays out what is left on it. An idempotency key is kept for ever, with the answer, if the payout was made.
--- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first allocation its own, if that is free, and deposits.
--- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why;
--- SLIDK the key was used with another request; P0003 the balance is not what the deposits say.
+-- Gross, and the finalisation number up to which deposits belong to it, are read in one statement, so both are of one moment. The same transaction
+-- writes the payout, the adjustments that it claims, the claim, the change of the balance, the posting, and the jobs. Its deposits are allocated
+-- afterwards (allocate.sql), up to a hundred at once: a million deposits are claimed as fast as one.
+-- A disabled chain pays out what is left on it. If the payout was made, its idempotency key is kept for ever, with the response.
+-- Locks: idempotency key, pair (app.lock_pair), adjustments; for the first allocation its own lock, if that is free, and deposits.
+-- Errors: SLCHN the chain is not enabled for the merchant; SLTOK there is no such token on the chain; SLPAY refused, the message says why; SLIDK the
+-- key was used with another request; P0003 the balance does not agree with the deposits.
 
 create or replace function app.create_payout(of_merchant uuid, of_chain text, of_token text, of_sweep_first boolean, of_key text,
   of_request bytea) returns text
@@ -82,7 +82,7 @@ begin
   update app.idempotency_key k set payout_id = p.id, body = reply where k.merchant_id = of_merchant and k.key = of_key;
   return reply;
 end $$;
-comment on function app.create_payout is 'Claims the balance of a merchant''s chain and token for a payout; returns the body of the answer. The same key gives the same answer.';
+comment on function app.create_payout is 'Claims the balance of a merchant''s chain and token for a payout; returns the body of the response. The same key gives the same response.';
 grant execute on function app.create_payout to sluice_api;
 
 create or replace function app.refuse_payout(why text) returns void

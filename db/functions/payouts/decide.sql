@@ -1,7 +1,7 @@
--- What people decide about a payout. A merchant cancels it while it is pending (the API). An operator cancels it, retries it now, or has its
--- payment replaced (the command line, as the owner of the database, which alone may call those).
+-- What people decide about a payout. A merchant cancels it while it is pending (the API). An operator cancels it, retries it now, or replaces its
+-- payment (the command line, as the owner of the database, which alone may call those).
 --
--- Once a payment is signed, a cancel of it is a transaction, too, and the payout is paying until one of them is final. What an operator decided
+-- Once a payment is signed, cancelling it needs a transaction, too, and the payout is paying until one of them is final. What an operator decided
 -- about a payment is in custody.decision: custody signs it even while the chain is halted. No role of a process can write there.
 -- Locks: payout, treasury, outgoing payment, pair. Errors: SL404 there is no such payout; SL422 refused, the message says why.
 
@@ -32,7 +32,7 @@ begin
   perform app.wake_outgoing_payments(p.chain);
   return 'cancelling';
 end $$;
-comment on function app.cancel_payout_by_operator is 'An operator''s decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling where a payment is under way and a cancel of it has to become final first.';
+comment on function app.cancel_payout_by_operator is 'An operator''s decision to cancel a payout, even if its chain is halted. Returns failed, or cancelling if a payment is under way and its cancel has to become final first.';
 
 create or replace function app.retry_payout(of_payout uuid) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -43,7 +43,7 @@ begin
   if p.id is null then
     perform from app.payout o where o.id = of_payout;
     if not found then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-    raise exception 'the payout is over; request a new one' using errcode = 'SL422';
+    raise exception 'the payout has ended; request a new one' using errcode = 'SL422';
   end if;
   update app.outgoing_payment s set next_step_at = clock_timestamp() where s.payout_id = p.id and s.status <> 'final';
   perform app.wake_payout(p.id), app.wake_outgoing_payments(p.chain);
@@ -59,7 +59,7 @@ begin
   update app.outgoing_payment s set next_step_at = clock_timestamp()
   where s.payout_id = p.id and s.kind = 'payout' and s.status = 'live' and not s.cancelling;
   if not found then
-    raise exception 'the payout is %, and no payment of it is under way that could be replaced', p.status using errcode = 'SL422';
+    raise exception 'the payout is % and has no payment under way to replace', p.status using errcode = 'SL422';
   end if;
   perform app.decide_payment(p.id, 'replace');
   perform app.wake_outgoing_payments(p.chain);

@@ -1,6 +1,7 @@
 -- The events of payouts: payout.completed (app.finish_payment) or payout.failed (fail.sql), in the transaction that ends the payout.
 --
--- One for each payout, so its version is 1. What goes to a disabled endpoint has failed from the start, so that a redelivery of failed ones sends it.
+-- There is one for each payout, so its version is 1. Deliveries to a disabled endpoint are failed from the start, so a redelivery of failed ones
+-- sends them.
 
 create or replace function app.emit_payout_event(p app.payout, of_type text) returns void
 language plpgsql set search_path = pg_catalog as $$

@@ -1,13 +1,13 @@
 -- A payout fails, and what it claimed is in the balance again. Before it pays, app.fail_payout ends it: for the worker (custody refuses it, it
--- waited too long), for whoever cancels it (decide.sql), and when a deposit that it claimed is taken back. Once it is paying, only a final
--- transaction that proves that it was not paid ends it, and settling calls app.release_payout.
+-- waited too long), for a merchant or operator who cancels it (decide.sql), and when a deposit that it claimed is taken back. Once it is paying,
+-- only a final transaction that proves that it was not paid ends it, and finality calls app.release_payout.
 --
--- Invariants: nothing of it can be paid any more (what an older copy of the database had forgotten becomes a debt: app.finish_payment); the balance
--- has its gross again at once, the deposits follow by allocation; one event.
+-- Invariants: nothing of it can be paid any more (what an older copy of the database had forgotten becomes a debt: app.finish_payment). The balance
+-- has its gross again at once, and the deposits follow by allocation. There is one event.
 -- Locks: payout, treasury, outgoing payment, pair, deposits.
 
--- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up; its value, and what was
--- counted on to be swept in by it, is given back, and its network fee stays reserved for the cancel.
+-- No payment of it is stored, so none was broadcast. If a nonce or outputs were taken for one, a cancel uses them up. Its value, and what it was to
+-- sweep in, are given back; its network fee stays reserved for the cancel.
 create or replace function app.fail_payout(of_payout uuid, code text, message text) returns boolean
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -71,4 +71,4 @@ language sql set search_path = pg_catalog as $$
   )
   select count(*), coalesce(sum(case when is_final then amount else 0 end - debt), 0), count(*) filter (where is_final) from lost
 $$;
-comment on function app.release_lost is 'Unstamps deposits that a payout claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, what they were in its claim (base units), and how many are final again.';
+comment on function app.release_lost is 'Removes the payout from deposits that it claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, their sum in its claim (base units), and how many are final again.';

@@ -1,9 +1,10 @@
--- The payment of a payout begins, on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker takes these steps
--- (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment is both at once. From there the outgoing
--- payment (app.outgoing_payment) goes on by itself, and the payout is paying once its first attempt is stored (app.store_signed).
+-- Begins the payment of a payout on a chain with accounts: sweeping ends, and the payment gets its nonce. The worker takes these steps
+-- (jobs/payouts/advance-payout.ts); on a chain with outputs app.begin_output_payment does both at once. From there the outgoing payment
+-- (app.outgoing_payment) continues by itself, and the payout is paying once its first attempt is stored (app.store_signed).
 --
--- Each step takes the row lock of the payout first, and does nothing unless the payout is in the status that it is about, so it may run twice, or
--- beside itself. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them (ledger/funds.sql).
+-- Each step takes the row lock of the payout first, and does nothing unless the payout has the status that the step needs. So a step may run twice,
+-- or in two workers at once. Value and highest network fee are reserved with the nonce, both or neither, if the treasury can pay them
+-- (ledger/funds.sql).
 -- Locks: payout, treasury, sender, outgoing payment.
 
 create or replace function app.begin_paying_from_treasury(of_payout uuid) returns void
@@ -42,14 +43,14 @@ begin
   perform app.wake_outgoing_payments(p.chain);
   return null;
 end $$;
-comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short; null when the payment is there (begun now or before), or the payout is not swept. Safe to run again.';
+comment on function app.begin_payment is 'Takes the nonce of a payout''s payment and reserves its value and highest fee; returns what is short; null if the payment has begun (now or before), or the payout is not swept. Safe to run again.';
 grant execute on function app.begin_payment to sluice_jobs;
 
 create or replace function app.payout_shortage(of_payout uuid, network_fee numeric) returns text
 language sql stable security definer set search_path = pg_catalog as $$
   select app.shortage(p.chain, p.token, p.merchant_id, p.net, p.gross, payout_shortage.network_fee) from app.payout p where p.id = of_payout
 $$;
-comment on function app.payout_shortage is 'What the treasury lacks for paying a payout now, without anybody else''s money; null if nothing.';
+comment on function app.payout_shortage is 'What the treasury lacks to pay a payout now without money of other merchants; null if nothing.';
 grant execute on function app.payout_shortage to sluice_jobs;
 
 create or replace function app.payout_shortfall(of_payout uuid, network_fee numeric) returns numeric
@@ -59,5 +60,5 @@ language sql stable security definer set search_path = pg_catalog as $$
     where s.chain = p.chain and s.token = p.token and s.merchant_id = p.merchant_id and s.kind = 'sweep' and s.status <> 'final' and not s.cancelling), 0), 0)
   from app.payout p where p.id = of_payout
 $$;
-comment on function app.payout_shortfall is 'How much of a payout''s token the treasury lacks for paying it, in base units, besides what sweeps under way of the merchant''s addresses bring: what further sweeps have to bring.';
+comment on function app.payout_shortfall is 'How much of a payout''s token further sweeps have to bring before the treasury can pay it, in base units, besides what sweeps of the merchant''s addresses under way bring.';
 grant execute on function app.payout_shortfall to sluice_jobs;

@@ -1,9 +1,9 @@
--- Sweeping for a payout: what its merchant's addresses hold goes to the treasury, as far as the payout needs it; with sweep_first, all that its
--- deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts); outputs are swept by app.begin_output_sweep instead.
+-- Sweeping for a payout: what its merchant's addresses hold goes to the treasury, as far as the payout needs it; with sweep_first, everything that
+-- its deposits brought. The worker takes these steps (jobs/payouts/advance-payout.ts); app.begin_output_sweep sweeps outputs instead.
 --
--- Each step does nothing unless the payout is in the status that it is about, so it may run twice, or beside itself.
--- Invariants: of each address and token one sweep of a merchant's money at a time is not final; only final money is swept; what sweeps under way
--- bring is not swept for a second time from other addresses; a payout pays when every sweep that it waits for (app.payout_sweep) is final.
+-- Each step does nothing unless the payout has the status that the step needs, so it may run twice, or in two workers at once.
+-- Invariants: for each address and token at most one sweep of a merchant's money is not final; only final money is swept; what sweeps under way
+-- bring is not swept again from other addresses; a payout pays when every sweep that it waits for (app.payout_sweep) is final.
 -- Locks: payout, treasury, then sender and outgoing payment.
 
 create or replace function app.begin_sweeping(of_payout uuid) returns void
@@ -14,8 +14,8 @@ end $$;
 comment on function app.begin_sweeping is 'Takes a payout from pending to sweeping. Does nothing in any other status.';
 grant execute on function app.begin_sweeping to sluice_jobs;
 
--- A sweep that is under way may have moved, on the chain, what the ledger still has at the address. With sweep_first only what concerns the claimed
--- deposits is waited for; where there are outputs, whatever has taken one of theirs.
+-- A sweep under way may have moved, on the chain, what the ledger still has at the address. With sweep_first the payout waits only for sweeps that
+-- concern the claimed deposits; on chains with outputs, for any payment that has taken one of their outputs.
 create or replace function app.await_sweeps(of_payout uuid) returns void
 language sql security definer set search_path = pg_catalog as $$
   insert into app.payout_sweep (payout_id, outgoing_payment_id)
@@ -29,7 +29,7 @@ language sql security definer set search_path = pg_catalog as $$
     else s.kind = 'sweep' and exists (select from app.deposit d where d.settlement_id = p.id and d.address = s.source) end
   on conflict do nothing
 $$;
-comment on function app.await_sweeps is 'Has a payout wait for sweeps of its merchant''s addresses that are under way for others, or for nobody. Safe to run again.';
+comment on function app.await_sweeps is 'Makes a payout wait for sweeps of its merchant''s addresses that are under way for other payouts, or for none. Safe to run again.';
 grant execute on function app.await_sweeps to sluice_jobs;
 
 create or replace function app.sweep_under_way(of_chain text, of_token text, of_address text) returns uuid
@@ -38,7 +38,7 @@ language sql stable set search_path = pg_catalog as $$
   where s.chain = of_chain and s.source = of_address and s.token = of_token and s.kind = 'sweep' and s.status <> 'final' and s.merchant_id is not null
   order by s.nonce desc limit 1
 $$;
-comment on function app.sweep_under_way is 'The sweep of a merchant''s money on an address that is not final; null where there is none.';
+comment on function app.sweep_under_way is 'The sweep of a merchant''s money on an address that is not final; null if there is none.';
 
 create or replace function app.sweepable(of_payout uuid, at_least numeric, most int) returns table (address text, amount numeric)
 language plpgsql stable security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
@@ -61,10 +61,10 @@ comment on function app.sweepable is 'Addresses of a payout''s merchant whose fi
 grant execute on function app.sweepable to sluice_jobs;
 
 -- The arrays are parallel: amounts is what each address moves, at most what it holds of final money; max_fees what each sweep can cost. With
--- payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the payout lacks nothing any more, whatever the caller
--- had seen: another run, or another payout, may have begun some since; without it, all are begun. None are once the payment itself was begun. Where
--- the treasury has to pay network fees and runs short, the sweeps before that were begun. The sweep of a return, which belongs to no merchant, is
--- none that a payout waits for.
+-- payment_fee, the network fee of the payout's payment, sweeps are begun in this order until the payout lacks nothing, whatever the caller saw:
+-- another run, or another payout, may have begun some since. Without it, all are begun. None are begun once the payment itself has begun. If the
+-- treasury has to pay network fees and runs short, the sweeps before that point stay begun. A payout does not wait for the sweep of a return, which
+-- belongs to no merchant.
 create or replace function app.begin_sweeps(of_payout uuid, of_chain text, of_token text, addresses text[], amounts numeric[],
   max_fees numeric[], payment_fee numeric default null) returns text
 language plpgsql security definer set search_path = pg_catalog as $$
@@ -84,7 +84,7 @@ begin
   end if;
   perform app.lock_treasury(of_chain);
   funds := app.operator_funds(of_chain, native);
-  if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller looked
+  if of_payout is not null then perform app.await_sweeps(of_payout); end if; -- those that were begun since the caller checked
   if payment_fee is not null then missing := app.payout_shortfall(of_payout, payment_fee); end if;
   for item in select * from unnest(addresses, amounts, max_fees) with ordinality as u (address, amount, max_fee, n) order by n loop
     exit when missing <= 0;

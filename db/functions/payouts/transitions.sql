@@ -1,7 +1,7 @@
 -- How a payout may change: pending, sweeping, swept, paying, completed, in this order; and failed, from each status before completed.
 --
--- Triggers, so that it holds whoever writes. Completed and failed are for ever; who is paid how much, and where, never changes; no payout is
--- deleted. Anything else is refused (P0003). That paying ends only with proof on the chain is kept by settling (app.finish_outgoing_payments).
+-- Triggers enforce it for every writer. Completed and failed are for ever; payee, amount and address never change; no payout is deleted. Anything
+-- else is refused (P0003). app.finish_outgoing_payments ensures that paying ends only with proof on the chain.
 
 create or replace function app.check_payout_change() returns trigger
 language plpgsql set search_path = pg_catalog as $$
@@ -17,12 +17,12 @@ begin
     new.waiting_reason := null;
     new.waiting_detail := null;
     new.waiting_since := null;
-    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment goes on
+    new.next_step_at := case when new.status not in ('paying', 'completed', 'failed') then clock_timestamp() end; -- paying: its outgoing payment continues
     new.finished_at := case when new.status in ('completed', 'failed') then clock_timestamp() end;
   end if;
   return new;
 end $$;
-comment on function app.check_payout_change is 'Trigger: refuses a change that a payout cannot have. A change of status ends what it waited for, and says when its next step is due.';
+comment on function app.check_payout_change is 'Trigger: refuses a change of a payout that is not allowed. A change of status clears what it waited for, and sets when its next step is due.';
 create or replace trigger contract before update on app.payout for each row execute function app.check_payout_change();
 
 create or replace function app.refuse_payout_delete() returns trigger

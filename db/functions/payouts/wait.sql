@@ -1,7 +1,7 @@
--- What a payout waits for, and when its next step is tried again. The worker notes it when a step cannot be taken
--- (jobs/payouts/advance-payout.ts); the merchant reads it as `waiting`, the operator with all details (sluice payout).
+-- What a payout waits for, and when its next step is tried again. The worker notes it when a step cannot be taken (jobs/payouts/advance-payout.ts);
+-- the merchant reads it as `waiting`, the operator with all details (sluice payout).
 --
--- A payout whose next_step_at has come is due (app.due_job): the worker adds its job again, so that nothing is lost with a worker that dies.
+-- A payout whose next_step_at has come is due (app.due_job): the worker adds its job again, so nothing is lost when a worker dies.
 
 create or replace function app.wait_payout(of_payout uuid, reason text, detail text, retry_ms int) returns void
 language sql security definer set search_path = pg_catalog as $$
@@ -10,7 +10,7 @@ language sql security definer set search_path = pg_catalog as $$
     waiting_reason = reason, next_step_at = clock_timestamp() + retry_ms * interval '1 millisecond'
   where p.id = of_payout and p.status not in ('paying', 'completed', 'failed')
 $$;
-comment on function app.wait_payout is 'Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or over.';
+comment on function app.wait_payout is 'Notes what a payout waits for (null: nothing), since when, and when its next step is tried again. Does nothing once it is paying, or has ended.';
 grant execute on function app.wait_payout to sluice_jobs;
 
 create or replace function app.wake_payout(payout uuid) returns void
@@ -19,8 +19,8 @@ language sql set search_path = pg_catalog as $$
 $$;
 comment on function app.wake_payout is 'Adds the job that takes a payout''s next step.';
 
--- What waits for nothing but time is not told of. In paying it is the payment that
--- waits; before that, the payout notes what its sweeps and its payment wait for.
+-- A wait for nothing but time is not shown. In paying it is the payment that waits; before that, the payout notes what its sweeps and its payment
+-- wait for.
 create or replace function app.payout_waiting(p app.payout) returns json
 language sql stable security definer set search_path = pg_catalog as $$
   select json_build_object('code', k.code, 'message', k.message, 'since', app.iso(w.since))
@@ -31,5 +31,5 @@ language sql stable security definer set search_path = pg_catalog as $$
   ) w
   join app.waiting_code k on w.reason = any(k.reasons)
 $$;
-comment on function app.payout_waiting is 'Why a payout waits, as the API tells it: {code, message, since}; null where nothing is in its way, or it is over.';
+comment on function app.payout_waiting is 'Why a payout waits, as the API shows it: {code, message, since}; null if nothing is in its way, or it has ended.';
 grant execute on function app.payout_waiting to sluice_api;

@@ -1,13 +1,14 @@
 -- Begins the two transactions of a return that an operator decided (unattributed/decide.sql): a sweep of the address to the treasury and, once that
--- is final, a withdrawal of what arrived there. The worker calls this for each row of app.due_return, on chains with accounts; it sends them, and
--- they are settled, as any outgoing payment (app.outgoing_payment).
+-- is final, a withdrawal of what arrived there. The worker calls this for each row of app.due_return, on chains with accounts. It sends both, and
+-- they end, like any outgoing payment (app.outgoing_payment).
 --
--- Promises: of two calls one begins; what is in the way is returned, and nothing is changed. A return moves no more than its deposit brought, and
--- what a merchant has on the same address stays there, whose sweeps go on beside it; what was swept is reserved in the treasury until it has left.
--- Each of the two is begun at most 20 times.
+-- Promises: of two calls one begins. If something is in the way, it is returned, and nothing is changed. A return moves no more than its deposit
+-- brought. A merchant's money on the same address stays there, and its sweeps continue meanwhile. What was swept is reserved in the treasury until
+-- it has left. Each of the two is begun at most 20 times.
 -- Locks: chain.cursor, treasury, sender.
 
--- Of a native coin the address itself is the sender, and pays the fee out of what it moves; of a token the treasury, which relays an authorisation.
+-- For a native coin the address itself is the sender, and pays the fee out of what it moves. For a token the treasury is the sender: it relays an
+-- authorisation.
 create or replace function app.begin_return_sweep(of_deposit uuid, moved numeric, max_fee numeric, out reason text, out detail text)
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -36,10 +37,10 @@ begin
   where u.deposit_id = d.id;
   perform app.wake_outgoing_payments(d.chain);
 end $$;
-comment on function app.begin_return_sweep is 'Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or nothing. Safe to run again.';
+comment on function app.begin_return_sweep is 'Begins the sweep of a return to the treasury (amounts in base units); returns what is in its way, or null. Safe to run again.';
 grant execute on function app.begin_return_sweep to sluice_jobs;
 
--- Custody asks the whitelist again, and the limits; but what it refuses has taken a nonce by then.
+-- Custody checks the whitelist again, and the limits; but a withdrawal that it refuses has taken a nonce by then.
 create or replace function app.begin_return_withdrawal(of_deposit uuid, network_fee numeric, out reason text, out detail text)
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
@@ -70,7 +71,7 @@ begin
   where u.deposit_id = d.id;
   perform app.wake_outgoing_payments(d.chain);
 end $$;
-comment on function app.begin_return_withdrawal is 'Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or nothing. Safe to run again.';
+comment on function app.begin_return_withdrawal is 'Begins the withdrawal of a return from the treasury to its destination; returns what is in its way, or null. Safe to run again.';
 grant execute on function app.begin_return_withdrawal to sluice_jobs;
 
 create or replace function app.wait_return(of_deposit uuid, reason text, detail text) returns void
@@ -95,7 +96,7 @@ begin
   select * into d from app.deposit o where o.id = of_deposit;
   return d;
 end $$;
-comment on function app.lock_return is 'The deposit of a return whose next step is this one (sweep or withdrawal), with the chain and the treasury locked; null where it is not, or not any more.';
+comment on function app.lock_return is 'The deposit of a return whose next step is this one (sweep or withdrawal), with the chain and the treasury locked; null if that is not its next step (any more).';
 
 
 create or replace function app.is_held(r app.unattributed_decision) returns boolean
@@ -103,18 +104,18 @@ language sql stable set search_path = pg_catalog as $$
   select exists (select from app.outgoing_payment s where s.id = r.sweep_id and s.outcome = 'done')
     and not exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and (s.status <> 'final' or s.outcome = 'done'))
 $$;
-comment on function app.is_held is 'Whether the treasury holds the amount of a return for it: it was swept, and no withdrawal of it is under way or done.';
+comment on function app.is_held is 'Whether the treasury holds the amount of a return: it was swept, and no withdrawal of it is under way or done.';
 
 
 create or replace function app.next_return_outgoing_payment(d app.deposit, of_kind text) returns uuid
 language sql stable set search_path = pg_catalog as $$
   select i.id from app.return_outgoing_payment_ids(d, of_kind) i where not exists (select from app.outgoing_payment s where s.id = i.id) order by i.n limit 1
 $$;
-comment on function app.next_return_outgoing_payment is 'The first id that no outgoing payment has yet, of those that the sweep (or withdrawal) of a return may have; null if all are taken.';
+comment on function app.next_return_outgoing_payment is 'The first unused one of the ids that the sweep (or withdrawal) of a return may have; null if all are taken.';
 
 
--- They follow from what was received alone, so an older copy of the database recognises them in custody's journal though it has forgotten the
--- decision, or even the deposit.
+-- The ids follow only from what was received, so an older copy of the database recognises them in custody's journal even if it has forgotten the
+-- decision, or the deposit.
 create or replace function app.return_outgoing_payment_ids(d app.deposit, of_kind text) returns table (n int, id uuid)
 language sql immutable set search_path = pg_catalog as $$
   select n, md5(concat_ws(':', 'return', of_kind, d.chain, d.txid, d.output_index, d.address, d.token, n))::uuid from generate_series(0, 19) n

@@ -1,11 +1,11 @@
--- What an operator decides about unattributed value: what reached an address of ours and counts for nobody (unattributed/reason.sql says why). It is
--- in app.deposit, not credited, and stays so when its chain or token is enabled later. `sluice unattributed` calls this as the owner of the
--- database, and nobody else decides: credit makes it a deposit of the merchant whose address it is; return sends it to an address on the operator's
--- whitelist. A return is two transactions that custody signs anyway: a sweep of the address to the treasury and, once that is final, a withdrawal of
--- what arrived there. The worker begins them (unattributed/begin_return.sql), settling posts them.
+-- What an operator decides about unattributed value: value that reached an address of ours and is credited to no merchant (unattributed/reason.sql
+-- says why). It is in app.deposit, not credited, and stays so when its chain or token is enabled later. Only `sluice unattributed` calls this, as
+-- the owner of the database. credit makes it a deposit of the merchant that has the address; return sends it to an address on the operator's
+-- whitelist. A return is two transactions of kinds that custody signs anyway: a sweep of the address to the treasury and, once that is final, a
+-- withdrawal of what arrived there. The worker begins them (unattributed/begin_return.sql); outgoing/finish.sql posts them.
 --
--- Invariants: a deposit is credited, or returned, or neither, never both; only what is final and in no open incident is decided about.
--- Locks: chain.cursor, deposit. Errors: SL404 there is no such deposit; SL422 it cannot be decided so; the message says why.
+-- Invariants: a deposit is credited, or returned, or neither, never both; only a final deposit without an open incident can be decided about.
+-- Locks: chain.cursor, deposit. Errors: SL404 there is no such deposit; SL422 this decision is not possible; the message says why.
 
 create or replace function app.credit_unattributed(of_deposit uuid) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -16,9 +16,9 @@ declare
 begin
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
   if app.return_is_under_way(r) then
-    raise exception '% is on its way back, or was returned; it cannot be credited', app.public_id('dep', d.id) using errcode = 'SL422';
+    raise exception '% is being returned, or was returned; it cannot be credited', app.public_id('dep', d.id) using errcode = 'SL422';
   elsif r.amount < d.amount then
-    raise exception 'a return of % came to nothing, and cost its address % base units in network fees; it can only be returned',
+    raise exception 'a return of % failed and cost its address % base units in network fees; it can only be returned',
       app.public_id('dep', d.id), d.amount - r.amount using errcode = 'SL422';
   end if;
   update chain.cursor c set finalisation = c.finalisation + 1 where c.chain = d.chain returning c.finalisation into number;
@@ -41,10 +41,10 @@ begin
     jsonb_build_object('account', 'merchant', 'token', d.token, 'merchant_id', d.merchant_id, 'amount', -d.amount)));
   perform app.emit_deposit_events(array[d.id], array['deposit.confirmed'], array[d.version], array[d.token], array[d.amount]);
 end $$;
-comment on function app.credit_unattributed is 'Makes what arrived for nobody a final deposit of the merchant whose address it is, which is told at once; from then on it is one like any other.';
+comment on function app.credit_unattributed is 'Makes unattributed value a final deposit of the merchant that has the address, and notifies the merchant at once; from then on it is a deposit like any other.';
 
 
--- Again, and with another destination, as long as it has not left the treasury. What came to nothing is begun again.
+-- May be called again, also with another destination, until the value has left the treasury. A return that failed is begun again.
 create or replace function app.return_unattributed(of_deposit uuid, to_address text) returns void
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -52,20 +52,20 @@ declare
   r app.unattributed_decision;
 begin
   if app.uses_outputs(d.chain) then
-    raise exception 'what arrived on % cannot be returned by Sluice', d.chain using errcode = 'SL422';
+    raise exception 'Sluice cannot return value that arrived on %', d.chain using errcode = 'SL422';
   end if;
   select * into r from app.unattributed_decision u where u.deposit_id = d.id;
   if exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.outcome = 'done') then
     raise exception '% was returned already', app.public_id('dep', d.id) using errcode = 'SL422';
   elsif exists (select from app.outgoing_payment s where s.id = r.withdrawal_id and s.status <> 'final') then
-    raise exception '% is on its way to % already; sluice treasury cancel % stops it', app.public_id('dep', d.id), r.destination, r.withdrawal_id
+    raise exception '% is already being sent to %; to stop it, run sluice treasury cancel %', app.public_id('dep', d.id), r.destination, r.withdrawal_id
       using errcode = 'SL422';
   end if;
   insert into app.unattributed_decision as u (deposit_id, decision, amount, destination) values (d.id, 'return', d.amount, to_address)
   on conflict (deposit_id) do update set destination = to_address, withdrawal_id = null, waiting_reason = null, waiting_detail = null,
     waiting_since = null, sweep_id = (select s.id from app.outgoing_payment s where s.id = u.sweep_id and (s.status <> 'final' or s.outcome = 'done'));
 end $$;
-comment on function app.return_unattributed is 'Decides that what arrived for nobody is returned to this address; the worker carries it out.';
+comment on function app.return_unattributed is 'Decides that unattributed value is returned to this address; the worker carries it out.';
 
 
 create or replace function app.lock_unattributed(of_deposit uuid) returns app.deposit
@@ -77,17 +77,17 @@ declare
 begin
   perform from chain.cursor c where c.chain = (select o.chain from app.deposit o where o.id = of_deposit) for update;
   select * into d from app.deposit o where o.id = of_deposit for update;
-  if d.id is null then raise exception 'there is no deposit %; sluice unattributed list shows what is unattributed', name using errcode = 'SL404'; end if;
+  if d.id is null then raise exception 'there is no deposit %; sluice unattributed list shows unattributed deposits', name using errcode = 'SL404'; end if;
   if d.credited then raise exception '% is credited to its merchant already', name using errcode = 'SL422'; end if;
   perform from app.asset a where a.chain = d.chain and a.token = d.token;
   if not found then
-    raise exception '% is of a token that Sluice does not support: it can be neither credited nor moved', name using errcode = 'SL422';
+    raise exception '% has a token that Sluice does not support: it can be neither credited nor moved', name using errcode = 'SL422';
   end if;
   if d.merchant_id is null then
-    raise exception '% reached the treasury and is your own money; sluice treasury withdraw sends it on', name using errcode = 'SL422';
+    raise exception '% reached the treasury and is your own money; to send it, run sluice treasury withdraw', name using errcode = 'SL422';
   end if;
   if d.status <> 'final' then
-    raise exception '% is %; only what is final can be decided about', name, d.status using errcode = 'SL422';
+    raise exception '% is %; only a final deposit can be credited or returned', name, d.status using errcode = 'SL422';
   end if;
   incident := (select min(i.id) from app.incident i where i.subject = d.id::text and i.resolved_at is null);
   if incident is not null then
@@ -95,7 +95,7 @@ begin
   end if;
   return d;
 end $$;
-comment on function app.lock_unattributed is 'The deposit that is to be decided about, locked, with its chain; refuses what cannot be decided about.';
+comment on function app.lock_unattributed is 'The deposit to decide about, locked, with its chain; raises an error if it can be neither credited nor returned.';
 
 
 create or replace function app.return_is_under_way(r app.unattributed_decision) returns boolean

@@ -2,8 +2,8 @@
 -- (app.outgoing_payment; custody/recover.sql), and on a deposit that is read again, whichever comes last. Each is recognised by its id
 -- (app.return_outgoing_payment_ids).
 --
--- Promises: the decision is there again, so what is on its way back is neither credited nor returned a second time. Where it goes to, if it was only
--- swept, the operator has to say once more.
+-- Promises: the decision is there again, so value that is being returned is neither credited nor returned a second time. If it was only swept, the
+-- operator has to give its destination once more.
 
 create or replace function app.adopt_return(d app.deposit, s app.outgoing_payment) returns void
 language plpgsql set search_path = pg_catalog as $$
@@ -19,7 +19,7 @@ begin
   update app.outgoing_payment x set merchant_id = null where x.id = s.id;
   delete from app.payout_sweep l where l.outgoing_payment_id = s.id;
 end $$;
-comment on function app.adopt_return is 'Makes the decision to return this deposit again, with a transaction of the return. That belongs to no merchant, and no payout waits for it.';
+comment on function app.adopt_return is 'Recreates the decision to return this deposit, with a transaction of the return. The transaction belongs to no merchant, and no payout waits for it.';
 
 
 create or replace function app.adopt_outgoing_payment() returns trigger
@@ -30,7 +30,7 @@ begin
     and (new.kind = 'withdrawal' or d.address = new.source) and new.id in (select i.id from app.return_outgoing_payment_ids(d, new.kind) i);
   return null;
 end $$;
-comment on function app.adopt_outgoing_payment is 'Looks for the deposit whose return a recovered outgoing payment is of.';
+comment on function app.adopt_outgoing_payment is 'Finds the deposit whose return a recovered outgoing payment belongs to.';
 create or replace trigger adopt_return after insert on app.outgoing_payment for each row
   when (new.recovered and new.kind in ('sweep', 'withdrawal')) execute function app.adopt_outgoing_payment();
 
@@ -41,7 +41,7 @@ begin
   cross join lateral app.return_outgoing_payment_ids(new, k.kind) i join app.outgoing_payment s on s.id = i.id where s.status <> 'final' order by k.kind, i.n;
   return null;
 end $$;
-comment on function app.adopt_deposit is 'Looks for outgoing payments that are of the return of a deposit that is read again.';
+comment on function app.adopt_deposit is 'Finds outgoing payments that belong to the return of a deposit that is read again.';
 create or replace trigger adopt_return after insert on app.deposit for each row
   when (not new.credited and new.merchant_id is not null) execute function app.adopt_deposit();
 
@@ -53,6 +53,6 @@ begin
     cross join lateral app.return_outgoing_payment_ids(new, k.kind) i join app.outgoing_payment s on s.id = i.id where s.recovered);
   return new;
 end $$;
-comment on function app.withhold_returned is 'Does not credit a deposit that is being returned, though its chain was asked for before it is read again.';
+comment on function app.withhold_returned is 'Does not credit a deposit that is being returned, even if its chain was asked for before it is read again.';
 create or replace trigger withhold_returned before insert on app.deposit for each row
   when (new.credited and new.merchant_id is not null) execute function app.withhold_returned();

@@ -1,7 +1,7 @@
--- Webhook endpoints: made, changed, deleted, and their secret rotated, by merchants (the API) and by operators (the command line).
+-- Webhook endpoints: created, changed, deleted, and their secret rotated, by merchants (the API) and by operators (the command line).
 --
--- A merchant has at most five. A secret is shown when it is made and never again. Another merchant's endpoint, and a deleted one, are as if they
--- were not there.
+-- A merchant has at most five. A secret is shown when it is made and never again. Another merchant's endpoint, or a deleted one, gives the same
+-- error as one that does not exist.
 -- Locks: merchant (to count its endpoints); endpoint, then its deliveries.
 -- Errors: SL404 there is no such merchant or endpoint; SL422 refused, the message says why.
 
@@ -37,7 +37,7 @@ begin
     perform app.give_up_deliveries(own.id);
   end if;
 end $$;
-comment on function app.update_webhook_endpoint is 'Changes the URL, the event types, or whether an endpoint is enabled; null leaves a value as it is. Disabling gives up what is on its way.';
+comment on function app.update_webhook_endpoint is 'Changes the URL, the event types, or whether an endpoint is enabled; null leaves a value as it is. Disabling fails its pending deliveries.';
 grant execute on function app.update_webhook_endpoint to sluice_api;
 
 create or replace function app.delete_webhook_endpoint(of_merchant uuid, endpoint uuid) returns void
@@ -61,7 +61,7 @@ begin
   where w.id = own.id;
   return new_secret;
 end $$;
-comment on function app.rotate_webhook_secret is 'Makes a new secret; the one before it signs too for 24 hours. Returns the new one, which is never shown again.';
+comment on function app.rotate_webhook_secret is 'Makes a new secret; the old one signs, too, for 24 hours. Returns the new one, which is never shown again.';
 grant execute on function app.rotate_webhook_secret to sluice_api;
 
 create or replace function app.own_webhook_endpoint(of_merchant uuid, endpoint uuid) returns app.webhook_endpoint
@@ -99,7 +99,7 @@ begin
 end $$;
 comment on function app.check_webhook is 'Raises SL422 if no endpoint can have this URL, or subscribe to these types of events.';
 
--- PostgreSQL itself has no other source of secret random bits: two random UUIDs (122 random bits each), by way of SHA-256.
+-- PostgreSQL itself has no other source of secret random bits: two random UUIDs (122 random bits each), hashed with SHA-256.
 create or replace function app.new_webhook_secret() returns text
 language sql volatile set search_path = pg_catalog
 return 'whsec_' || encode(substring(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) from 1 for 24), 'base64');

@@ -1,11 +1,10 @@
--- A delivery to an endpoint that is disabled or deleted does not stay pending: it fails, so that a redelivery of failed ones sends it
--- (redeliver.sql).
+-- A delivery to a disabled or deleted endpoint does not stay pending: it fails, so that a redelivery of failed ones sends it (redeliver.sql).
 --
--- What is pending when a merchant disables or deletes an endpoint fails in that transaction. What an event adds at the same moment, and what waits
--- for an endpoint that is disabled by itself, the worker fails: a trigger wakes it, and it looks each minute anyway.
--- Locks: deliveries; the worker skips those that somebody else is changing.
+-- When a merchant disables or deletes an endpoint, its pending deliveries fail in that transaction. The worker fails the deliveries that an event
+-- adds at the same moment, and those of an endpoint that is disabled automatically: a trigger wakes it, and it polls each minute anyway.
+-- Locks: deliveries; the worker skips those that another transaction is changing.
 
--- The ids are named as values, so that the planner opens the weeks that they are in, and no other.
+-- The ids are passed as values, so that the planner opens only the weeks that they are in.
 create or replace function app.fail_undeliverable(batch int default 2000) returns int
 language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare

@@ -1,16 +1,16 @@
--- Deliveries and their attempts lie in a part (a table) for each week, so that old ones go by dropping a table. Everything else is kept for ever:
--- a delivery is only the way of an event to an endpoint. The worker keeps the parts each hour (jobs/webhooks/partitions.ts).
+-- Deliveries and their attempts are partitioned by week, so that old ones are removed by dropping a table. Everything else is kept for ever; a
+-- delivery is only the way of an event to an endpoint. The worker maintains the partitions each hour (jobs/webhooks/partitions.ts).
 --
--- Both tables are cut by the id of the delivery, a UUID of version 7, which carries the time: an attempt lives and goes with its delivery. Weeks
--- are those of UTC, from Monday. A row outside of all weeks (a clock was wrong, or no worker made the next week for a month) goes to the default
--- part, so that an insert never fails.
--- Invariants: the parts of the two tables have the same bounds; a part with a pending delivery is not dropped.
--- Locks: making a week takes the default parts alone, for a moment; dropping one takes both tables, for a moment. Neither waits for a lock longer
--- than 0.2 s: it gives way (55P03), and is tried again within the hour. One caller at a time (an advisory lock); others do nothing.
--- Errors: 55P03 others are in the way; 22023 the retention is shorter than a week.
+-- Both tables are partitioned by the id of the delivery, a UUID of version 7, which carries the time: an attempt lives and goes with its delivery.
+-- Weeks are those of UTC, from Monday. A row outside of all weeks (a clock was wrong, or no worker made the next week for a month) goes to the
+-- default partition, so an insert never fails.
+-- Invariants: the partitions of the two tables have the same bounds; a partition with a pending delivery is not dropped.
+-- Locks: making a week locks only the default partitions, for a moment; dropping one locks both tables, for a moment. Neither waits for a lock
+-- longer than 0.2 s: it gives up (55P03), and is tried again within the hour. One caller at a time (an advisory lock); others do nothing.
+-- Errors: 55P03 other transactions are in the way; 22023 the retention is shorter than a week.
 
--- One week at a time, so that each transaction, and with it each lock, is short; what is pending or old is found by indexes for the same reason.
--- When no week is left to make or drop, the default parts lose what is past the retention.
+-- One week at a time, so that each transaction, and with it each lock, is short; for the same reason pending and old deliveries are found by
+-- indexes. When no week is left to make or drop, rows past the retention are deleted from the default partitions.
 create or replace function app.maintain_partitions(retention interval) returns text
 language plpgsql security definer set search_path = pg_catalog set lock_timeout = '200ms' set enable_seqscan = off as $$
 declare
@@ -39,7 +39,7 @@ end $$;
 comment on function app.maintain_partitions is 'Makes the next week of deliveries, up to three weeks ahead, or drops the oldest one that is past the retention and holds nothing pending: one at each call; returns what it did, or null when nothing is left to do. Safe to run at any time and in several places.';
 grant execute on function app.maintain_partitions to sluice_jobs;
 
--- The new tables get their indexes when they are attached. What was written to the default parts meanwhile moves.
+-- The new tables get their indexes when they are attached. What was written to the default partitions meanwhile moves.
 create or replace function app.add_delivery_week(week timestamptz) returns text
 language plpgsql set search_path = pg_catalog as $$
 declare
@@ -57,21 +57,21 @@ begin
   end loop;
   return format('made the week of %s', to_char(week at time zone 'UTC', 'YYYY-MM-DD'));
 end $$;
-comment on function app.add_delivery_week is 'Makes the parts of one week; returns what it did, in words.';
+comment on function app.add_delivery_week is 'Makes the partitions of one week; returns what it did, in words.';
 
 create or replace function app.drop_delivery_week(suffix text, until timestamptz) returns text
 language plpgsql set search_path = pg_catalog as $$
 declare is_pending boolean;
 begin
-  lock table only app.delivery_attempt, only app.delivery in access exclusive mode; -- a redelivery that began before is seen, and none begins
+  lock table only app.delivery_attempt, only app.delivery in access exclusive mode; -- an earlier redelivery is seen, and no new one begins
   execute format('select exists (select from app.%I where status = ''pending'')', 'delivery' || suffix) into is_pending;
   if is_pending then return null; end if;
   execute format('drop table app.%I, app.%I', 'delivery_attempt' || suffix, 'delivery' || suffix);
   return format('dropped what is older than %s', to_char(until at time zone 'UTC', 'YYYY-MM-DD'));
 end $$;
-comment on function app.drop_delivery_week is 'Drops the parts of one week; returns what it did, in words, or null if something in it is pending.';
+comment on function app.drop_delivery_week is 'Drops the partitions of one week; returns what it did, in words, or null if something in it is pending.';
 
--- The bounds are UUIDs whose first 48 bits are the time in milliseconds; each part ends where the next one begins.
+-- The bounds are UUIDs whose first 48 bits are the time in milliseconds; each partition ends where the next one begins.
 create or replace function app.delivery_partitions_end() returns timestamptz
 language sql stable set search_path = pg_catalog as $$
   select to_timestamp(max(('x' || left(replace(bound.upper, '-', ''), 12))::bit(48)::bigint) / 1000.0)
@@ -79,4 +79,4 @@ language sql stable set search_path = pg_catalog as $$
   cross join substring(pg_get_expr(c.relpartbound, c.oid) from $re$ TO \('([0-9a-f-]{36})'\)$re$) bound (upper)
   where i.inhparent = 'app.delivery'::regclass
 $$;
-comment on function app.delivery_partitions_end is 'Until when deliveries have a week''s part to go to; what comes later goes to the default part.';
+comment on function app.delivery_partitions_end is 'The end of the last week that has a partition; later deliveries go to the default partition.';

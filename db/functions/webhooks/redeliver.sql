@@ -1,7 +1,7 @@
--- Sending events again because a merchant (the API) or an operator (the command line) asks for it.
+-- Sends events again because a merchant (the API) or an operator (the command line) asks for it.
 --
--- A redelivery is the same delivery, pending again with the whole schedule of attempts before it. It has the webhook-id of its event, as
--- before, so a receiver that goes by it knows the event.
+-- A redelivery is the same delivery, pending again with the whole schedule of attempts before it. It has the same webhook-id of its event, so a
+-- receiver that checks that id recognises the event.
 -- Locks: endpoint, then its deliveries.
 -- Errors: SL404 there is no such endpoint or delivery; SL422 the endpoint is disabled.
 
@@ -17,7 +17,7 @@ begin
   update app.delivery d set status = 'pending', attempts = 0, next_attempt_at = clock_timestamp(), finished_at = null where d.id = delivery;
   perform app.enqueue('deliver_webhooks');
 end $$;
-comment on function app.redeliver is 'Sends an event to an endpoint again, now, whatever became of the delivery before.';
+comment on function app.redeliver is 'Sends an event to an endpoint again, now, whatever the state of its delivery.';
 grant execute on function app.redeliver to sluice_api;
 
 create or replace function app.redeliver_failed(of_merchant uuid, endpoint uuid, since timestamptz) returns int

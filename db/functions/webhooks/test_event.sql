@@ -1,6 +1,6 @@
--- The test of an endpoint, for a merchant (the API) or an operator (the command line): an event that goes the way of every other one.
+-- Tests an endpoint, for a merchant (the API) or an operator (the command line), with an event that is delivered like every other one.
 --
--- It is of type webhook.test, to which nobody can subscribe; its subject is the endpoint, and its version counts the endpoint's tests.
+-- Its type is webhook.test, to which no endpoint can subscribe; its subject is the endpoint, and its version counts the endpoint's tests.
 -- Locks: endpoint. Errors: SL404 there is no such endpoint; SL422 the endpoint is disabled.
 
 create or replace function app.test_webhook(of_merchant uuid, endpoint uuid) returns uuid
