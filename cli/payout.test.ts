@@ -129,7 +129,7 @@ test('status counts payouts under way, what waits and why, and the treasuries', 
 
 test('a payout that is paying is cancelled by the chain alone; show lists each attempt', async () => {
   const {id, uuid} = await requestPayout()
-  expect(await failure('payout', 'replace', id)).toMatch(/is pending, and no payment of it is under way/)
+  expect(await failure('payout', 'replace', id)).toMatch(/is pending and has no payment under way/)
   const txid = await beginToPay(db, uuid)
   expect(await json('payout', 'replace', id)).toEqual({id, replacing: true})
   const decisions = `select decision from custody.decision d join app.outgoing_payment s on s.id = d.outgoing_payment_id where s.payout_id = $1`

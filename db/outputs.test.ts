@@ -685,7 +685,7 @@ describe('a CPFP child', () => {
     await expect(coins.cpfp([out(0)], 59_999_999)).rejects.toThrow('no more than the network fee')
     const outgoingPayment = await coins.cpfp([out(0), out(2)], 1000)
     for (const inputs of [[out(0)], [out(2)], [out(2), out(0)]])
-      await expect(coins.cpfp(inputs, 1000)).rejects.toThrow('by a child of ours already')
+      await expect(coins.cpfp(inputs, 1000)).rejects.toThrow('a child transaction of ours already spends')
     expect(await coins.cpfp([out(1)], 1000)).not.toBe(outgoingPayment)
     await assertBooks(coins.db)
   })

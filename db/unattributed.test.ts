@@ -155,8 +155,8 @@ describe('a credit', () => {
     await expect(credit(pending)).rejects.toThrow('is pending; only a final deposit can be credited or returned')
     await money.finalize()
     const {id: unsupported} = await arrived(1, '0xfa15e')
-    await expect(credit(unsupported)).rejects.toThrow('of a token that Sluice does not support')
-    await expect(giveBack(unsupported)).rejects.toThrow('of a token that Sluice does not support')
+    await expect(credit(unsupported)).rejects.toThrow('has a token that Sluice does not support')
+    await expect(giveBack(unsupported)).rejects.toThrow('has a token that Sluice does not support')
     const topUp = await arrivedAt({merchantId: '', userId: '', address: money.treasury}, 1, 'USDC')
     await expect(credit(topUp.id)).rejects.toThrow('is your own money')
     await expect(credit('00000000-0000-7000-8000-000000000000')).rejects.toThrow('there is no deposit dep_0000')
@@ -265,7 +265,7 @@ describe('a return', () => {
     await giveBack(id, '0xOther')
     expect(await beginWithdrawal(id)).toBeUndefined()
     const {withdrawal_id} = (await decision(id))!
-    await expect(giveBack(id)).rejects.toThrow(`sluice treasury cancel ${withdrawal_id} stops it`)
+    await expect(giveBack(id)).rejects.toThrow(`sluice treasury cancel ${withdrawal_id}`)
     await money.work('cancel_outgoing_payment', withdrawal_id)
     await money.mineFinally([(await money.attempt(withdrawal_id!, {kind: 'cancel'}))!])
     expect(await treasury('USDC')).toEqual(held)
@@ -280,7 +280,7 @@ describe('a return', () => {
       await giveBack(id)
       expect(await beginSweep(id, token === 'ETH' ? 990 : 1000)).toBeUndefined()
       const {sweep_id} = (await decision(id))!
-      await expect(credit(id)).rejects.toThrow('is on its way back')
+      await expect(credit(id)).rejects.toThrow('is being returned')
       await money.work('cancel_outgoing_payment', sweep_id)
       await money.mineFinally([(await money.attempt(sweep_id, {kind: 'cancel'}))!])
       return {id, sweep_id}
@@ -500,7 +500,7 @@ describe('an older copy of the database', () => {
     expect(await money.db.rows('select merchant_id from app.outgoing_payment where id = $1', [sweep_id])).toEqual([
       {merchant_id: null},
     ])
-    await expect(credit(id)).rejects.toThrow('is on its way back')
+    await expect(credit(id)).rejects.toThrow('is being returned')
     await money.mineFinally([sweep])
     expect(await money.db.rows('select * from app.treasury_share where merchant_id = $1', [user.merchantId])).toEqual(
       [],

@@ -2,18 +2,19 @@
 --
 -- Writer: the indexer of a chain, through typeorm-store, in one transaction for each batch of blocks:
 --   1. the store's rollback deletes the rows of blocks that left the chain, from chain.block, chain.transfer and chain.confirmed_tx;
---   2. rows of the new blocks are inserted there, and chain.note_mined brings chain.unconfirmed up to date (Bitcoin);
+--   2. rows of the new blocks are inserted there, and chain.note_mined updates chain.unconfirmed (Bitcoin);
 --   3. the store updates its status row (schema squid_<chain>), whose trigger notes that the chain was touched;
 --   4. at COMMIT chain.release and then chain.derive turn the net change into deposits, payouts, events and jobs, and move the head.
--- In transactions of their own the indexer moves finality (chain.finalize), tells what is unconfirmed (chain.note_unconfirmed), goes back
+-- In transactions of their own the indexer moves finality (chain.finalize), stores what is unconfirmed (chain.note_unconfirmed), goes back
 -- (chain.rewind), halts (chain.halt), and `sluice reindex` corrects final blocks (chain.correct_transfers, chain.correct_confirmed_txs). An operator
--- decides about a chain that is halted or does not start; custody halts one when the database is an older copy.
--- Readers: settling, the worker, custody (which judges by what is here), the API for the state of the chains, the audit, analysts through views.
+-- decides about a chain that is halted or does not start. Custody halts a chain when the database is an older copy.
+-- Readers: chain.derive, the worker, custody (which decides by these tables), the API for the state of the chains, the audit, analysts through
+-- views.
 --
--- Invariants: the blocks from the final one to the head form one linked chain; a transfer or a confirmed transaction is here as long as its block is
--- on the chain; the final height never falls, except by a rewind that an operator asked for.
--- Locks: the row of chain.cursor first, before every other lock of chain and app, but for the rows that the store itself wrote before COMMIT.
--- Whoever settles, moves finality, rewinds or corrects holds it.
+-- Invariants: the blocks from the final one to the head form one linked chain. A transfer or a confirmed transaction is here as long as its block is
+-- on the chain. The final height never falls, except by a rewind that an operator asked for.
+-- Locks: the row of chain.cursor first, before every other lock of chain and app, except the rows that the store itself wrote before COMMIT. A
+-- transaction that derives deposits, moves finality, rewinds or corrects holds it.
 
 create table chain.block (
   id text primary key check (id = chain || ':' || height),
@@ -29,8 +30,8 @@ comment on column chain.block.id is '<chain>:<height>.';
 comment on column chain.block.chain is 'Chain code.';
 comment on column chain.block.height is 'Height of the block.';
 comment on column chain.block.hash is 'Hash of the block.';
-comment on column chain.block.parent_hash is 'Hash of the block one below; equals its hash here. Empty at the block above which following began, and at one that a rewind had to add.';
-comment on column chain.block.time is 'Timestamp of the block; of one that a rewind had to add, when it did.';
+comment on column chain.block.parent_hash is 'Hash of the block one below; equals that block''s hash here. Empty at the block above which following began, and at one that a rewind had to add.';
+comment on column chain.block.time is 'Timestamp of the block; for one that a rewind had to add, the time of the rewind.';
 grant select, insert, update, delete on chain.block to sluice_indexer;
 
 create table chain.transfer (
@@ -46,27 +47,27 @@ create table chain.transfer (
   sender text not null,
   recipient text not null
 );
--- Rewinding and reindexing take ranges of blocks.
+-- Rewinding and reindexing work on ranges of blocks.
 create index transfer_block on chain.transfer (chain, block_height);
--- Custody adds up, from this index alone, what arrived for a merchant and is final, before it signs a payout.
+-- Before it signs a payout, custody adds up what arrived for a merchant and is final, from this index alone.
 create index transfer_recipient on chain.transfer (recipient, chain, token) include (block_height, amount);
 comment on table chain.transfer is 'Value that reached an address of ours, in a block that is on the chain now. A row disappears when its block leaves the chain.';
 comment on column chain.transfer.id is '<chain>:<txid>:<output_index>.';
 comment on column chain.transfer.chain is 'Chain code, such as ETH.';
-comment on column chain.transfer.txid is 'Transaction id; of what a chain''s rules pay without a transaction, the hash of the block.';
+comment on column chain.transfer.txid is 'Transaction id; the hash of the block for what a chain''s rules pay without a transaction.';
 comment on column chain.transfer.output_index is 'Position inside the transaction. EVM chains: 0 the transaction''s own value, 1 + n the n-th log, 1000000 + n the n-th internal call; without a transaction, 2000000 + n the fees of the block (of its n-th recipient), 3000000 + n its n-th withdrawal. Bitcoin: the vout.';
 comment on column chain.transfer.block_height is 'Height of the block that holds the transaction.';
 comment on column chain.transfer.block_hash is 'Hash of that block.';
 comment on column chain.transfer.block_time is 'Timestamp of that block.';
-comment on column chain.transfer.token is 'Token code, such as USDC; the contract address where the token is not one that Sluice supports.';
+comment on column chain.transfer.token is 'Token code, such as USDC; the contract address if Sluice does not support the token.';
 comment on column chain.transfer.amount is 'Amount in the smallest unit of the token (wei, for ether).';
-comment on column chain.transfer.sender is 'Address that the value came from; of new coins what app.chain.coinbase_sender says.';
+comment on column chain.transfer.sender is 'Address that the value came from; for new coins the value of app.chain.coinbase_sender.';
 comment on column chain.transfer.recipient is 'Our address that the value went to.';
 grant select on chain.transfer to sluice_custody;
 grant select, insert, update, delete on chain.transfer to sluice_indexer;
 
--- This is how our own transactions come back: whatever uses a nonce, or an output, of ours says what became of the outgoing payment
--- (app.outgoing_payment) that has it. Custody's journal, not the worker, says what effect a transaction was to have.
+-- This is how our own transactions come back: the transaction that uses a nonce, or an output, of ours decides the outcome of its outgoing payment
+-- (app.outgoing_payment). Custody's journal, not the worker, says which effect a transaction was to have.
 create table chain.confirmed_tx (
   id text primary key constraint confirmed_tx_id check (starts_with(id, chain || ':' || txid)),
   chain text not null,
@@ -82,7 +83,7 @@ create table chain.confirmed_tx (
 -- Which transaction used the nonce, or the output, of an outgoing payment.
 create index confirmed_tx_nonce on chain.confirmed_tx (chain, sender, nonce);
 create index confirmed_tx_block on chain.confirmed_tx (chain, block_height);
-comment on table chain.confirmed_tx is 'Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that one spends. A row disappears when its block leaves the chain.';
+comment on table chain.confirmed_tx is 'Transactions that an address of ours sent, known to us or not, in a block that is on the chain now; on Bitcoin a row for each output of ours that a transaction spends. A row disappears when its block leaves the chain.';
 comment on column chain.confirmed_tx.id is '<chain>:<txid>; on Bitcoin <chain>:<txid>:<position of the input>.';
 comment on column chain.confirmed_tx.chain is 'Chain code.';
 comment on column chain.confirmed_tx.txid is 'Transaction id.';
@@ -92,15 +93,15 @@ comment on column chain.confirmed_tx.block_time is 'Timestamp of that block.';
 comment on column chain.confirmed_tx.sender is 'Our address that sent it; on Bitcoin the output of ours that it spends (txid:vout), which, as a nonce, can be used once.';
 comment on column chain.confirmed_tx.nonce is 'Its nonce; 0 on Bitcoin.';
 comment on column chain.confirmed_tx.success is 'True if it had the effect that it was sent for: executed and, for a token, with the Transfer event of our amount, from and to the right addresses.';
-comment on column chain.confirmed_tx.fee is 'Network fee that it cost, in the native coin''s base units; 0 where it spends what is not ours, too.';
+comment on column chain.confirmed_tx.fee is 'Network fee that it cost, in the native coin''s base units; 0 if it also spends outputs that are not ours.';
 grant select on chain.confirmed_tx to sluice_custody, sluice_jobs;
 grant select, insert, update, delete on chain.confirmed_tx to sluice_indexer;
 
--- What Bitcoin adds: deposits that are in no block yet. The indexer hands over everything unconfirmed that its source shows, again and again
--- (chain.note_unconfirmed), and what each block does to it is written with the block (chain.note_mined). Settling reads the transfer of a deposit in
--- chain.transfer, and here where there is none there. So a row stays until its transfer is final (chain.forget_final deletes it then), and a block
--- that leaves the chain does not take the deposit away. Only a transaction in a block that spends the same output does, or absence in two looks
--- that are 30 seconds apart. A deposit that is unconfirmed is pending, in no block, and never final.
+-- Only on Bitcoin: deposits that are in no block yet. The indexer passes everything unconfirmed that its source shows, again and again
+-- (chain.note_unconfirmed), and writes what each block does to it with the block (chain.note_mined). chain.derive reads the transfer of a deposit in
+-- chain.transfer, or here if it is not there. So a row stays until its transfer is final (then chain.forget_final deletes it), and a block that
+-- leaves the chain does not remove the deposit. Only two things do: a transaction in a block that spends the same output, or absence in two polls
+-- that are 30 seconds apart. An unconfirmed deposit is pending, in no block, and never final.
 create table chain.unconfirmed (
   id text primary key check (id = chain || ':' || txid || ':' || output_index),
   chain text not null,
@@ -115,7 +116,7 @@ create table chain.unconfirmed (
   seen_at timestamptz not null default clock_timestamp(),
   missed_since timestamptz
 );
--- What a block excludes: whatever spends an output that a transaction in it spends.
+-- What a block excludes: every transaction that spends an output that a transaction of the block spends.
 create index unconfirmed_inputs on chain.unconfirmed using gin (inputs);
 comment on table chain.unconfirmed is 'Value on its way to an address of ours that is not final: unconfirmed, or in a block that may still leave the chain.';
 comment on column chain.unconfirmed.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
@@ -127,9 +128,9 @@ comment on column chain.unconfirmed.amount is 'Amount in base units.';
 comment on column chain.unconfirmed.sender is 'Address that the value comes from.';
 comment on column chain.unconfirmed.recipient is 'Our address.';
 comment on column chain.unconfirmed.inputs is 'What the transaction spends (txid:vout): another transaction in a block that spends one of them excludes this one.';
-comment on column chain.unconfirmed.raw is 'The transaction, in hex, where the source gave it.';
+comment on column chain.unconfirmed.raw is 'The transaction, in hex, if the source provided it.';
 comment on column chain.unconfirmed.seen_at is 'When it was first seen.';
-comment on column chain.unconfirmed.missed_since is 'When a look first did not show it, though it was in no block; null while it is shown or in a block.';
+comment on column chain.unconfirmed.missed_since is 'When a poll first did not show it, though it was in no block; null while it is shown or in a block.';
 grant select on chain.unconfirmed to sluice_custody, sluice_indexer;
 
 create table chain.cursor (
@@ -161,16 +162,15 @@ comment on column chain.cursor.final_hash is 'Hash of the block at the final hei
 comment on column chain.cursor.final_moved_at is 'When the final height last moved.';
 comment on column chain.cursor.last_reorg_at is 'When blocks last left the chain; null if that never happened.';
 comment on column chain.cursor.last_reorg_depth is 'How many blocks left the chain then.';
-comment on column chain.cursor.halted_at is 'Since when the chain stands still for an operator: after a reorganisation below the final block, or because the database is an older copy than custody''s journal. Null while it goes on.';
+comment on column chain.cursor.halted_at is 'Since when the chain is halted for an operator: after a reorganisation below the final block, or because the database is an older copy than custody''s journal. Null while it is not halted.';
 comment on column chain.cursor.tracer is 'Which of the node''s tracers numbers internal calls on this chain (debug or trace); never changes once it is set.';
 comment on column chain.cursor.rewind_to is 'Height that an operator asked the indexer to go back to; cleared when that is done.';
-comment on column chain.cursor.finalisation is 'How often deposits of the chain became final, or were credited by an operator, so far. Each has the number of its time, and a payout claims up to a number.';
+comment on column chain.cursor.finalisation is 'How often deposits of the chain became final, or were credited by an operator, so far. Each time has a number, which its deposits carry, and a payout claims up to a number.';
 grant select on chain.cursor to sluice_api, sluice_custody, sluice_indexer, sluice_jobs;
 
--- The API and `sluice status` do not know by themselves which chains have an indexer; this tells them (/readyz, /metrics). Written by the indexer,
--- through chain.configure and chain.tell_waiting; an operator takes a chain that was never followed out of it (app.forget_chain). A chain is
--- followed from a block on that was there before the first address of its family was handed out, or from where an operator said; what is missing
--- then stands in app.accepted_gap.
+-- The API and `sluice status` read here which chains have an indexer (/readyz, /metrics). The indexer writes it through chain.configure and
+-- chain.tell_waiting; an operator removes a chain that was never followed (app.forget_chain). A chain is followed from a block that is older than
+-- the first address of its family, or from where an operator decided; app.accepted_gap then says what is missing.
 create table chain.configured (
   chain text primary key,
   configured_at timestamptz not null default clock_timestamp(),
@@ -182,14 +182,14 @@ create table chain.configured (
 );
 comment on table chain.configured is 'Chains for which an indexer was started, followed or not.';
 comment on column chain.configured.chain is 'Chain code.';
-comment on column chain.configured.configured_at is 'When an indexer was started for it for the first time. Its head is as old where none was ever read.';
-comment on column chain.configured.waiting_reason is 'Why its indexer cannot follow it now, for programs; null if it can, or has not said.';
+comment on column chain.configured.configured_at is 'When an indexer was started for it for the first time. If no block was ever read, this counts as the age of its head.';
+comment on column chain.configured.waiting_reason is 'Why its indexer cannot follow it now, for programs; null if it can, or has not reported.';
 comment on column chain.configured.waiting_message is 'The same for people.';
 comment on column chain.configured.waiting_since is 'Since when it has not been able to, whatever the reasons were.';
-comment on column chain.configured.first_height is 'The first block that may pay to an address of ours, as its indexer found when it was to begin; null where that is not known.';
+comment on column chain.configured.first_height is 'The first block that may pay to an address of ours, as its indexer found before it began; null if unknown.';
 
--- What keeps a chain from going on although its servers answer: they contradict themselves, or what they showed before. Written by the indexer
--- (chain.note_contradiction) each time that it drops a server for what that answered. It is an observation and decides nothing.
+-- Stops a chain although its servers respond: they contradict themselves, or what they showed before. The indexer writes it
+-- (chain.note_contradiction) each time that it drops a server for such a response. It is an observation and decides nothing.
 create table chain.contradiction (
   chain text primary key,
   since timestamptz not null,
@@ -197,14 +197,14 @@ create table chain.contradiction (
   txid text,
   message text not null
 );
-comment on table chain.contradiction is 'The last time that servers of a chain contradicted themselves. While blocks come in nevertheless, another server told the truth.';
+comment on table chain.contradiction is 'The last time that servers of a chain contradicted themselves. If blocks still come in, another server gave correct data.';
 comment on column chain.contradiction.chain is 'Chain code.';
 comment on column chain.contradiction.since is 'When that began; nothing new of the chain was written from then until seen_at.';
-comment on column chain.contradiction.seen_at is 'When it was seen last.';
-comment on column chain.contradiction.txid is 'The transaction that they contradict themselves about; null where it is about something else.';
-comment on column chain.contradiction.message is 'What is wrong with what they answer.';
+comment on column chain.contradiction.seen_at is 'When it was last seen.';
+comment on column chain.contradiction.txid is 'The transaction that they contradict themselves about; null if it is about something else.';
+comment on column chain.contradiction.message is 'What is wrong with their responses.';
 
--- Written by chain.derive with each change of chain.cursor.last_reorg_at; chain.release counts deposits that turned out to be lost later. For
+-- Written by chain.derive with each change of chain.cursor.last_reorg_at. chain.release adds deposits that turned out to be lost later. For
 -- analysts.
 create table chain.reorganisation (
   id bigint primary key generated always as identity,
@@ -224,15 +224,15 @@ comment on column chain.reorganisation.depth is 'How many blocks left the chain.
 comment on column chain.reorganisation.first_height is 'Height of the lowest of them.';
 comment on column chain.reorganisation.old_head_hash is 'Hash of the block that was the head before; null if that one did not leave the chain.';
 comment on column chain.reorganisation.new_head_hash is 'Hash of the block that was the head afterwards.';
-comment on column chain.reorganisation.deposits_reorged is 'How many credited deposits were in those blocks and in no block afterwards, those included of which that was known later (chain.awaited).';
+comment on column chain.reorganisation.deposits_reorged is 'How many credited deposits were in those blocks and in no block afterwards, including those that were found lost later (chain.awaited).';
 
--- chain.rewind takes away blocks that the store cannot replace in one transaction; later ones bring them again. Of what is only gone for that long
--- nobody is to be told. So the transfers of pending deposits that a rewind takes away are not settled but put here. Read again, in the same block
--- or another, they cause nothing. They are settled as gone, with an event, once the chain is as high as it was, or its final height reaches the
--- block that they were in, or a quarter of an hour has passed (chain.release; chain.release_overdue where a chain stands still).
+-- chain.rewind removes blocks that the store cannot replace in one transaction; later transactions bring them again. Merchants must not be notified
+-- of what is only gone until then. So the transfers of pending deposits that a rewind removes are not derived but put here. Read again, in the same
+-- block or another, they change nothing. Their deposits are reorged, with an event, once the chain is as high as it was, or its final height reaches
+-- their block, or 15 minutes have passed (chain.release; chain.release_overdue if a chain stands still).
 --
--- Invariants: a deposit that is awaited is pending, and is settled before the final height finalises it, so it is never final without being in a
--- block of ours. What is final is never awaited: an incident opens at once, and payouts of the chain stand still.
+-- Invariants: an awaited deposit is pending, and is derived before the final height finalises it, so it is never final without being in a block of
+-- ours. A final deposit is never awaited: an incident opens at once, and payouts of the chain stop.
 create table chain.awaited (
   id text primary key,
   chain text not null,
@@ -241,24 +241,24 @@ create table chain.awaited (
   since timestamptz not null
 );
 create index awaited_chain on chain.awaited (chain);
-comment on table chain.awaited is 'Transfers of pending deposits that a rewind took away and that are expected to be read again. Empty unless a chain is being read again.';
+comment on table chain.awaited is 'Transfers of pending deposits that a rewind removed and that are expected to be read again. Empty unless a chain is being read again.';
 comment on column chain.awaited.id is '<chain>:<txid>:<output_index>, as in chain.transfer.';
 comment on column chain.awaited.chain is 'Chain code.';
 comment on column chain.awaited.block_height is 'Height of the block that it was in.';
-comment on column chain.awaited.until_height is 'Once the head is as high as this, what was not read again is gone.';
-comment on column chain.awaited.since is 'When it was taken away.';
+comment on column chain.awaited.until_height is 'Once the head is as high as this, a transfer that was not read again is gone.';
+comment on column chain.awaited.since is 'When it was removed.';
 
--- What a running transaction touched, until it is settled at COMMIT. Unlogged, because a row lives for one transaction only; each transaction sees
--- and deletes its own (txn), so nobody waits for another.
+-- What a running transaction touched, until chain.derive handles it at COMMIT. Unlogged, because a row lives for one transaction only; each
+-- transaction sees and deletes only its own rows (txn), so none waits for another.
 create unlogged table chain.touched (txn xid8 not null, chain text not null, id text not null);
 create index touched_txn on chain.touched (txn);
-comment on table chain.touched is 'Transfers that a running transaction inserted, changed or deleted, or that are to be looked at again. Empty between transactions.';
+comment on table chain.touched is 'Transfers that a running transaction inserted, changed or deleted, or that are to be checked again. Empty between transactions.';
 comment on column chain.touched.txn is 'The transaction.';
 comment on column chain.touched.chain is 'Chain code.';
 comment on column chain.touched.id is 'Id of the transfer.';
 
 create unlogged table chain.touched_chain (txn xid8 not null, chain text not null, primary key (txn, chain));
-comment on table chain.touched_chain is 'Chains that a running transaction touched; each row makes one settlement at COMMIT. Empty between transactions.';
+comment on table chain.touched_chain is 'Chains that a running transaction touched; chain.derive runs once at COMMIT for each row. Empty between transactions.';
 comment on column chain.touched_chain.txn is 'The transaction.';
 comment on column chain.touched_chain.chain is 'Chain code.';
 

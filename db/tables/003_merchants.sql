@@ -1,19 +1,20 @@
--- Merchants and what is theirs: accounts, keys, users, the addresses that are watched, payout addresses; and which chains and tokens there are.
+-- Merchants and what belongs to them: accounts, keys, users, watched addresses, payout addresses. Also the existing chains and tokens.
 --
--- Writers: each migration run (app.chain and app.asset, from chains/registry.ts and families.ts) and each start of the service (the smallest payouts,
--- from the settings); the command line (accounts, their chains, keys); the API (users, addresses, payout addresses, idempotency keys, the day of a
--- key's last use), through functions; custody (the addresses of treasuries, and merchants that an older copy of the database had forgotten).
--- Readers: the API, settling, the indexers (app.address), the worker, analysts through views.
+-- Writers: each migration run (app.chain and app.asset, from chains/registry.ts and families.ts) and each start of the service (the smallest
+-- payouts, from the settings); the command line (accounts, their chains, keys); the API (users, addresses, payout addresses, idempotency keys, the
+-- day of a key's last use), through functions; custody (the addresses of treasuries, and merchants that an older copy of the database had
+-- forgotten).
+-- Readers: the API, chain.derive, the indexers (app.address), the worker, analysts through views.
 --
 -- Invariants:
---   * an address belongs to one user or to one payment request, for ever, or to nobody, and then it is a treasury. From the moment that it is
+--   * an address belongs to one user or to one payment request, for ever, or to no merchant, and then it is a treasury. From the moment that it is
 --     handed out it is watched on every chain of its family, where the same key controls it;
---   * while an account is suspended none of its keys works, those made meanwhile included. That touches nothing else: deposits are credited,
---     payouts under way end, webhooks are delivered, pages of payment requests are shown;
+--   * while an account is suspended none of its keys works, including keys made meanwhile. That touches nothing else: deposits are credited, payouts
+--     under way end, webhooks are delivered, pages of payment requests are shown;
 --   * nothing here is ever deleted.
 -- Locks, always in this order: merchant, user, address of the pool (custody.address).
 
--- What SQL must know of a chain is here. No function or view asks which chain it is, or of which family.
+-- Everything that SQL must know about a chain is here. No function or view asks which chain it is, or which family.
 create table app.chain (
   chain text primary key,
   family text not null,
@@ -26,15 +27,15 @@ create table app.chain (
   assets jsonb,
   constraint coinbase check (num_nulls(coinbase_sender, coinbase_maturity) <> 1)
 );
-comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts and what their families say of themselves (chains/families.ts): every migration run adds what is new there.';
+comment on table app.chain is 'The chains that Sluice can run, from chains/registry.ts and their families (chains/families.ts): every migration run adds new ones.';
 comment on column app.chain.chain is 'Chain code.';
 comment on column app.chain.family is 'Chains of one family share their addresses: a key controls the same address on each of them.';
 comment on column app.chain.native_token is 'Token code of the native coin, in which network fees are paid.';
 comment on column app.chain.attempts_exclude_by is 'What all attempts of an outgoing payment use, so that at most one of them is ever mined. nonce: the same nonce of an account. output: the same output, their first input (app.outgoing_payment.sender). Never changes.';
-comment on column app.chain.shows_unconfirmed is 'Whether its indexer tells of payments that are in no block yet (chain.unconfirmed), and is told of each new address at once.';
-comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null where they do not come as transfers of a transaction.';
-comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null where there are none.';
-comment on column app.chain.folds_addresses is 'Whether upper and lower case make no difference in an address of ours, which is looked up in lower case then (app.match_key); the same for all chains of a family. Never changes.';
+comment on column app.chain.shows_unconfirmed is 'Whether its indexer shows payments that are in no block yet (chain.unconfirmed), and is notified of each new address at once.';
+comment on column app.chain.coinbase_sender is 'What its indexer writes as the sender of new coins; null if they do not come as transfers of a transaction.';
+comment on column app.chain.coinbase_maturity is 'How many blocks above theirs nodes wait until new coins may be spent; null if there are none.';
+comment on column app.chain.folds_addresses is 'Whether upper and lower case make no difference in an address; it is then looked up in lower case (app.match_key). The same for all chains of a family. Never changes.';
 comment on column app.chain.assets is 'Its assets as the settings of the last migration run name them: [{token, decimals, contract}]. A process with other settings does not start. Null before a run with settings.';
 grant select on app.chain to sluice_api, sluice_custody, sluice_indexer, sluice_jobs;
 
@@ -47,13 +48,13 @@ create table app.asset (
   min_payout numeric(78, 0) not null default 1,
   primary key (chain, token)
 );
-comment on table app.asset is 'The (chain, token) pairs that are credited, from chains/registry.ts: every migration run brings them up to date.';
+comment on table app.asset is 'The (chain, token) pairs that are credited, from chains/registry.ts: every migration run updates them.';
 comment on column app.asset.chain is 'Chain code.';
 comment on column app.asset.token is 'Token code.';
 comment on column app.asset.name is 'Name of the asset in payment requests.';
 comment on column app.asset.display_name is 'Name for people.';
 comment on column app.asset.decimals is 'Digits after the decimal point: amounts in tables are in units of 10^-decimals. Never changes.';
-comment on column app.asset.min_payout is 'The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, and no less than the chain carries.';
+comment on column app.asset.min_payout is 'The smallest net amount of a payout, in base units: the setting <chain>_MIN_PAYOUT, but at least the smallest amount that the chain carries.';
 grant select on app.asset to sluice_api, sluice_custody, sluice_jobs;
 
 create table app.merchant (
@@ -84,7 +85,7 @@ comment on table app.merchant_chain is 'Chains that were ever enabled for a merc
 comment on column app.merchant_chain.merchant_id is 'The merchant.';
 comment on column app.merchant_chain.chain is 'Chain code.';
 comment on column app.merchant_chain.enabled is 'False after it was disabled: no new addresses; existing ones are still watched and credited.';
-comment on column app.merchant_chain.changed_at is 'When it was enabled or disabled last.';
+comment on column app.merchant_chain.changed_at is 'When it was last enabled or disabled.';
 grant select on app.merchant_chain to sluice_api, sluice_jobs;
 
 create table app.api_key (
@@ -103,7 +104,7 @@ comment on column app.api_key.merchant_id is 'The merchant that the key acts for
 comment on column app.api_key.secret_hash is 'SHA-256 of the secret, which has 256 random bits.';
 comment on column app.api_key.created_at is 'When the key was made.';
 comment on column app.api_key.revoked_at is 'When it stopped working; null while it works.';
-comment on column app.api_key.label is 'What it is for, in the operator''s words; null if that was not said.';
+comment on column app.api_key.label is 'What it is for, in the operator''s words; null if not given.';
 comment on column app.api_key.last_used_on is 'The newest day (UTC) on which a request came with it; null if none ever did.';
 grant select on app.api_key to sluice_api;
 
@@ -125,8 +126,9 @@ comment on column app.user.seq is 'Order of creation, for pages.';
 comment on column app.user.created_at is 'When the user was made.';
 grant select on app.user to sluice_api, sluice_jobs;
 
--- Indexers look recipients up here, by the primary key, in the transaction that writes the blocks: an address that was handed out a moment before
--- its first deposit is found. What has a merchant has a user or a payment request, never both (one_owner): a treasury is what has no merchant.
+-- Indexers look recipients up here, by the primary key, in the transaction that writes the blocks. So an address that was handed out a moment before
+-- its first deposit is found. An address with a merchant has a user or a payment request, never both (one_owner); an address without a merchant is a
+-- treasury.
 create table app.address (
   chain text not null,
   match_key text not null,
@@ -142,15 +144,15 @@ create table app.address (
 create index address_user on app.address (user_id);
 -- A payment request has one address on each chain.
 create unique index address_payment_request on app.address (payment_request_id, chain) where payment_request_id is not null;
-comment on table app.address is 'Addresses that are watched, and whose they are.';
+comment on table app.address is 'Addresses that are watched, and their owners.';
 comment on column app.address.chain is 'Chain on which it is watched.';
 comment on column app.address.match_key is 'The address as indexers look it up (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).';
 comment on column app.address.address is 'The address as people see it (EIP-55 on EVM chains).';
-comment on column app.address.user_id is 'The user that it was handed out for; null for a payment request''s and for a treasury''s.';
+comment on column app.address.user_id is 'The user that it was handed out for; null for the address of a payment request or a treasury.';
 comment on column app.address.merchant_id is 'The merchant that it was handed out to; null for a treasury.';
 comment on column app.address.is_provisioned is 'True if the merchant asked for this chain: deposits are credited (at a payment request''s address, in its token alone). False if it is watched only because the same key controls it here: what arrives is unattributed.';
 comment on column app.address.created_at is 'When it was handed out on this chain.';
-comment on column app.address.payment_request_id is 'The payment request that it was handed out for; null for a user''s and for a treasury''s.';
+comment on column app.address.payment_request_id is 'The payment request that it was handed out for; null for the address of a user or a treasury.';
 grant select on app.address to sluice_api, sluice_indexer, sluice_jobs;
 
 create table app.payout_address (
@@ -164,10 +166,10 @@ comment on table app.payout_address is 'Where a merchant wants payouts of a chai
 comment on column app.payout_address.merchant_id is 'The merchant.';
 comment on column app.payout_address.chain is 'Chain code.';
 comment on column app.payout_address.address is 'The address, as people see it.';
-comment on column app.payout_address.updated_at is 'When it was registered or changed last.';
+comment on column app.payout_address.updated_at is 'When it was registered or last changed.';
 grant select on app.payout_address to sluice_api, sluice_jobs;
 
--- Inserted before the payout that it stands for, in the same transaction: of two requests with one key the second waits for the first.
+-- Inserted before its payout, in the same transaction: of two requests with one key the second waits for the first.
 create table app.idempotency_key (
   merchant_id uuid not null references app.merchant,
   key text not null,
@@ -180,7 +182,7 @@ create table app.idempotency_key (
 comment on table app.idempotency_key is 'Idempotency keys of payouts that were accepted, for ever.';
 comment on column app.idempotency_key.merchant_id is 'The merchant.';
 comment on column app.idempotency_key.key is 'The key.';
-comment on column app.idempotency_key.request_hash is 'SHA-256 of what was asked with it.';
+comment on column app.idempotency_key.request_hash is 'SHA-256 of the request that came with it.';
 comment on column app.idempotency_key.payout_id is 'The payout that it made; null only within the transaction that makes it.';
-comment on column app.idempotency_key.body is 'The reply that was given, and is given again; null only within the transaction that makes the payout.';
-comment on column app.idempotency_key.created_at is 'When it was used first.';
+comment on column app.idempotency_key.body is 'The response that was given, and is given again; null only within the transaction that makes the payout.';
+comment on column app.idempotency_key.created_at is 'When it was first used.';

@@ -1,21 +1,21 @@
--- Events, and their way to merchants by webhook.
+-- Events, and their delivery to merchants by webhook.
 --
 -- Steps:
---   1. whoever changes a state inserts the event, its deliveries and a job in the same transaction (app.emit_deposit_events, app.emit_payout_event;
+--   1. a transaction that changes a state inserts the event, its deliveries and a job (app.emit_deposit_events, app.emit_payout_event;
 --      app.test_webhook for one that a merchant asks for);
 --   2. the sequencer (app.sequence_events, run by the jobs worker, one at a time) gives each committed event its sequence number;
---   3. the pump of an endpoint sends what is due, writes attempts and moves deliveries on (app.record_attempts), and disables an endpoint that is
+--   3. the pump of an endpoint sends what is due, writes attempts and updates deliveries (app.record_attempts), and disables an endpoint that is
 --      gone or fails for five days;
---   4. the jobs worker fails what is still pending at an endpoint that is disabled or deleted (app.fail_undeliverable), makes the weeks ahead and
---      drops old ones (app.maintain_partitions).
--- Endpoints are written by the API and the command line. Readers: GET /v1/events and the pump, both by sequence; the API's lists of deliveries.
+--   4. the jobs worker fails what is still pending at an endpoint that is disabled or deleted (app.fail_undeliverable), makes partitions for the
+--      weeks ahead and drops old ones (app.maintain_partitions).
+-- The API and the command line write endpoints. Readers: GET /v1/events and the pump, both by sequence; the API's lists of deliveries.
 --
--- Invariants: one event for each (subject, version), so one for each change of status; of an event nothing changes but that it gets its sequence;
--- who has read up to a sequence never meets a lower one later.
+-- Invariants: one event for each (subject, version), so one for each change of status. An event never changes, except that it gets its sequence. A
+-- reader that has read up to a sequence never meets a lower one later.
 -- Locks, always in this order: merchant, endpoint, deliveries.
 
 create sequence app.event_sequence;
-comment on sequence app.event_sequence is 'Sequence numbers of events. An older copy of the database that takes the place of a newer one skips far ahead (app.after_restore).';
+comment on sequence app.event_sequence is 'Sequence numbers of events. An older copy of the database that replaces a newer one skips far ahead (app.after_restore).';
 grant usage on sequence app.event_sequence to sluice_jobs;
 
 create table app.event (
@@ -34,17 +34,17 @@ create table app.event (
 create index event_unsequenced on app.event (position) where sequence is null;
 create unique index event_page on app.event (merchant_id, sequence desc) where sequence is not null;
 create index event_type_page on app.event (merchant_id, type, sequence desc) where sequence is not null;
--- Events lie in the order of their time, so the bounds of each range of blocks say where a day is. For analysts.
+-- Events are stored in the order of their time, so the bounds of each range of blocks show where a day is. For analysts.
 create index event_created on app.event using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
 comment on table app.event is 'What happened, once for each change of state. Never deleted, and never changed once it has its sequence.';
 comment on column app.event.id is 'Id; shown as evt_ and 32 hex digits. Receivers de-duplicate on it.';
 comment on column app.event.position is 'Order of insertion.';
 comment on column app.event.sequence is 'Order in which events became visible; gaps are allowed. Null for a moment after the commit.';
-comment on column app.event.merchant_id is 'The merchant that is told.';
+comment on column app.event.merchant_id is 'The merchant that is notified.';
 comment on column app.event.type is 'deposit.pending, deposit.confirmed, deposit.reorged, payout.completed, payout.failed or webhook.test.';
-comment on column app.event.subject_id is 'What changed: the id of the deposit or the payout; of webhook.test the endpoint.';
+comment on column app.event.subject_id is 'What changed: the id of the deposit or the payout; for webhook.test the endpoint.';
 comment on column app.event.version is 'How many changes the subject has had, this one included.';
-comment on column app.event.payload is 'The body of the event but for its sequence. (json keeps the order of the fields.)';
+comment on column app.event.payload is 'The body of the event without its sequence. (json keeps the order of the fields.)';
 comment on column app.event.created_at is 'When it happened.';
 grant select on app.event to sluice_api, sluice_jobs;
 
@@ -69,7 +69,7 @@ comment on column app.webhook_endpoint.merchant_id is 'The merchant.';
 comment on column app.webhook_endpoint.url is 'URL that events are posted to.';
 comment on column app.webhook_endpoint.event_types is 'Types of events that are delivered here.';
 comment on column app.webhook_endpoint.secret is 'Secret that signs (Standard Webhooks, whsec_...).';
-comment on column app.webhook_endpoint.previous_secret is 'The secret before the last rotation; signs too until it expires.';
+comment on column app.webhook_endpoint.previous_secret is 'The secret before the last rotation; it signs, too, until it expires.';
 comment on column app.webhook_endpoint.previous_secret_expires_at is 'When the previous secret stops signing.';
 comment on column app.webhook_endpoint.disabled_at is 'When deliveries stopped; null while they go out.';
 comment on column app.webhook_endpoint.disabled_reason is 'Why they stopped: merchant, gone (410) or failing (five days without a success).';
@@ -79,14 +79,12 @@ comment on column app.webhook_endpoint.deleted_at is 'When it was deleted; its p
 grant select on app.webhook_endpoint to sluice_jobs;
 grant select (id, merchant_id, url, event_types, previous_secret_expires_at, disabled_at, disabled_reason, failing_since, created_at, deleted_at) on app.webhook_endpoint to sluice_api;
 
--- Deliveries and their attempts are cut into weeks (UTC, from Monday), so that old ones go by dropping a table; everything else is kept for ever.
--- Both are cut by the id of the delivery, a UUID of version 7, which carries the time: so the id stays the key, and an attempt lives and goes with
--- its delivery.
---
--- Invariants: the parts of the two tables have the same bounds; a part that holds a pending delivery is not dropped. A row outside of all weeks
--- (the clock was wrong, or no worker made the next week for a month) goes to the default part, so an insert never fails.
--- Locks: making a week takes the default parts alone, dropping one takes both tables, each for a moment. Neither waits longer than 0.2 s for them:
--- it gives way, and is tried again.
+-- Deliveries and their attempts are partitioned by week (UTC, from Monday), so that old ones are removed by dropping a table; everything else is
+-- kept for ever. Both are partitioned by the id of the delivery, a UUID of version 7, which carries the time. So the id stays the key, and an
+-- attempt lives and goes with its delivery. Invariants: the partitions of the two tables have the same bounds; a partition with a pending delivery
+-- is not dropped. A row outside of all weeks (the clock was wrong, or no worker made the next week for a month) goes to the default partition, so an
+-- insert never fails. Locks: making a week locks only the default partitions, dropping one locks both tables, each for a moment. Neither waits
+-- longer than 0.2 s for them: it gives up, and is tried again.
 create table app.delivery (
   id uuid primary key default uuidv7(),
   event_id uuid not null,
@@ -99,23 +97,23 @@ create table app.delivery (
 ) partition by range (id);
 create index delivery_due on app.delivery (endpoint_id, next_attempt_at) where status = 'pending';
 create index delivery_page on app.delivery (endpoint_id, id desc);
--- What a merchant has sent again: all that failed since a time.
+-- For redelivery: all that failed since a time.
 create index delivery_failed on app.delivery (endpoint_id, created_at) where status = 'failed';
--- Pages of what failed.
+-- Pages of failed deliveries.
 create index delivery_failed_page on app.delivery (endpoint_id, id desc) where status = 'failed';
-comment on table app.delivery is 'One event on its way to one endpoint. A part for each week; old weeks are dropped.';
+comment on table app.delivery is 'One event on its way to one endpoint. A partition for each week; old weeks are dropped.';
 comment on column app.delivery.id is 'Id, a UUID of version 7, whose time says which week it is in; shown as dlv_ and 32 hex digits.';
 comment on column app.delivery.event_id is 'The event.';
 comment on column app.delivery.endpoint_id is 'The endpoint.';
-comment on column app.delivery.status is 'pending until it succeeds (delivered) or every attempt is used up or the endpoint is disabled (failed).';
+comment on column app.delivery.status is 'pending until it succeeds (delivered), or every attempt is used up or the endpoint is disabled (failed).';
 comment on column app.delivery.attempts is 'Attempts of the present schedule; a redelivery starts again at 0.';
 comment on column app.delivery.next_attempt_at is 'When the next attempt is due; null when there will be none.';
 comment on column app.delivery.created_at is 'When it was made, with its event.';
 comment on column app.delivery.finished_at is 'When it was delivered or failed; null while it is pending.';
 grant select on app.delivery to sluice_api, sluice_jobs;
 
--- delivery_id has no foreign key: app.record_attempts alone writes here, deliveries go with their attempts, and checking each row was measured to
--- cost a third of what the database does for a delivery.
+-- delivery_id has no foreign key: only app.record_attempts writes here, attempts are removed with their deliveries, and checking each row was
+-- measured to cost a third of what the database does for a delivery.
 create table app.delivery_attempt (
   id bigint generated always as identity,
   delivery_id uuid not null,
@@ -125,21 +123,21 @@ create table app.delivery_attempt (
   error text,
   primary key (delivery_id, id)
 ) partition by range (delivery_id);
-comment on table app.delivery_attempt is 'Each HTTP request that tried to deliver an event. A part for each week, that of the delivery.';
+comment on table app.delivery_attempt is 'Each HTTP request that tried to deliver an event. A partition for each week, the same as that of its delivery.';
 comment on column app.delivery_attempt.id is 'Order of the attempts.';
 comment on column app.delivery_attempt.delivery_id is 'The delivery.';
 comment on column app.delivery_attempt.attempted_at is 'When the request began.';
 comment on column app.delivery_attempt.duration_ms is 'How long it took, in milliseconds.';
-comment on column app.delivery_attempt.response_status is 'HTTP status of the answer; null if there was none.';
+comment on column app.delivery_attempt.response_status is 'HTTP status of the response; null if there was none.';
 comment on column app.delivery_attempt.error is 'Why it failed; null if it succeeded.';
 grant select on app.delivery_attempt to sluice_api, sluice_jobs;
 
 create table app.delivery_default partition of app.delivery default;
 create table app.delivery_attempt_default partition of app.delivery_attempt default;
-comment on table app.delivery_default is 'Deliveries of no week: the clock was wrong, or no worker made the next week in time.';
+comment on table app.delivery_default is 'Deliveries outside of all weeks: the clock was wrong, or no worker made the next week in time.';
 comment on table app.delivery_attempt_default is 'Attempts of those deliveries.';
 
--- The first part: everything up to the fifth week from now. app.maintain_partitions makes a part for each later week.
+-- The first partition: everything up to the fifth week from now. app.maintain_partitions makes a partition for each later week.
 do $$
 declare until uuid := (lpad(to_hex((extract(epoch from date_trunc('week', clock_timestamp(), 'UTC') + 5 * interval '168 hours') * 1000)::bigint), 12, '0')
   || '70008000000000000000')::uuid;

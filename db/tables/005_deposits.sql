@@ -1,25 +1,25 @@
 -- Deposits, balances and incidents: what follows for merchants from the chains.
 --
 -- Life of a deposit:
---   1. settling (chain.derive_deposits, at COMMIT of each transaction that touched a transfer): a new one is pending, one that went is reorged,
+--   1. chain.derive_deposits, at COMMIT of each transaction that touched a transfer: a new deposit is pending, a vanished one is reorged,
 --      one that is back is pending again;
 --   2. at or below the final height it is final (chain.finalise_deposits), which writes the balance, the ledger and the event with it;
---   3. a payout claims it, and its row is allocated to the payout afterwards (app.allocate_deposits), or given back when the payout fails;
---   4. an operator alone takes a final one back (app.resolve_incident), or credits one that was unattributed (app.credit_unattributed);
---   5. where an older copy of the database was restored, the payouts that it had forgotten get their deposits again (app.find_recovered_deposits).
+--   3. a payout claims it; its row is allocated to the payout afterwards (app.allocate_deposits), or given back when the payout fails;
+--   4. only an operator takes a final one back (app.resolve_incident), or credits one that was unattributed (app.credit_unattributed);
+--   5. if an older copy of the database was restored, forgotten payouts get their deposits again (app.find_recovered_deposits).
 -- Each change of the balance is a row in app.balance_delta, written with its cause; app.fold_balances adds them to app.balance in the background.
 -- One row per balance that every writer updates was measured at a quarter of the rate.
 -- Readers: the API, through app.deposit and app.balance_now; the worker; analysts through views.
 --
 -- Invariants:
---   * one deposit for each (chain, txid, output_index, address, token), never deleted, never another id; of those that share the first three at
---     most one is not reorged. (The address and the token belong to it because a contract call that runs again in another block can pay somebody
---     else, or another token, at the same position.)
---   * version counts the changes of status (that an operator credited it is one); each change of a user's credited deposit makes exactly one event;
+--   * one deposit for each (chain, txid, output_index, address, token), never deleted, never another id. Of those with the same chain, txid and
+--     output_index at most one is not reorged. (Address and token are part of the identity because a contract call that runs again in another block
+--     can pay another address, or another token, at the same position.)
+--   * version counts the changes of status (an operator's crediting is one); each change of a user's credited deposit makes exactly one event;
 --   * pending -> final only at or below the final height of the chain; a final deposit never changes by itself: a difference opens an incident;
 --   * app.balance_now = the sum over final, credited deposits that no payout has claimed, and adjustments, at every moment (app.balance_audit is
 --     empty).
--- Locks, always in this order: chain.cursor, what 006_payouts.sql names, deposits, then payment requests or incidents.
+-- Locks, always in this order: chain.cursor, the locks that 006_payouts.sql names, deposits, then payment requests or incidents.
 
 create table app.deposit (
   id uuid primary key,
@@ -49,18 +49,18 @@ create table app.deposit (
   constraint nobody_is_not_credited check (not credited or merchant_id is not null)
 );
 create index deposit_pending on app.deposit (chain, block_height) where status = 'pending';
--- What is final and unclaimed, in the order in which claims stamp it; sums come from the index alone.
+-- Final, unclaimed deposits, in the order in which claims allocate them; sums come from the index alone.
 create index deposit_unpaid on app.deposit (merchant_id, chain, token, finalisation, seq) include (amount)
   where status = 'final' and credited and settlement_id is null;
 create index deposit_page on app.deposit (merchant_id, seq desc) where credited;
 create index deposit_chain_page on app.deposit (merchant_id, chain, seq desc) where credited;
 create index deposit_user_page on app.deposit (user_id, seq desc) where credited;
--- Pages of what is pending or reorged. Final ones are nearly all, and come from the pages of all.
+-- Pages of pending or reorged deposits. Nearly all deposits are final, and come from the pages of all.
 create index deposit_status_page on app.deposit (merchant_id, status, seq desc) where credited and status <> 'final';
 create index deposit_uncredited on app.deposit (chain, seq desc) where not credited;
 -- The deposits of a payout, and the order in which a payout that fails gives them back.
 create index deposit_settlement on app.deposit (settlement_id, seq) where settlement_id is not null;
--- Days of a merchant, for analysts.
+-- A merchant's days, for analysts.
 create index deposit_created on app.deposit (merchant_id, created_at) where credited;
 create index deposit_payment_request on app.deposit (payment_request_id) where payment_request_id is not null;
 -- The API's pages: receipts of payment requests are not in them.
@@ -68,15 +68,15 @@ create index deposit_of_users_page on app.deposit (merchant_id, seq desc) where 
 create index deposit_of_users_chain_page on app.deposit (merchant_id, chain, seq desc) where credited and user_id is not null;
 -- What waits for an operator, counted for the metrics. There is little of it.
 create index deposit_unattributed on app.deposit (chain) where status = 'final' and not credited and merchant_id is not null;
--- The same by address: what an address holds for nobody.
+-- The same by address: the unattributed value that an address holds.
 create index deposit_unattributed_address on app.deposit (chain, address) where status = 'final' and not credited and merchant_id is not null;
-comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests; the others are unattributed (a token or a chain that was not asked for, or what a chain''s rules paid) or, at a treasury, the operator''s own.';
-comment on column app.deposit.id is 'Id, made from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.';
+comment on table app.deposit is 'Value that reached an address of ours. Credited ones are deposits of a merchant''s users, or receipts of its payment requests. The others are unattributed (a token or a chain that was not asked for, or what a chain''s rules paid) or, at a treasury, the operator''s own.';
+comment on column app.deposit.id is 'Id, computed from what the deposit is (app.deposit_id), so that it is the same when the chain is read into an older copy of the database; shown as dep_ and 32 hex digits.';
 comment on column app.deposit.seq is 'Order in which deposits were first seen, for pages.';
-comment on column app.deposit.merchant_id is 'The merchant whose address it is; null for a treasury.';
-comment on column app.deposit.user_id is 'The user whose address it is; null for a payment request''s and for a treasury''s.';
+comment on column app.deposit.merchant_id is 'The merchant that has the address; null for a treasury.';
+comment on column app.deposit.user_id is 'The user that has the address; null for the address of a payment request or a treasury.';
 comment on column app.deposit.chain is 'Chain code.';
-comment on column app.deposit.token is 'Token code; a contract address where the token is not supported.';
+comment on column app.deposit.token is 'Token code; a contract address if the token is not supported.';
 comment on column app.deposit.amount is 'Amount in base units.';
 comment on column app.deposit.sender is 'Where the value came from.';
 comment on column app.deposit.address is 'Our address.';
@@ -86,14 +86,14 @@ comment on column app.deposit.block_height is 'Block that holds it, or last held
 comment on column app.deposit.block_hash is 'Hash of that block; null while it is in none.';
 comment on column app.deposit.status is 'pending: in a block that may still leave the chain, or unconfirmed. final: counts. reorged: its block left the chain, or it will never be in one.';
 comment on column app.deposit.credited is 'True if it counts for the merchant; decided when it is first seen, or by an operator afterwards.';
-comment on column app.deposit.version is 'Number of changes of status so far; that an operator credited it is one, too.';
+comment on column app.deposit.version is 'Number of changes of status so far; an operator''s crediting is one, too.';
 comment on column app.deposit.settlement_id is 'The payout that collected it; null until then.';
 comment on column app.deposit.created_at is 'When it was first seen.';
 comment on column app.deposit.finalised_at is 'When it became final; null while it is not.';
 comment on column app.deposit.finalisation is 'Number, on its chain, of the time at which it became final, or was credited by an operator; null before. A payout claims up to a number.';
-comment on column app.deposit.payment_request_id is 'The payment request whose address it is; null for a user''s and for a treasury''s.';
-comment on column app.deposit.came_at is 'Of what reached a payment request''s address: when it was first seen, or, if that was before, when a block was made that holds it, or held it; null for others.';
-comment on column app.deposit.settled_before_restore is 'True if a payout covers it that an older copy of the database had forgotten, and nobody can tell which deposits that collected: the balance owes it no more.';
+comment on column app.deposit.payment_request_id is 'The payment request that has the address; null for the address of a user or a treasury.';
+comment on column app.deposit.came_at is 'For what reached a payment request''s address: when it was first seen, or the time of a block that holds or held it, whichever is earlier; null for others.';
+comment on column app.deposit.settled_before_restore is 'True if a payout that an older copy of the database had forgotten covers it, and it is unknown which deposits that payout collected: the balance no longer includes it.';
 grant select on app.deposit to sluice_api;
 
 create table app.balance_delta (
@@ -125,12 +125,12 @@ comment on table app.balance is 'Folded balances; without app.balance_delta they
 comment on column app.balance.merchant_id is 'The merchant.';
 comment on column app.balance.chain is 'Chain code.';
 comment on column app.balance.token is 'Token code.';
-comment on column app.balance.amount is 'Gross balance in base units, but for the changes that are not folded yet.';
-comment on column app.balance.deposit_count is 'Unsettled final deposits, but for the changes that are not folded yet.';
+comment on column app.balance.amount is 'Gross balance in base units, without the changes that are not folded yet.';
+comment on column app.balance.deposit_count is 'Unsettled final deposits, without the changes that are not folded yet.';
 
--- The kinds of incidents, and the way out of each. This is the only place that says it: sluice incident and status, /readyz, the indexers, custody
--- and what refuses a wrong command read it from here (app.open_incident, app.refuse_answer), and a test compares docs/operations.md with it. A kind
--- without a row cannot be opened.
+-- The kinds of incidents, and the way out of each. This is the only place that defines them. sluice incident and status, /readyz, the indexers,
+-- custody and the functions that refuse a wrong command read it from here (app.open_incident, app.refuse_answer), and a test compares
+-- docs/operations.md with it. A kind without a row cannot be opened.
 create table app.incident_kind (
   kind text primary key,
   halts boolean not null,
@@ -139,8 +139,8 @@ create table app.incident_kind (
 );
 comment on table app.incident_kind is 'The kinds of incidents, and what an operator does about each.';
 comment on column app.incident_kind.kind is 'The kind.';
-comment on column app.incident_kind.halts is 'True if the chain stands still while it is open: nothing is read. Where it is false, and the incident names a chain, only its payouts stop.';
-comment on column app.incident_kind.decisions is 'What resolves it, and nothing else does: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
+comment on column app.incident_kind.halts is 'True if the chain is halted while it is open: nothing is read. If false, and the incident names a chain, only its payouts stop.';
+comment on column app.incident_kind.decisions is 'The only things that resolve it: kept or reorged (sluice incident resolve), rewind or resume (sluice chain), reconcile (sluice custody). Empty: it closes only by itself.';
 comment on column app.incident_kind.way_out is 'What to do, with the commands; {id} stands for its number and {chain} for its chain.';
 grant select on app.incident_kind to sluice_jobs;
 
@@ -168,8 +168,9 @@ insert into app.incident_kind (kind, halts, decisions, way_out) values
   ('audit', false, '{kept}',
     'sluice audit says what is wrong now, docs/operations/audit.md what to do about it; it closes by itself, and sluice incident resolve {id} --as kept silences it');
 
--- An incident that names a chain stops its payouts, and what custody signs there, until it is resolved (app.why_halted). Opened by settling and
--- indexers, by custody (what is wrong with its journal) and by the audit. Resolved by an operator, or by itself when what it says is no longer so.
+-- An incident that names a chain stops its payouts, and what custody signs there, until it is resolved (app.why_halted). Opened when deposits are
+-- derived, by indexers, by custody (what is wrong with its journal) and by the audit. Resolved by an operator, or by itself when its statement is no
+-- longer true.
 create table app.incident (
   id bigint primary key generated always as identity,
   chain text,
@@ -180,9 +181,9 @@ create table app.incident (
   resolved_at timestamptz,
   resolution text
 );
--- Whoever sees the same again changes the open one, or nothing.
+-- A second observation of the same problem updates the open incident, or changes nothing.
 create unique index incident_open on app.incident (subject, kind) where resolved_at is null;
-comment on table app.incident is 'What must never happen and did, for an operator to decide: sluice incident list.';
+comment on table app.incident is 'Something that must never happen, and did; an operator decides: sluice incident list.';
 comment on column app.incident.id is 'Number of the incident.';
 comment on column app.incident.chain is 'Chain code; null if it concerns no single chain, and then nothing waits for it.';
 comment on column app.incident.kind is 'Its kind; app.incident_kind has all of them.';
@@ -190,15 +191,15 @@ comment on column app.incident.subject is 'The id of the deposit (final_deposit_
 comment on column app.incident.details is 'What was seen.';
 comment on column app.incident.opened_at is 'When it was noticed.';
 comment on column app.incident.resolved_at is 'When it was resolved; null while it is open.';
-comment on column app.incident.resolution is 'healed (it went away by itself), reconciled (custody''s journal was entered), reorged, kept, rewound or resumed (an operator decided).';
+comment on column app.incident.resolution is 'healed (it went away by itself), reconciled (custody''s journal was imported), reorged, kept, rewound or resumed (an operator decided).';
 grant select on app.incident to sluice_jobs;
 
--- One incident for what an address of ours sent and nobody here stored, however much it is. Writer: chain.note_confirmed_txs, with the block.
--- Readers: settling (app.finish_outgoing_payments: what an operator kept counts), custody.reconcile, the audit.
+-- One incident for all transactions that an address of ours sent and that are not stored here. Writer: chain.note_confirmed_txs, with the block.
+-- Readers: app.finish_outgoing_payments (for which a kept incident counts), custody.reconcile, the audit.
 --
--- Invariants: a transaction that nobody stored belongs to exactly one incident, for ever, and is counted in it once, whatever a reorganisation
--- does; an address of ours has at most one open incident of this kind on a chain; what an operator kept is what the incident held when it was
--- resolved: what comes later opens another.
+-- Invariants: a transaction that is not stored here belongs to exactly one incident, for ever, and is counted in it once, whatever a reorganisation
+-- does. An address of ours has at most one open incident of this kind on a chain. An operator who keeps an incident decides about what it held at
+-- that time: later transactions open another.
 create table app.unknown_transaction (
   chain text not null,
   txid text not null,
@@ -206,7 +207,7 @@ create table app.unknown_transaction (
   primary key (chain, txid)
 );
 create index unknown_transaction_incident on app.unknown_transaction (incident_id);
-comment on table app.unknown_transaction is 'A transaction in a block that an address of ours sent and that nobody here stored, and the incident that it belongs to.';
+comment on table app.unknown_transaction is 'A transaction in a block that an address of ours sent and that is not stored here, and the incident that it belongs to.';
 comment on column app.unknown_transaction.chain is 'Chain code.';
 comment on column app.unknown_transaction.txid is 'The transaction.';
 comment on column app.unknown_transaction.incident_id is 'The incident unknown_transaction of its sender that was open when it was seen.';

@@ -1,21 +1,22 @@
--- Payouts: what a merchant claimed of its balance, and how far it is on its way out.
+-- Payouts: what a merchant claimed of its balance, and the progress of paying it.
 --
 -- Steps:
 --   1. the API claims (app.create_payout): the whole balance of a (merchant, chain, token), and the finalisation number up to which deposits belong
 --      to it, read in one statement, so both are of one moment; payout, claim, negative balance delta and posting in one transaction;
 --   2. allocation writes the payout into its deposits (app.allocate_deposits): the first hundred in the same transaction, the rest by a job;
 --   3. the worker takes one step at a time: pending, sweeping, swept; the payment's first signed attempt makes it paying;
---   4. settling makes it completed, or failed with proof from the chain. Before paying, the worker, the merchant or an operator can fail it;
+--   4. finality makes it completed, or failed with proof from the chain. Before paying, the worker, the merchant or an operator can fail it;
 --   5. a payout that failed is released: its balance is back at once, its deposits and adjustments follow (a claim of kind release).
 -- Readers: the API, the worker, custody (which signs what a row here says, after checking it against its own journal), analysts through views.
 --
--- Claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance; so each finds
--- exactly the deposits that were in its sum. An allocation that does not come out at the sum stops with an error.
+-- Claims and releases of a pair (merchant, chain, token) are carried out strictly in the order in which they changed the balance. So each finds
+-- exactly the deposits that were in its sum. An allocation that does not match the sum stops with an error.
 --
--- Invariants: a status changes only as the contract has it, completed and failed are for ever, and no payout is deleted (triggers refuse the rest);
--- one event for each of the two; gross = the sum of the deposits and adjustments that are allocated to the payout, once allocation is done; gross =
--- fee + net. Locks, always in this order: chain.cursor, payout, treasury (app.lock_treasury), sender, outgoing payment, pair and then allocation
--- (advisory), deposits.
+-- Invariants: a status changes only as the contract allows, completed and failed are for ever, and no payout is deleted (triggers refuse the rest).
+-- There is one event for each of the two. gross = the sum of the deposits and adjustments that are allocated to the payout, once allocation is done;
+-- gross = fee + net.
+-- Locks, always in this order: chain.cursor, payout, treasury (app.lock_treasury), sender, outgoing payment, pair and then allocation (advisory),
+-- deposits.
 
 create table app.payout (
   id uuid primary key default uuidv7(),
@@ -67,7 +68,7 @@ comment on column app.payout.error_message is 'Why it failed, for people; null u
 comment on column app.payout.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
 comment on column app.payout.waiting_detail is 'More about that, for the operator.';
 comment on column app.payout.waiting_since is 'Since when it waits for that.';
-comment on column app.payout.next_step_at is 'When its next step is tried again, if nothing wakes it before; null while its payment goes on by itself, and once it is over.';
+comment on column app.payout.next_step_at is 'When its next step is tried again, if nothing wakes it before; null while its payment continues by itself, and once it has ended.';
 comment on column app.payout.created_at is 'When it was requested.';
 comment on column app.payout.finished_at is 'When it was completed or failed; null before.';
 grant select on app.payout to sluice_api, sluice_custody, sluice_jobs;
@@ -99,13 +100,13 @@ comment on column app.claim.merchant_id is 'Its merchant.';
 comment on column app.claim.chain is 'Its chain.';
 comment on column app.claim.token is 'Its token.';
 comment on column app.claim.cutoff is 'Deposits that became final later than at this finalisation number do not belong to it.';
-comment on column app.claim.deposit_count is 'How many deposits it is about.';
-comment on column app.claim.amount is 'The sum of them, in base units.';
-comment on column app.claim.done_count is 'How many are done.';
-comment on column app.claim.done_amount is 'The sum of those.';
-comment on column app.claim.last_finalisation is 'Finalisation number of the last one that was done.';
-comment on column app.claim.last_seq is 'seq of the last one that was done.';
-comment on column app.claim.created_at is 'When it was asked for.';
+comment on column app.claim.deposit_count is 'How many deposits it covers.';
+comment on column app.claim.amount is 'The sum of these deposits, in base units.';
+comment on column app.claim.done_count is 'How many deposits are done.';
+comment on column app.claim.done_amount is 'The sum of the deposits that are done.';
+comment on column app.claim.last_finalisation is 'Finalisation number of the last deposit that was done.';
+comment on column app.claim.last_seq is 'seq of the last deposit that was done.';
+comment on column app.claim.created_at is 'When it was requested.';
 comment on column app.claim.finished_at is 'When it was done; null before.';
 grant select on app.claim to sluice_jobs;
 
@@ -123,15 +124,15 @@ create table app.adjustment (
 -- What the next payout of the pair claims.
 create index adjustment_unpaid on app.adjustment (merchant_id, chain, token) where settlement_id is null;
 create index adjustment_deposit on app.adjustment (deposit_id);
--- The debts that stand for payouts whose deposits are not known: whenever deposits become final, they are tried again.
+-- The debts of payouts whose deposits are not known: whenever deposits become final, the search is repeated.
 create index adjustment_recovered on app.adjustment (merchant_id, chain, token) where reason = 'payout_recovered' and settlement_id is null;
 comment on table app.adjustment is 'Debts of merchants, and what cancels them: for a deposit that was lost after a payout had claimed it, or for a payout that an older copy of the database had forgotten. The next payout claims them with the deposits.';
 comment on column app.adjustment.id is 'Id.';
 comment on column app.adjustment.merchant_id is 'The merchant.';
 comment on column app.adjustment.chain is 'Chain code.';
 comment on column app.adjustment.token is 'Token code.';
-comment on column app.adjustment.amount is 'What it changes the balance by: below zero for a debt.';
-comment on column app.adjustment.deposit_id is 'The deposit that was lost, or came back; null where it is about a payout.';
+comment on column app.adjustment.amount is 'Change of the balance: below zero for a debt.';
+comment on column app.adjustment.deposit_id is 'The deposit that was lost, or came back; null if it is about a payout.';
 comment on column app.adjustment.reason is 'deposit_lost; deposit_back: it became final again; payout_failed: the payout that had claimed it gave it back; payout_recovered and paid_after_all: a payout that an older copy of the database had forgotten, or given up.';
 comment on column app.adjustment.settlement_id is 'The payout that claimed it; null until then.';
 comment on column app.adjustment.created_at is 'When it was made.';

@@ -2,22 +2,22 @@
 --
 -- An outgoing payment (app.outgoing_payment) is the use of one nonce of one address of ours, for one purpose: a payout's payment, a sweep of an
 -- address to the treasury, or a withdrawal from it. Its attempts (app.outgoing_attempt) share the nonce, so at most one of them can ever be mined:
--- the payment itself, the same with a higher fee, or a cancel that moves nothing. On Bitcoin the place of the nonce is taken by an output, its first
--- input, which every attempt has among its inputs (sender = txid:vout, nonce = 0); attempts only ever add inputs, so there, too, at most one can be
--- mined.
+-- the payment itself, the same with a higher fee, or a cancel that moves nothing. On Bitcoin an output replaces the nonce: the first input, which
+-- every attempt has (sender = txid:vout, nonce = 0). Attempts only ever add inputs, so there, too, at most one can be mined.
 --
--- Life of one:
+-- Statuses:
 --   allocated   app.begin_...: a nonce, or outputs, are taken; value and highest network fee are reserved in the treasury; nothing is signed
 --   live        app.store_signed: what custody signed is stored; from this commit on the bytes may be broadcast, again and again
---   final       app.finish_outgoing_payments, at COMMIT of the indexer: a transaction that uses the nonce is final, one of the attempts or another one
--- Whoever dies between two of these steps leaves a row that says what is to be done next.
+--   final       app.finish_outgoing_payments, at COMMIT of the indexer: a transaction that uses the nonce is final, an attempt or another one
+-- A process that dies between two of these steps leaves a row that says what to do next.
 --
--- Writers: the worker and the command line, through functions; settling; custody's reconciliation, which enters what an older copy of the database
+-- Writers: the worker and the command line, through functions; finality; custody's reconciliation, which imports what an older copy of the database
 -- had forgotten (recovered). Readers: the worker, custody, the indexers (by custody's journal), the audit, analysts through views.
 --
--- Invariants: nonces of a sender are handed out in order, without a gap, and never taken from a node; an attempt is stored before it is broadcast; an
--- outgoing payment is final only by a chain.confirmed_tx at or below the final height (a CPFP child also if another transaction excludes its parent).
--- Locks: chain.cursor, payout, treasury, sender, outgoing payment (006_payouts.sql). Reconciliation locks the tables whole.
+-- Invariants: nonces of a sender are handed out in order, without a gap, and never taken from a node. An attempt is stored before it is broadcast.
+-- An outgoing payment is final only by a chain.confirmed_tx at or below the final height (a CPFP child also if another transaction excludes its
+-- parent).
+-- Locks: chain.cursor, payout, treasury, sender, outgoing payment (006_payouts.sql). Reconciliation locks the whole tables.
 
 create table app.sender (
   chain text not null,
@@ -28,7 +28,7 @@ create table app.sender (
 comment on table app.sender is 'The next nonce of each address of ours that ever sent. Never taken from a node.';
 comment on column app.sender.chain is 'Chain code.';
 comment on column app.sender.address is 'The address.';
-comment on column app.sender.next_nonce is 'The nonce that its next spend gets.';
+comment on column app.sender.next_nonce is 'The nonce that its next outgoing payment gets.';
 
 create table app.outgoing_payment (
   id uuid primary key default uuidv7(),
@@ -60,13 +60,13 @@ create table app.outgoing_payment (
 );
 -- A payout has one payment, for ever.
 create unique index outgoing_payment_one_payment on app.outgoing_payment (payout_id) where kind = 'payout';
--- What settling looks for in each block that becomes final.
+-- What app.finish_outgoing_payments looks for in each block that becomes final.
 create index outgoing_payment_open on app.outgoing_payment (chain) where status <> 'final';
 -- What the worker has to sign or broadcast (app.due_job).
 create index outgoing_payment_due on app.outgoing_payment (chain, next_step_at) where next_step_at is not null;
 create index outgoing_payment_payout on app.outgoing_payment (payout_id) where payout_id is not null;
--- One sweep of what a merchant has on an address at a time. Sweeps of returns belong to no merchant and go on beside it; those that came back from
--- custody's journal may all wait for the chain.
+-- One sweep at a time of a merchant's money on an address. Sweeps of returns belong to no merchant and may run meanwhile; several that were
+-- recovered from custody's journal may all wait for the chain.
 create unique index outgoing_payment_one_sweep on app.outgoing_payment (chain, source, token)
   where kind = 'sweep' and status <> 'final' and not recovered and merchant_id is not null;
 -- Days, for analysts.
@@ -77,26 +77,26 @@ comment on column app.outgoing_payment.kind is 'payout, sweep or withdrawal.';
 comment on column app.outgoing_payment.chain is 'Chain code.';
 comment on column app.outgoing_payment.token is 'Token that it moves.';
 comment on column app.outgoing_payment.amount is 'How much, in base units; what an attempt moves may be less for a sweep.';
-comment on column app.outgoing_payment.source is 'Address that the amount is taken from; of a sweep on Bitcoin, its first input.';
+comment on column app.outgoing_payment.source is 'Address that the amount is taken from; for a sweep on Bitcoin, its first input.';
 comment on column app.outgoing_payment.recipient is 'Address that it goes to.';
 comment on column app.outgoing_payment.sender is 'Address that sends the transaction and pays its fee: the source, or the treasury that relays an authorisation of the source. On Bitcoin the first input: the output (txid:vout) that every attempt spends.';
 comment on column app.outgoing_payment.nonce is 'The nonce of the sender that it uses; 0 on Bitcoin.';
 comment on column app.outgoing_payment.payout_id is 'The payout that it pays, or that the sweep was made for.';
-comment on column app.outgoing_payment.merchant_id is 'The merchant that is paid, or whose address is swept; null where what is swept belongs to no merchant.';
+comment on column app.outgoing_payment.merchant_id is 'The merchant that is paid, or whose address is swept; null if what is swept belongs to no merchant.';
 comment on column app.outgoing_payment.status is 'allocated, live or final.';
 comment on column app.outgoing_payment.cancelling is 'True if its nonce is to be used up by a transaction that moves nothing.';
-comment on column app.outgoing_payment.recovered is 'True if it was entered again from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
-comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved where the treasury pays it.';
+comment on column app.outgoing_payment.recovered is 'True if it was imported from custody''s journal (sluice custody reconcile); several of an address may then wait for the chain at once.';
+comment on column app.outgoing_payment.max_fee is 'The highest network fee of any of its attempts; reserved if the treasury pays it.';
 comment on column app.outgoing_payment.txid is 'The transaction that became final with its nonce; null before.';
-comment on column app.outgoing_payment.outcome is 'What that did: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.';
-comment on column app.outgoing_payment.fee_paid is 'What it cost, in the native coin''s base units; null before.';
+comment on column app.outgoing_payment.outcome is 'Outcome of that transaction: done, reverted, cancelled (the attempt that moves nothing), conflicted (no attempt of this outgoing payment). Null until it is final.';
+comment on column app.outgoing_payment.fee_paid is 'Network fee that it cost, in the native coin''s base units; null before.';
 comment on column app.outgoing_payment.waiting_reason is 'What it waits for, if its next step could not be taken; null while it moves.';
 comment on column app.outgoing_payment.waiting_detail is 'More about that, for the operator.';
 comment on column app.outgoing_payment.waiting_since is 'Since when it waits for that.';
-comment on column app.outgoing_payment.next_step_at is 'When it is looked at again; null once it is final, unless its block was taken away by a rewind.';
+comment on column app.outgoing_payment.next_step_at is 'When it is checked again; null once it is final, unless a rewind removed its block.';
 comment on column app.outgoing_payment.created_at is 'When the nonce was taken.';
 comment on column app.outgoing_payment.final_at is 'When it became final; null before.';
-comment on column app.outgoing_payment.swept_in is 'On chains with outputs: how much of a payout''s gross its payment brings with it from the merchant''s addresses; as long as it is under way, so much less is reserved.';
+comment on column app.outgoing_payment.swept_in is 'On chains with outputs: how much of a payout''s gross its payment brings with it from the merchant''s addresses; while it is under way, that much less is reserved.';
 grant select on app.outgoing_payment to sluice_custody, sluice_jobs;
 
 create table app.payout_sweep (
@@ -105,7 +105,7 @@ create table app.payout_sweep (
   primary key (payout_id, outgoing_payment_id)
 );
 create index payout_sweep_outgoing_payment on app.payout_sweep (outgoing_payment_id);
-comment on table app.payout_sweep is 'The sweeps that a payout waits for, its own and others''.';
+comment on table app.payout_sweep is 'The sweeps that a payout waits for, its own and those of others.';
 comment on column app.payout_sweep.payout_id is 'The payout.';
 comment on column app.payout_sweep.outgoing_payment_id is 'The sweep.';
 grant select on app.payout_sweep to sluice_jobs;
@@ -133,10 +133,10 @@ create table app.outgoing_attempt (
   unique (outgoing_payment_id, attempt),
   constraint priced check ((max_fee_per_gas is null) <> (fee is null))
 );
-comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. Those of one outgoing payment exclude each other.';
+comment on table app.outgoing_attempt is 'Signed transactions, stored before they are broadcast. At most one of an outgoing payment can be mined.';
 comment on column app.outgoing_attempt.chain is 'Chain code.';
 comment on column app.outgoing_attempt.txid is 'Transaction id: the hash of raw.';
-comment on column app.outgoing_attempt.outgoing_payment_id is 'The outgoing payment that it is an attempt of.';
+comment on column app.outgoing_attempt.outgoing_payment_id is 'The outgoing payment that it belongs to.';
 comment on column app.outgoing_attempt.attempt is '1 for the first; each later one offers a higher fee.';
 comment on column app.outgoing_attempt.kind is 'effect: does what the outgoing payment is for. cancel: moves nothing.';
 comment on column app.outgoing_attempt.raw is 'The signed bytes, in hex.';
@@ -149,14 +149,14 @@ comment on column app.outgoing_attempt.max_priority_fee_per_gas is 'Highest tip 
 comment on column app.outgoing_attempt.gas_limit is 'Most units of gas that it may use; null on Bitcoin.';
 comment on column app.outgoing_attempt.stored_at is 'When it was stored.';
 comment on column app.outgoing_attempt.broadcast_at is 'When it was last given to a node; null if never.';
-comment on column app.outgoing_attempt.broadcast_error is 'What the node answered then; null if it took it. It proves nothing.';
+comment on column app.outgoing_attempt.broadcast_error is 'The node''s error response then; null if the node took it. It proves nothing.';
 comment on column app.outgoing_attempt.fee is 'On Bitcoin: the fee that it pays, in sat; null elsewhere.';
 comment on column app.outgoing_attempt.vsize is 'On Bitcoin: its size in virtual bytes; null elsewhere.';
 grant select on app.outgoing_attempt to sluice_jobs;
 
 -- On chains with outputs, the money that can be spent. An output is here once (its primary key), from the moment that it is final and in the ledger
--- (app.add_outputs; change, app.finish_outputs). One spend at a time has it reserved, in a committed row before custody is asked, and keeps it if
--- it spends it. The unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
+-- (app.add_outputs; change, app.finish_outputs). One outgoing payment at a time has it reserved, in a committed row before custody is asked, and
+-- keeps it if it spends it. The unspent outputs of an address add up to its app.holding, those of the treasury to its balance.
 create table app.output (
   chain text not null,
   txid text not null,
@@ -171,7 +171,7 @@ create table app.output (
   primary key (chain, txid, vout),
   check ((outgoing_payment_id is null) = (from_attempt is null))
 );
--- The worker chooses among free ones, the largest first.
+-- The worker chooses among free outputs, the largest first.
 create index output_free on app.output (chain, merchant_id, amount desc) where outgoing_payment_id is null and spent_by is null;
 create index output_outgoing_payment on app.output (outgoing_payment_id) where outgoing_payment_id is not null;
 -- What an address holds, compared with the chain.
@@ -181,23 +181,23 @@ comment on column app.output.chain is 'Chain code.';
 comment on column app.output.txid is 'The transaction that made it.';
 comment on column app.output.vout is 'Its position there.';
 comment on column app.output.address is 'Our address.';
-comment on column app.output.merchant_id is 'The merchant whose user''s address it is; null for the treasury''s.';
+comment on column app.output.merchant_id is 'The merchant whose user has the address; null for the treasury''s.';
 comment on column app.output.amount is 'Amount in base units.';
 comment on column app.output.outgoing_payment_id is 'The outgoing payment that has it reserved, or spent it; null while it is free.';
-comment on column app.output.from_attempt is 'The attempt of that spend from which on it is an input; null while it is free.';
+comment on column app.output.from_attempt is 'The attempt of that outgoing payment from which on it is an input; null while it is free.';
 comment on column app.output.spent_by is 'The final transaction that spent it; null while it is unspent.';
-comment on column app.output.mature_at is 'The head from which on nodes let it be spent: new coins (a coinbase) have to lie for 100 blocks. Null where that is at once.';
+comment on column app.output.mature_at is 'The head from which on nodes let it be spent: new coins (a coinbase) have to wait for 100 blocks. Null if at once.';
 grant select on app.output to sluice_custody, sluice_jobs;
 
--- A CPFP child is a sweep of outputs that are not final, for an operator's explicit command alone (app.begin_cpfp; sluice treasury cpfp): a
--- payment of somebody else to us, the parent, which no block takes, is made worth taking by our child of it, which pays for both. It is the one
--- exception to "only final outputs are spent". Its inputs are here until the parent is final, and from then on reserved in app.output. It is
--- settled as any sweep: the deposits are credited when they are final, by themselves, and the child, which cannot be final before them, takes them
--- to the treasury. If the parent can never be mined, neither can the child: where the transaction that took the parent's place pays us, too, the
--- bump is over when that is final (conflicted); where it does not, nothing here proves it, and the CPFP child keeps waiting.
+-- A CPFP child is a sweep of outputs that are not final, only for an operator's explicit command (app.begin_cpfp; sluice treasury cpfp). It speeds
+-- up an unconfirmed payment to us, the parent: the child pays the fee of both. It is the one exception to "only final outputs are spent". Its inputs
+-- are here until the parent is final, and from then on reserved in app.output. It ends like any sweep: the deposits are credited when they are
+-- final, by themselves, and the child, which cannot be final before them, takes them to the treasury. If the parent can never be mined, neither can
+-- the child. If the transaction that replaced the parent pays us, too, the child ends as conflicted when that transaction is final. If it does not
+-- pay us, nothing here proves it, and the child keeps waiting.
 --
--- Invariants: the outputs of a CPFP child are of one transaction, and of one merchant or the treasury; at most one CPFP child that is not over has an
--- output. Custody signs for no unconfirmed output but these.
+-- Invariants: the outputs of a CPFP child belong to one transaction, and to one merchant or the treasury; at most one open CPFP child has an output.
+-- Custody signs for no other unconfirmed output.
 create table app.cpfp (
   outgoing_payment_id uuid primary key references app.outgoing_payment on delete cascade,
   txid text not null,
@@ -205,25 +205,24 @@ create table app.cpfp (
   parent_inputs text[] not null,
   parent_vsize int not null check (parent_vsize between 1 and 100000)
 );
-comment on table app.cpfp is 'Sweeps of outputs that are not final: children that pay for a parent of somebody else.';
+comment on table app.cpfp is 'CPFP children: sweeps of outputs that are not final, which pay for their unconfirmed parent.';
 comment on column app.cpfp.outgoing_payment_id is 'The sweep.';
-comment on column app.cpfp.txid is 'The parent: an unconfirmed transaction of somebody else that pays us.';
-comment on column app.cpfp.outputs is 'Its outputs that are spent (txid:vout).';
+comment on column app.cpfp.txid is 'The parent: an unconfirmed transaction of another sender that pays us.';
+comment on column app.cpfp.outputs is 'Those of its outputs that are spent (txid:vout).';
 comment on column app.cpfp.parent_inputs is 'What the parent spends (txid:vout): another transaction that spends one of them excludes it, and so its child.';
 comment on column app.cpfp.parent_vsize is 'Size of the parent in virtual bytes, which the child pays for, too.';
 grant select on app.cpfp to sluice_custody;
 
 -- Value on a chain or in a token that a merchant did not ask for, or that a chain's rules paid, is in app.deposit, not credited, and stays so when
--- chain or token are enabled later. An operator alone decides about it: credit makes it a deposit of the merchant whose address it is; return sends
+-- chain or token are enabled later. Only an operator decides about it. credit makes it a deposit of the merchant that has the address. return sends
 -- it to an address on the operator's whitelist, in two outgoing payments: a sweep of the address to the treasury, and, once that is final, a
 -- withdrawal of what arrived there.
 --
 -- Writers: the owner (app.credit_unattributed, app.return_unattributed); the worker, which begins the transactions of a return
--- (app.begin_return_sweep, app.begin_return_withdrawal); settling, which posts them. Readers: the worker (app.due_return), the command line,
--- analysts.
--- Invariants: a deposit is credited, or returned, or neither, never both; a return moves no more than its deposit brought, and what a merchant has
--- on the same address stays there; what was swept for a return is reserved in the treasury until it has left.
--- Locks: chain.cursor; to decide, the deposit; to begin a return, the treasury and the sender.
+-- (app.begin_return_sweep, app.begin_return_withdrawal); finality, which posts them. Readers: the worker (app.due_return), the command line,
+-- analysts. Invariants: a deposit is credited, or returned, or neither, never both; a return moves no more than its deposit brought, and a
+-- merchant's money on the same address stays there; what was swept for a return is reserved in the treasury until it has left. Locks: chain.cursor;
+-- to decide, the deposit; to begin a return, the treasury and the sender.
 create table app.unattributed_decision (
   deposit_id uuid primary key references app.deposit,
   decision text not null check (decision in ('credit', 'return')),
@@ -240,14 +239,14 @@ create table app.unattributed_decision (
 create index unattributed_decision_sweep on app.unattributed_decision (sweep_id) where sweep_id is not null;
 create index unattributed_decision_withdrawal on app.unattributed_decision (withdrawal_id) where withdrawal_id is not null;
 create index unattributed_decision_open on app.unattributed_decision (deposit_id) where decision = 'return' and withdrawal_id is null;
-comment on table app.unattributed_decision is 'What an operator decided about value that arrived for nobody: to credit it to the merchant whose address it is, or to return it.';
+comment on table app.unattributed_decision is 'What an operator decided about unattributed value: to credit it to the merchant that has the address, or to return it.';
 comment on column app.unattributed_decision.deposit_id is 'The deposit.';
 comment on column app.unattributed_decision.decision is 'credit or return.';
-comment on column app.unattributed_decision.amount is 'What was credited, or what is to be returned, in base units: of a native coin, what the network fees of taking it from its address leave.';
-comment on column app.unattributed_decision.sweep_id is 'Of a return: the transaction that takes it to the treasury; null until that is begun. The last one, where it was begun again.';
-comment on column app.unattributed_decision.withdrawal_id is 'Of a return: the transaction that takes it from the treasury to its destination; null until that is begun. The last one, where it was begun again.';
-comment on column app.unattributed_decision.destination is 'Of a return: where it goes to, an address on the operator''s whitelist. Null where an older copy of the database had forgotten it: it has to be named again.';
-comment on column app.unattributed_decision.waiting_reason is 'Of a return: what its next transaction waits for; null while nothing is in its way.';
+comment on column app.unattributed_decision.amount is 'What was credited, or what is to be returned, in base units: for a native coin, what is left after the network fees of taking it from its address.';
+comment on column app.unattributed_decision.sweep_id is 'For a return: the transaction that takes it to the treasury, the last one if it was begun again; null until it is begun.';
+comment on column app.unattributed_decision.withdrawal_id is 'For a return: the transaction that takes it from the treasury to its destination, the last one if it was begun again; null until it is begun.';
+comment on column app.unattributed_decision.destination is 'For a return: where it goes, an address on the operator''s whitelist. Null if an older copy of the database had forgotten it: the operator has to name it again.';
+comment on column app.unattributed_decision.waiting_reason is 'For a return: what its next transaction waits for; null while nothing is in its way.';
 comment on column app.unattributed_decision.waiting_detail is 'More about that, for the operator.';
 comment on column app.unattributed_decision.waiting_since is 'Since when it waits for that.';
 comment on column app.unattributed_decision.decided_at is 'When it was decided.';

@@ -1,4 +1,4 @@
--- The ledger: every movement of money as a balanced posting; and beside it what each address holds, what the treasury holds, and whose that is.
+-- The ledger: every movement of money as a balanced posting. Also what each address holds, what the treasury holds, and each merchant's share of it.
 --
 -- Accounts, each per chain and token; a positive amount is a debit, a negative one a credit:
 --   address       + what final transfers brought to a deposit address, - what left it (with the address; merchant null: unattributed)
@@ -8,17 +8,16 @@
 --   fees          - service fees earned
 --   network       + network fees paid
 --   operator      - top-ups of the treasury, less withdrawals
---   unattributed  - value at our addresses that counts for nobody
--- Tokens that are not supported are not in it: anybody can make one, and say of it that any amount of it was moved.
+--   unattributed  - value at our addresses that is credited to no merchant
+-- Tokens that are not supported are not in it: anybody can make one, and claim that any amount of it was moved.
 --
--- Writers, each in the transaction of the movement: settling (chain.finalise_deposits: deposits that became final, and top-ups;
--- app.finish_outgoing_payments: payments, sweeps, withdrawals, network fees), claims and releases of payouts, an operator who takes a deposit back or
--- credits one. Whoever begins an outgoing payment reserves in app.treasury and app.treasury_share. Readers: whoever plans a payout, analysts, the
--- audit.
+-- Writers, each in the transaction of the movement: chain.finalise_deposits (deposits that became final, and top-ups), app.finish_outgoing_payments
+-- (payments, sweeps, withdrawals, network fees), claims and releases of payouts, an operator who takes a deposit back or credits one. A function
+-- that begins an outgoing payment reserves in app.treasury and app.treasury_share. Readers: functions that plan a payout, analysts, the audit.
 --
--- Invariants: the entries of a posting add up to zero for each token, and entries are never changed (triggers refuse the rest); app.holding,
--- app.treasury and app.treasury_share are sums over entries, kept beside them because payouts decide by them (app.ledger_audit compares); a
--- merchant is paid from what is its own and the operator's, never from another merchant's.
+-- Invariants: the entries of a posting add up to zero for each token, and entries are never changed (triggers refuse the rest). app.holding,
+-- app.treasury and app.treasury_share are sums over entries, stored beside them because payouts decide by them (app.ledger_audit compares). A
+-- merchant is paid from its own money and the operator's, never from another merchant's.
 -- Locks: the rows of app.treasury of a chain, all tokens in one order (app.lock_treasury), after chain.cursor and payout, before sender and outgoing
 -- payment.
 
@@ -40,20 +39,20 @@ create table app.ledger_entry (
 );
 -- Balances of accounts, from the index alone.
 create index ledger_entry_account on app.ledger_entry (account, chain, token, merchant_id) include (amount);
--- What a deposit, a payout or an outgoing payment was posted with.
+-- The postings of a deposit, a payout or an outgoing payment.
 create index ledger_entry_reference on app.ledger_entry (reference);
--- What network fees took from the treasury of late (app.gas_left_days).
+-- Recent network fees of the treasury (app.gas_left_days).
 create index ledger_entry_network_fee on app.ledger_entry (chain, created_at) include (amount) where account = 'treasury' and kind = 'network_fee';
--- Entries lie in the order of their time, so the bounds of each range of blocks say where a day is. For analysts.
+-- Entries are stored in the order of their time, so the bounds of each range of blocks show where a day is. For analysts.
 create index ledger_entry_created on app.ledger_entry using brin (created_at timestamptz_minmax_multi_ops) with (autosummarize = on);
--- What an address holds for nobody. What it holds for its merchant is in app.holding.
+-- Unattributed value that an address holds. What it holds for its merchant is in app.holding.
 create index ledger_entry_unattributed on app.ledger_entry (chain, address, token) include (amount) where account = 'address' and merchant_id is null;
 comment on table app.ledger_entry is 'Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.';
 comment on column app.ledger_entry.id is 'Order of insertion.';
 comment on column app.ledger_entry.posting is 'The movement that the entry is a part of.';
 comment on column app.ledger_entry.kind is 'deposit (deposits became final, or an operator credited one), top_up (the treasury was paid), reorg (a final deposit was taken back), claim and release (of a payout), payout, sweep, withdrawal, return (of unattributed value, in each of its steps), network_fee.';
 comment on column app.ledger_entry.reference is 'What caused it: finalisation:<chain>:<number>, or the id of the deposit, the payout or the outgoing payment.';
-comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (db/tables/008_ledger.sql says what they are).';
+comment on column app.ledger_entry.account is 'address, treasury, merchant, payout, fees, network, operator or unattributed (explained in db/tables/008_ledger.sql).';
 comment on column app.ledger_entry.chain is 'Chain code.';
 comment on column app.ledger_entry.token is 'Token code.';
 comment on column app.ledger_entry.merchant_id is 'The merchant that the movement belongs to; null for the operator''s own and for unattributed value.';
@@ -71,11 +70,11 @@ create table app.holding (
 );
 -- What is swept first: a merchant's addresses that hold something, the largest first.
 create index holding_largest on app.holding (merchant_id, chain, token, amount desc) where amount > 0;
-comment on table app.holding is 'What a deposit address holds of final, credited money that no sweep has taken: the sum of its entries in the ledger.';
+comment on table app.holding is 'Final, credited money on a deposit address that no sweep has taken: the sum of its entries in the ledger.';
 comment on column app.holding.chain is 'Chain code.';
 comment on column app.holding.address is 'The address.';
 comment on column app.holding.token is 'Token code.';
-comment on column app.holding.merchant_id is 'The merchant whose user''s address it is.';
+comment on column app.holding.merchant_id is 'The merchant whose user has the address.';
 comment on column app.holding.amount is 'Amount in base units.';
 grant select on app.holding to sluice_jobs;
 
@@ -101,7 +100,7 @@ create table app.treasury_share (
   reserved numeric not null default 0,
   primary key (chain, token, merchant_id)
 );
-comment on table app.treasury_share is 'Whose money the treasury holds. Nobody is paid from what belongs to another merchant.';
+comment on table app.treasury_share is 'How much of the treasury belongs to each merchant. No merchant is paid from another merchant''s share.';
 comment on column app.treasury_share.chain is 'Chain code.';
 comment on column app.treasury_share.token is 'Token code.';
 comment on column app.treasury_share.merchant_id is 'The merchant.';

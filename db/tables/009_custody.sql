@@ -1,13 +1,13 @@
--- What custody holds: every address that it derived and whose it is, what it signed and what it refused; and what an operator alone decides for it.
+-- What custody holds: every address that it derived and its merchant, what it signed and what it refused; and what only an operator decides for it.
 --
 -- Writers: custody (addresses, journal, refusals); the API's functions, which hand an address out (app.draw_address); the owner of the database,
--- through the command line (whitelist, budgets, decisions). So nobody but custody and the owner can change what a signature rests on: an address is
--- given away once, the journal only grows, and no role of a process can write the rest.
+-- through the command line (whitelist, budgets, decisions). So only custody and the owner can change what a signature depends on: an address is
+-- handed out once, the journal only grows, and no role of a process can write the rest.
 -- Readers: custody; the indexers (which addresses send, and what a transaction was signed for); the API and the worker (addresses, whitelist).
 --
--- Invariants: an address is handed to one merchant, once, for ever; the journal's numbers follow each other without a gap in each stream, and each
--- entry carries the hash of the one before it, as the file beside the database does. An entry is committed here first, then in that file, and only
--- then does a signature leave custody; what custody reads here it compares with the file.
+-- Invariants: an address is handed to one merchant, once, for ever. The journal's numbers follow each other without a gap in each stream, and each
+-- entry carries the hash of the one before it, as in the file beside the database. An entry is committed here first, then in that file, and only
+-- then does a signature leave custody. Custody compares what it reads here with the file.
 
 create table custody.address (
   address text primary key,
@@ -26,14 +26,14 @@ create unique index address_match on custody.address (match_key);
 create index address_merchant on custody.address (merchant_id) where merchant_id is not null;
 -- The pool: the next address that is handed out.
 create index address_free on custody.address (family, derivation_index) where taken_at is null and retired_at is null and purpose = 'deposit';
-comment on table custody.address is 'Every address that custody ever derived, in order, and the merchant that it was handed to; those that are not taken wait to be.';
+comment on table custody.address is 'Every address that custody ever derived, in order, and the merchant that it was handed to; addresses that are not taken wait in the pool.';
 comment on column custody.address.address is 'The address as people see it.';
 comment on column custody.address.family is 'Family of chains on which the address is valid, such as evm.';
 comment on column custody.address.derivation_index is 'Index in the derivation path, so that the seed restores it.';
-comment on column custody.address.created_at is 'When custody derived it; of a treasury -infinity where its seed is older than this database.';
+comment on column custody.address.created_at is 'When custody derived it; -infinity for a treasury whose seed is older than this database.';
 comment on column custody.address.taken_at is 'When it was handed out; null while it waits. Never handed out twice.';
 comment on column custody.address.purpose is 'deposit: for a user or a payment request. treasury: where sweeps go, and payouts come from.';
-comment on column custody.address.merchant_id is 'The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs rests on it.';
+comment on column custody.address.merchant_id is 'The merchant that it was handed to; null before, and for a treasury. Written once, by the function that hands it out; what custody signs depends on it.';
 comment on column custody.address.retired_at is 'When it was given up unused, because an older copy of the database would have handed it out a second time; else null.';
 comment on column custody.address.match_key is 'The address as indexers look it up, written by a trigger (app.match_key): in lower case where that makes no difference (app.chain.folds_addresses).';
 grant select on custody.address to sluice_api, sluice_custody, sluice_jobs;
@@ -65,20 +65,20 @@ create table custody.journal (
 create index journal_nonce on custody.journal (stream, sender, nonce) where nonce is not null;
 create index journal_txid on custody.journal (txid) where txid is not null;
 create index journal_subject on custody.journal (subject_id) where subject_id is not null;
--- What was paid to a merchant, of which what is proven dead is taken off.
+-- What was paid to a merchant, less what is proven dead.
 create index journal_paid on custody.journal (merchant_id, stream, token) where kind = 'pay';
 create index journal_day on custody.journal (stream, token, signed_at) where kind in ('pay', 'withdraw');
 comment on table custody.journal is 'Everything that custody signed, written before the signature left it, here and in a file outside the database. Append-only.';
 comment on column custody.journal.stream is 'Chain code; pool:<family> for the entries about derived addresses.';
 comment on column custody.journal.seq is 'Number of the entry in its stream: 1, 2, 3 ... without a gap.';
 comment on column custody.journal.kind is 'pay: a payout. sweep: an address to the treasury. withdraw: the operator''s own money. cancel: nothing, with the nonce of something else. pool: addresses were derived up to an index.';
-comment on column custody.journal.subject_id is 'The payout, the sweep or the withdrawal (app.outgoing_payment) that it is for.';
-comment on column custody.journal.merchant_id is 'The merchant that is paid, or whose address is swept; null where it is the operator''s own or nobody''s.';
+comment on column custody.journal.subject_id is 'The outgoing payment (app.outgoing_payment) of the entry: the payout, the sweep or the withdrawal.';
+comment on column custody.journal.merchant_id is 'The merchant that is paid, or whose address is swept; null if the money is the operator''s own or unattributed.';
 comment on column custody.journal.token is 'Token code.';
 comment on column custody.journal.amount is 'What it moves, in base units.';
 comment on column custody.journal.destination is 'Where it moves it to.';
 comment on column custody.journal.source is 'The address that it is taken from.';
-comment on column custody.journal.sender is 'The address that sends the transaction, and whose nonce it uses; not the source where the treasury relays an authorisation. On Bitcoin the first input (txid:vout).';
+comment on column custody.journal.sender is 'The address that sends the transaction, and whose nonce it uses; not the source if the treasury relays an authorisation. On Bitcoin the first input (txid:vout).';
 comment on column custody.journal.nonce is 'The nonce; 0 on Bitcoin.';
 comment on column custody.journal.max_fee is 'The most that the transaction can cost, in the native coin''s base units.';
 comment on column custody.journal.txid is 'Id of the signed transaction.';
@@ -89,9 +89,9 @@ comment on column custody.journal.hash is 'SHA-256 over the hash of the entry be
 grant select, insert on custody.journal to sluice_custody;
 grant select (stream, token, amount, destination, source, txid) on custody.journal to sluice_indexer;
 
--- Which outputs custody signed with, as rows: asked for before each signature on Bitcoin, with up to 500 outputs at once, of entries that have as
--- many. An index over the lists in custody.journal.details compares every output asked for with every one in a list, which takes seconds. Written
--- by a trigger of the journal alone, and only added to, as that is.
+-- The outputs that custody signed with, as rows. On Bitcoin they are looked up before each signature, up to 500 outputs at once, in entries that
+-- have as many. An index over the lists in custody.journal.details compares every requested output with every one in a list, which takes seconds.
+-- Only a trigger of the journal writes here, and rows are only added, as in the journal.
 create table custody.journal_input (
   stream text not null,
   outpoint text not null,
@@ -120,7 +120,7 @@ comment on column custody.refusal.request is 'What was asked; never a secret.';
 comment on column custody.refusal.refused_at is 'When.';
 grant select, insert on custody.refusal to sluice_custody;
 
--- Read by custody before the first signature of a payout or a withdrawal. An entry is never changed but to be removed; adding the address again
+-- Custody reads it before the first signature of a payout or a withdrawal. The only change of an entry is its removal; adding the address again
 -- makes a new one.
 create table custody.whitelist (
   id bigint primary key generated always as identity,
@@ -133,7 +133,7 @@ create table custody.whitelist (
 );
 -- An address is on a list once at a time; the operator's own list (merchant null) is one like any other.
 create unique index whitelist_entry on custody.whitelist (merchant_id, chain, address) nulls not distinct where removed_at is null;
-comment on table custody.whitelist is 'Where money may go: per merchant and chain; without a merchant, where the operator''s own may go.';
+comment on table custody.whitelist is 'Where money may go: per merchant and chain; without a merchant, where the operator''s own money may go.';
 comment on column custody.whitelist.id is 'Number of the entry.';
 comment on column custody.whitelist.merchant_id is 'The merchant whose payouts may go there; null for withdrawals by the operator.';
 comment on column custody.whitelist.chain is 'Chain code.';
@@ -143,9 +143,9 @@ comment on column custody.whitelist.active_at is 'From when on it counts.';
 comment on column custody.whitelist.removed_at is 'When it was removed: nothing new is signed to it. Null while it is on the list.';
 grant select on custody.whitelist to sluice_api, sluice_custody, sluice_jobs;
 
--- Custody counts what it signed today (UTC) on a chain, the highest fee of each nonce or first input, against a budget (custody/budget.ts), and
--- signs nothing on a chain that is halted. An operator alone makes exceptions: the owner of the database raises today's budget here, and has the
--- payment of one payout replaced or cancelled although its chain is halted (custody.decision). The worker asks custody again then.
+-- Custody adds up what it signed today (UTC) on a chain, the highest fee of each nonce or first input, against a budget (custody/budget.ts), and
+-- signs nothing on a halted chain. Only an operator makes exceptions: the owner of the database raises today's budget here, and has a payout's
+-- payment replaced or cancelled although its chain is halted (custody.decision). Then the worker asks custody again.
 create table custody.budget_raise (
   id bigint primary key generated always as identity,
   chain text not null,
@@ -170,5 +170,5 @@ create table custody.decision (
 comment on table custody.decision is 'Payments that an operator wants replaced or cancelled: custody signs for them on a halted chain, too.';
 comment on column custody.decision.outgoing_payment_id is 'The payment.';
 comment on column custody.decision.decision is 'replace (by the same payment with a higher fee) or cancel (by a transaction that moves nothing).';
-comment on column custody.decision.decided_at is 'When it was decided, last.';
+comment on column custody.decision.decided_at is 'When it was last decided.';
 grant select on custody.decision to sluice_custody, sluice_jobs;

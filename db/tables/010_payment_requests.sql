@@ -1,18 +1,18 @@
--- Payment requests: an exact amount to an address of its own, paid once, by somebody who is no user of the merchant.
+-- Payment requests: an exact amount to an address of its own, paid once, by a payer who is no user of the merchant.
 --
--- What arrives at such an address is a row of app.deposit with payment_request_id in place of user_id: it is settled, becomes final, is taken back,
--- counts in the balance, is claimed and swept as every deposit, by the same code. But it has no event, and no list of deposits shows it.
+-- What arrives at such an address is a row of app.deposit with payment_request_id in place of user_id: it is derived, becomes final, is taken back,
+-- counts in the balance, is claimed and swept like every deposit, by the same code. But it has no event, and no list of deposits shows it.
 --
--- Writers: the API makes a request and takes its address (app.create_payment_request); app.refresh_payment brings it up to date at COMMIT of every
--- transaction that changes its receipts, once, however many; the jobs worker, each second, those whose time is over (app.expire_payment_requests).
+-- Writers: the API makes a request and takes its address (app.create_payment_request). app.refresh_payment updates it at COMMIT of every transaction
+-- that changes its receipts, once, however many. The jobs worker updates expired ones each second (app.expire_payment_requests).
 -- Readers: the API, the payment page, analysts through views.
 --
 -- Invariants:
 --   * one request for each (merchant, external_id); one address for each request, from the pool, for ever;
---   * a receipt is of the chain and the token that were asked for (app.receipt); anything else at the address is unattributed;
+--   * a receipt has the requested chain and token (app.receipt); anything else at the address is unattributed;
 --   * status, received, pending, late, txid and paid_at follow from the receipts and the expiry alone (app.payment_of), at every commit;
---   * position is set while status is paid or underpaid, and rises whenever what GET /payments tells of the request changes.
--- Locks, always in this order: chain.cursor, deposits, payment request. Who expires requests locks nothing else.
+--   * position is set while status is paid or underpaid, and rises whenever what GET /payments shows of the request changes.
+-- Locks, always in this order: chain.cursor, deposits, payment request. The function that expires requests locks nothing else.
 
 create sequence app.payment_position;
 comment on sequence app.payment_position is 'Positions in GET /payments.';
@@ -51,9 +51,9 @@ create index payment_request_asset_page on app.payment_request (merchant_id, cha
 create index payment_request_underpaid_page on app.payment_request (merchant_id, position desc) where status = 'underpaid';
 -- What expires next.
 create index payment_request_expiry on app.payment_request (expires_at) where expired_at is null and status in ('awaiting', 'detected');
--- Days of a merchant, for analysts.
+-- A merchant's days, for analysts.
 create index payment_request_created on app.payment_request (merchant_id, created_at);
--- Counted for the metrics: those that ended are kept for ever, and are not in it.
+-- Counted for the metrics: ended requests are kept for ever, and are not in it.
 create index payment_request_open on app.payment_request (chain, status) where status in ('awaiting', 'detected');
 comment on table app.payment_request is 'What merchants asked to be paid, each to an address of its own, and what was paid of it. Never deleted.';
 comment on column app.payment_request.id is 'Id; merchants know the request by external_id.';
@@ -61,18 +61,18 @@ comment on column app.payment_request.merchant_id is 'The merchant.';
 comment on column app.payment_request.external_id is 'The merchant''s reference, which begins with its prefix.';
 comment on column app.payment_request.chain is 'Chain code.';
 comment on column app.payment_request.token is 'Token code.';
-comment on column app.payment_request.amount is 'What was asked for, in base units.';
-comment on column app.payment_request.page_token is 'Who knows it may see the page of the request: 192 random bits.';
+comment on column app.payment_request.amount is 'The requested amount, in base units.';
+comment on column app.payment_request.page_token is 'The secret in the URL of the request''s page: 192 random bits.';
 comment on column app.payment_request.idempotency_key is 'Idempotency-Key of the call that made it; null if it had none.';
-comment on column app.payment_request.request_hash is 'SHA-256 of what that call asked for.';
+comment on column app.payment_request.request_hash is 'SHA-256 of the body of that call.';
 comment on column app.payment_request.created_at is 'When it was made.';
-comment on column app.payment_request.expires_at is 'What comes later is late.';
-comment on column app.payment_request.expired_at is 'When it was judged after it expired; null before.';
-comment on column app.payment_request.status is 'awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than was asked for.';
+comment on column app.payment_request.expires_at is 'When it expires; what comes later is late.';
+comment on column app.payment_request.expired_at is 'When its status was decided after it expired; null before.';
+comment on column app.payment_request.status is 'awaiting; detected: money was seen, and is not enough or not final yet; paid; expired: nothing came; underpaid: it expired with less than the requested amount.';
 comment on column app.payment_request.received is 'Sum of the final receipts, in base units.';
 comment on column app.payment_request.pending is 'Sum of the receipts that are not final yet, in base units.';
 comment on column app.payment_request.late is 'True if some of what was received came after it expired.';
-comment on column app.payment_request.txid is 'Transaction of the final receipt with which the sum reached the amount; of the last one, while it has not.';
+comment on column app.payment_request.txid is 'Transaction of the final receipt with which the sum reached the amount; of the last receipt until then.';
 comment on column app.payment_request.paid_at is 'When that receipt became final; null while the amount is not reached.';
 comment on column app.payment_request.position is 'Order in GET /payments; null while it is not there.';
 grant select on app.payment_request to sluice_api;
@@ -80,13 +80,13 @@ grant select on app.payment_request to sluice_api;
 -- Here, because app.address is made before the requests.
 alter table app.address add foreign key (payment_request_id) references app.payment_request;
 
--- Once for each request at the end of a transaction, because it costs as much as there are receipts: who sends ten thousand of them in one block
--- would else have them added up ten thousand times.
+-- Once for each request at the end of a transaction, because it costs as much as there are receipts: ten thousand receipts in one block would
+-- otherwise be added up ten thousand times.
 create unlogged table app.touched_payment (txn xid8 not null, payment_request_id uuid not null, primary key (txn, payment_request_id));
-comment on table app.touched_payment is 'Payment requests whose receipts a running transaction changed; each row brings one up to date at COMMIT. Empty between transactions.';
+comment on table app.touched_payment is 'Payment requests whose receipts a running transaction changed; each row makes one update at COMMIT. Empty between transactions.';
 comment on column app.touched_payment.txn is 'The transaction.';
 comment on column app.touched_payment.payment_request_id is 'The payment request.';
 
 -- What the functions for the API return. The API adds the payment URI, which it makes from these parts, and the page's URL.
 create type app.payment_response as (body text, chain text, token text, address text, amount text);
-comment on type app.payment_response is 'A payment request as its merchant made it, and as it stands: the body, and what its URI is made of.';
+comment on type app.payment_response is 'A payment request as its merchant made it, and its current state: the body, and the parts of its URI.';

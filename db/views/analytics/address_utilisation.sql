@@ -1,4 +1,4 @@
--- What became of the addresses that were handed out to users. One that was never paid costs nothing; one that holds something costs a sweep.
+-- How the addresses that were handed out to users are used. An address that was never paid costs nothing; one that holds something costs a sweep.
 create materialized view analytics.address_utilisation as
 select
   app.public_id('mer', w.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, w.chain,
@@ -25,6 +25,6 @@ comment on column analytics.address_utilisation.used_share is 'used_addresses / 
 comment on column analytics.address_utilisation.holding_addresses is 'How many of them hold something now that no sweep has taken.';
 comment on column analytics.address_utilisation.recent_addresses is 'How many of them received a final deposit in the last 30 days.';
 grant select on analytics.address_utilisation to sluice_analyst;
--- It was made empty: the jobs worker computes it at once, and again and again (app.refresh_analytics).
+-- It is made empty. The jobs worker computes it at once, and again and again (app.refresh_analytics).
 insert into app.analytics_refresh (view_name) values ('address_utilisation')
 on conflict (view_name) do update set refreshed_at = null, due_at = '-infinity';

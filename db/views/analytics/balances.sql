@@ -1,5 +1,5 @@
--- What each merchant could be paid out now; the fee is computed as GET /v1/balances and a payout compute it. By div, which is exact: numeric
--- division rounds to whole units once the quotient has 16 digits.
+-- What each merchant could be paid out now. The fee is computed as in GET /v1/balances and in a payout. div is exact: numeric division rounds to
+-- whole units once the quotient has 16 digits.
 create or replace view analytics.balances with (security_barrier) as
 select
   app.public_id('mer', b.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, b.chain, b.token,

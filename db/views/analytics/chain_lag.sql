@@ -1,4 +1,4 @@
--- Where each chain stands at this moment, and how old that is by the clocks of the chains.
+-- Where each chain stands at this moment, and its age by the chain's own timestamps.
 create or replace view analytics.chain_lag with (security_barrier) as
 select
   c.chain, k.head_height, k.head_time, round(extract(epoch from now() - k.head_time), 3) as head_seconds_behind,
@@ -19,6 +19,6 @@ comment on column analytics.chain_lag.final_seconds_behind is 'Seconds since tha
 comment on column analytics.chain_lag.final_blocks_behind is 'Blocks between the newest final block and the newest block.';
 comment on column analytics.chain_lag.last_reorg_at is 'When blocks last left the chain; null if that never happened.';
 comment on column analytics.chain_lag.last_reorg_depth is 'How many blocks left the chain then.';
-comment on column analytics.chain_lag.is_halted is 'True while the chain stands still until an operator decides about a reorganisation below the final block; null if it was never followed.';
-comment on column analytics.chain_lag.halted_at is 'Since when it stands still; null if it does not.';
+comment on column analytics.chain_lag.is_halted is 'True while the chain is halted until an operator decides about a reorganisation below the final block; null if it was never followed.';
+comment on column analytics.chain_lag.halted_at is 'Since when it is halted; null if it is not.';
 grant select on analytics.chain_lag to sluice_analyst;

@@ -1,4 +1,4 @@
--- Which end users come back. The month of a user is that of the first final deposit; a receipt of a payment request has no user.
+-- Which end users come back. A user's month is that of the first final deposit. A receipt of a payment request has no user.
 create materialized view analytics.customer_cohorts as
 with active as (
   select d.merchant_id, d.user_id, date_trunc('month', d.created_at at time zone 'UTC')::date as month, count(*) as deposits
@@ -16,7 +16,7 @@ from counted c
 join app.merchant m on m.id = c.merchant_id
 with no data;
 create unique index customer_cohorts_key on analytics.customer_cohorts (merchant_id, cohort_month, months_later);
-comment on materialized view analytics.customer_cohorts is 'End users by the month of their first deposit, and how many of them paid again how many months later. Final deposits alone; months without any have no row. As of the moment that analytics.freshness names.';
+comment on materialized view analytics.customer_cohorts is 'End users by the month of their first deposit, and how many of them paid again how many months later. Only final deposits; months without any have no row. As of the moment that analytics.freshness names.';
 comment on column analytics.customer_cohorts.merchant_id is 'Id of the merchant.';
 comment on column analytics.customer_cohorts.merchant_name is 'Name of the merchant.';
 comment on column analytics.customer_cohorts.merchant_prefix is 'The merchant''s account prefix.';
@@ -24,8 +24,8 @@ comment on column analytics.customer_cohorts.cohort_month is 'First day of the U
 comment on column analytics.customer_cohorts.months_later is 'How many calendar months after that month the row is about; 0 is the month itself.';
 comment on column analytics.customer_cohorts.cohort_users is 'Number of users whose first deposit was in cohort_month.';
 comment on column analytics.customer_cohorts.active_users is 'How many of them had a deposit in the month that the row is about.';
-comment on column analytics.customer_cohorts.deposit_count is 'Number of deposits of those.';
+comment on column analytics.customer_cohorts.deposit_count is 'Number of deposits of these active users.';
 grant select on analytics.customer_cohorts to sluice_analyst;
--- It was made empty: the jobs worker computes it at once, and again and again (app.refresh_analytics).
+-- It is made empty. The jobs worker computes it at once, and again and again (app.refresh_analytics).
 insert into app.analytics_refresh (view_name) values ('customer_cohorts')
 on conflict (view_name) do update set refreshed_at = null, due_at = '-infinity';

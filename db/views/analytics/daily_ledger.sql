@@ -1,5 +1,5 @@
 -- The ledger by day, for sums over everything: analytics.earnings and analytics.merchant_totals are made from it. Entries never change, so a past
--- day does not either.
+-- day never changes.
 create materialized view analytics.daily_ledger as
 select
   e.day, e.kind, e.account, e.chain, e.token,
@@ -26,6 +26,6 @@ comment on column analytics.daily_ledger.amount is 'Sum of the entries in whole 
 comment on column analytics.daily_ledger.amount_base_units is 'The same sum as an integer in the smallest unit of the token.';
 comment on column analytics.daily_ledger.entry_count is 'Number of entries.';
 grant select on analytics.daily_ledger to sluice_analyst;
--- It was made empty: the jobs worker computes it at once, and again and again (app.refresh_analytics).
+-- It is made empty. The jobs worker computes it at once, and again and again (app.refresh_analytics).
 insert into app.analytics_refresh (view_name) values ('daily_ledger')
 on conflict (view_name) do update set refreshed_at = null, due_at = '-infinity';

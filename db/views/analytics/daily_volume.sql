@@ -1,4 +1,4 @@
--- What arrived, day by day, of users and for payment requests. The day is that of created_at, so no deposit ever moves to another one.
+-- What arrived, day by day, for users and for payment requests. The day is that of created_at, so no deposit ever moves to another one.
 create materialized view analytics.daily_volume as
 select
   v.day, app.public_id('mer', v.merchant_id) as merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, v.chain, v.token,
@@ -24,9 +24,9 @@ comment on column analytics.daily_volume.token is 'Token code.';
 comment on column analytics.daily_volume.deposit_count is 'Number of deposits, pending and final.';
 comment on column analytics.daily_volume.amount is 'Their sum in whole coins, exact.';
 comment on column analytics.daily_volume.amount_base_units is 'The same sum as an integer in the smallest unit of the token.';
-comment on column analytics.daily_volume.final_count is 'How many of them are final.';
-comment on column analytics.daily_volume.final_amount is 'The sum of those, in whole coins; the rest is still pending.';
+comment on column analytics.daily_volume.final_count is 'How many of these deposits are final.';
+comment on column analytics.daily_volume.final_amount is 'The sum of the final deposits, in whole coins; the rest is still pending.';
 grant select on analytics.daily_volume to sluice_analyst;
--- It was made empty: the jobs worker computes it at once, and again and again (app.refresh_analytics).
+-- It is made empty. The jobs worker computes it at once, and again and again (app.refresh_analytics).
 insert into app.analytics_refresh (view_name) values ('daily_volume')
 on conflict (view_name) do update set refreshed_at = null, due_at = '-infinity';

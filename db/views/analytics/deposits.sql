@@ -1,5 +1,5 @@
 -- What arrived for users, one row each: the view to begin with. An index finds a range of created_at, alone or with a merchant; a user; a txid; a
--- deposit_uuid. The block's time is null once the block that the deposit was last in has left the chain.
+-- deposit_uuid. The block's time is null once the last block of the deposit has left the chain.
 create or replace view analytics.deposits with (security_barrier) as
 select
   app.public_id('dep', d.id) as deposit_id,
@@ -22,7 +22,7 @@ comment on column analytics.deposits.deposit_id is 'Id of the deposit, as in the
 comment on column analytics.deposits.merchant_id is 'Id of the merchant.';
 comment on column analytics.deposits.merchant_name is 'Name of the merchant.';
 comment on column analytics.deposits.merchant_prefix is 'The merchant''s account prefix: short, unique, never changes.';
-comment on column analytics.deposits.user_id is 'Id of the end user whose address it is, as in the API.';
+comment on column analytics.deposits.user_id is 'Id of the end user that has the address, as in the API.';
 comment on column analytics.deposits.user_external_ref is 'The merchant''s own id of that user.';
 comment on column analytics.deposits.chain is 'Chain code, such as ETH.';
 comment on column analytics.deposits.token is 'Token code, such as USDC. Amounts of different tokens cannot be added up.';
@@ -38,9 +38,9 @@ comment on column analytics.deposits.block_hash is 'Hash of that block.';
 comment on column analytics.deposits.block_time is 'Timestamp of that block; null while no block of the chain holds the deposit.';
 comment on column analytics.deposits.created_at is 'When Sluice first saw it. Later than block_time by the lag of the indexer.';
 comment on column analytics.deposits.finalised_at is 'When it became final; null if it is not.';
-comment on column analytics.deposits.seconds_to_final is 'Seconds from block_time to finalised_at; null where one of them is.';
+comment on column analytics.deposits.seconds_to_final is 'Seconds from block_time to finalised_at; null if one of them is null.';
 comment on column analytics.deposits.settlement_id is 'Id of the payout that collected it, as in the API; null until then.';
 comment on column analytics.deposits.deposit_uuid is 'deposit_id as a UUID, to search by: deposit_uuid = analytics.id(''dep_...'').';
 comment on column analytics.deposits.settlement_uuid is 'settlement_id as a UUID, to search by: settlement_uuid = analytics.id(''pay_...''); null until a payout collected it.';
-comment on column analytics.deposits.settled_before_restore is 'True if a payout covers it that was forgotten in a restore, and nobody can tell which deposits that collected; then it is owed no more, though settlement_id is null or names a later payout.';
+comment on column analytics.deposits.settled_before_restore is 'True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.';
 grant select on analytics.deposits to sluice_analyst;

@@ -1,5 +1,5 @@
--- What merchants were told, or are being told. Whether they have it is in analytics.delivery_health. Found by an index: subject_uuid, or a range of
--- created_at.
+-- The events that merchants were, or are being, notified of. analytics.delivery_health shows whether they were delivered. Found by an index:
+-- subject_uuid, or a range of created_at.
 create or replace view analytics.events with (security_barrier) as
 select
   app.public_id('evt', e.id) as event_id, e.sequence, e.type,
@@ -8,16 +8,16 @@ select
   e.version, e.created_at, e.payload, e.subject_id as subject_uuid
 from app.event e
 join app.merchant m on m.id = e.merchant_id;
-comment on view analytics.events is 'One row for each event that a merchant was, or is being, told of. Never changed, never deleted.';
+comment on view analytics.events is 'One row for each event that a merchant was, or is being, notified of. Never changed, never deleted.';
 comment on column analytics.events.event_id is 'Id of the event, as in webhooks and the API.';
-comment on column analytics.events.sequence is 'Its number: who reads forward by it misses none. Gaps are allowed; null for a moment after it happened.';
+comment on column analytics.events.sequence is 'Its number: a reader that goes forward by it misses none. Gaps are allowed; null for a moment after it happened.';
 comment on column analytics.events.type is 'Type, such as deposit.confirmed.';
 comment on column analytics.events.merchant_id is 'Id of the merchant.';
 comment on column analytics.events.merchant_name is 'Name of the merchant.';
 comment on column analytics.events.merchant_prefix is 'The merchant''s account prefix.';
 comment on column analytics.events.subject_id is 'Id of what changed, as in the API: a deposit, a payout, or the webhook endpoint that was tested.';
-comment on column analytics.events.version is 'Which change of it: 1 for the first.';
+comment on column analytics.events.version is 'The number of the change of the subject: 1 for the first.';
 comment on column analytics.events.created_at is 'When it happened.';
-comment on column analytics.events.payload is 'What the merchant is told, but for the sequence. Amounts in it are strings.';
+comment on column analytics.events.payload is 'The body that the merchant receives, without the sequence. Amounts in it are strings.';
 comment on column analytics.events.subject_uuid is 'subject_id as a UUID, to search by: subject_uuid = analytics.id(''dep_...'').';
 grant select on analytics.events to sluice_analyst;

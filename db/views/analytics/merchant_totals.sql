@@ -1,4 +1,4 @@
--- Where each merchant stands since the beginning, from analytics.daily_ledger: quick, and as old as that.
+-- The totals of each merchant since the beginning, from analytics.daily_ledger: quick to read, and as fresh as that view.
 create or replace view analytics.merchant_totals with (security_barrier) as
 select
   e.merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, e.chain, e.token,
@@ -16,7 +16,7 @@ from (
   from analytics.daily_ledger where merchant_id is not null group by merchant_id, chain, token
 ) e
 join (select app.public_id('mer', id) as merchant_id, name, prefix from app.merchant) m on m.merchant_id = e.merchant_id;
-comment on view analytics.merchant_totals is 'What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Over analytics.daily_ledger, and as fresh; what is owed this very moment is in analytics.balances.';
+comment on view analytics.merchant_totals is 'What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from analytics.daily_ledger, and as fresh as that view; analytics.balances has what is owed at this moment.';
 comment on column analytics.merchant_totals.merchant_id is 'Id of the merchant.';
 comment on column analytics.merchant_totals.merchant_name is 'Name of the merchant.';
 comment on column analytics.merchant_totals.merchant_prefix is 'The merchant''s account prefix.';
@@ -27,5 +27,5 @@ comment on column analytics.merchant_totals.fees_earned is 'Service fees of comp
 comment on column analytics.merchant_totals.paid_out is 'Net of completed payouts.';
 comment on column analytics.merchant_totals.owed is 'The balance and the gross of payouts under way; below zero for a debt.';
 comment on column analytics.merchant_totals.under_way is 'The part of owed that payouts have claimed.';
-comment on column analytics.merchant_totals.network_costs is 'Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they stand in the row of that coin alone; the operator bears them.';
+comment on column analytics.merchant_totals.network_costs is 'Network fees of its payouts and sweeps, of all tokens. They are paid in the native coin, so they are only in the row of that coin; the operator bears them.';
 grant select on analytics.merchant_totals to sluice_analyst;

@@ -1,5 +1,5 @@
--- What was paid for payment requests, by the same definition as their state (app.receipt). Apart from analytics.deposits, because it has no user
--- and no event; to sum up what arrived, take both.
+-- What was paid for payment requests, by the same definition as their status (app.receipt). Separate from analytics.deposits, because a receipt has
+-- no user and no event. To sum up what arrived, use both views.
 create or replace view analytics.payment_receipts with (security_barrier) as
 select
   app.public_id('dep', c.deposit_id) as deposit_id, c.payment_request_id as payment_request_uuid, c.external_id,
@@ -11,7 +11,7 @@ select
 from app.receipt c
 join app.merchant m on m.id = c.merchant_id
 join app.asset a on a.chain = c.chain and a.token = c.token;
-comment on view analytics.payment_receipts is 'One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so analytics.deposits and analytics.events do not have it. What was reorganised away is no receipt, and is not here.';
+comment on view analytics.payment_receipts is 'One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so it is not in analytics.deposits and analytics.events. A reorged payment is no receipt, and is not here.';
 comment on column analytics.payment_receipts.deposit_id is 'Its id, as operators see it in incidents; the API does not show it.';
 comment on column analytics.payment_receipts.payment_request_uuid is 'The payment request, as in analytics.payment_requests.';
 comment on column analytics.payment_receipts.external_id is 'The merchant''s own reference of that request.';
@@ -34,5 +34,5 @@ comment on column analytics.payment_receipts.finalised_at is 'When it became fin
 comment on column analytics.payment_receipts.settlement_id is 'Id of the payout that collected it, as in the API; null until then.';
 comment on column analytics.payment_receipts.deposit_uuid is 'deposit_id as a UUID, to search by: deposit_uuid = analytics.id(''dep_...'').';
 comment on column analytics.payment_receipts.settlement_uuid is 'settlement_id as a UUID, to search by: settlement_uuid = analytics.id(''pay_...''); null until a payout collected it.';
-comment on column analytics.payment_receipts.settled_before_restore is 'True if a payout covers it that was forgotten in a restore, and nobody can tell which deposits that collected; then it is owed no more, though settlement_id is null or names a later payout.';
+comment on column analytics.payment_receipts.settled_before_restore is 'True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.';
 grant select on analytics.payment_receipts to sluice_analyst;

@@ -1,4 +1,4 @@
--- What merchants asked to be paid. Without the token of the payment page, which is all that the page asks for, and without the idempotency key.
+-- What merchants asked to be paid. Without the token of the payment page, which alone opens the page, and without the idempotency key.
 create or replace view analytics.payment_requests with (security_barrier) as
 select
   r.id as payment_request_uuid,
@@ -13,7 +13,7 @@ join app.merchant m on m.id = r.merchant_id
 join app.asset a on a.chain = r.chain and a.token = r.token
 join app.address w on w.payment_request_id = r.id and w.chain = r.chain;
 comment on view analytics.payment_requests is 'One row for each payment request: an amount that a merchant asked to be paid to an address of its own, and what was paid of it.';
-comment on column analytics.payment_requests.payment_request_uuid is 'Its id here, by which payment_receipts is joined. The API does not know it: merchants know external_id.';
+comment on column analytics.payment_requests.payment_request_uuid is 'Its id here, which joins payment_receipts. The API does not show it: merchants know external_id.';
 comment on column analytics.payment_requests.merchant_id is 'Id of the merchant.';
 comment on column analytics.payment_requests.merchant_name is 'Name of the merchant.';
 comment on column analytics.payment_requests.merchant_prefix is 'The merchant''s account prefix.';
@@ -21,18 +21,18 @@ comment on column analytics.payment_requests.external_id is 'The merchant''s own
 comment on column analytics.payment_requests.currency is 'Name of the asset in the API, such as ETH-USDC.';
 comment on column analytics.payment_requests.chain is 'Chain code.';
 comment on column analytics.payment_requests.token is 'Token code. Amounts of different tokens cannot be added up.';
-comment on column analytics.payment_requests.amount is 'What was asked for, in whole coins, exact.';
+comment on column analytics.payment_requests.amount is 'The requested amount, in whole coins, exact.';
 comment on column analytics.payment_requests.amount_base_units is 'The same amount as an integer in the smallest unit of the token.';
-comment on column analytics.payment_requests.received is 'Sum of its final receipts, in whole coins. More than amount where too much was paid.';
+comment on column analytics.payment_requests.received is 'Sum of its final receipts, in whole coins. More than amount if too much was paid.';
 comment on column analytics.payment_requests.received_base_units is 'The same sum as an integer in the smallest unit of the token.';
 comment on column analytics.payment_requests.pending is 'Sum of its receipts that are not final yet, in whole coins.';
 comment on column analytics.payment_requests.pending_base_units is 'The same sum as an integer in the smallest unit of the token.';
-comment on column analytics.payment_requests.status is 'awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: its time is over and nothing came. underpaid: its time is over and less came than was asked for. Each but paid may still change: late money counts.';
+comment on column analytics.payment_requests.status is 'awaiting: nothing came. detected: money was seen, and is not enough or not final yet. paid. expired: it expired and nothing came. underpaid: it expired with less than the requested amount. Each status except paid may still change: late money counts.';
 comment on column analytics.payment_requests.late is 'True if some of what was received came after expires_at.';
-comment on column analytics.payment_requests.txid is 'Transaction with which the amount was reached; the last final one, while it is not; null if nothing is final.';
+comment on column analytics.payment_requests.txid is 'Transaction with which the amount was reached; the last final one until then; null if nothing is final.';
 comment on column analytics.payment_requests.address is 'The address that was made for it.';
 comment on column analytics.payment_requests.created_at is 'When the merchant made it.';
-comment on column analytics.payment_requests.expires_at is 'What comes later is late.';
+comment on column analytics.payment_requests.expires_at is 'When it expires; what comes later is late.';
 comment on column analytics.payment_requests.paid_at is 'When the receipt with which the amount was reached became final; null unless it is paid.';
-comment on column analytics.payment_requests.seconds_to_paid is 'Seconds from created_at to paid_at: what the payer took, and the chain until it was final.';
+comment on column analytics.payment_requests.seconds_to_paid is 'Seconds from created_at to paid_at: the time until the payer paid and the chain made it final.';
 grant select on analytics.payment_requests to sluice_analyst;

@@ -1,4 +1,5 @@
--- What each payout brought in and what it cost. Only of what was made for that payout: a sweep made without one is in analytics.earnings alone.
+-- What each payout earned and what it cost. Only costs of transactions that were made for that payout count: a sweep made without a payout is only
+-- in analytics.earnings.
 create or replace view analytics.payout_costs with (security_barrier) as
 select
   app.public_id('pay', p.id) as payout_id,
@@ -23,7 +24,7 @@ comment on column analytics.payout_costs.merchant_id is 'Id of the merchant.';
 comment on column analytics.payout_costs.merchant_name is 'Name of the merchant.';
 comment on column analytics.payout_costs.merchant_prefix is 'The merchant''s account prefix.';
 comment on column analytics.payout_costs.chain is 'Chain code.';
-comment on column analytics.payout_costs.token is 'Token code: what gross and fee_earned are counted in.';
+comment on column analytics.payout_costs.token is 'Token code of gross and fee_earned.';
 comment on column analytics.payout_costs.status is 'As in analytics.payouts.';
 comment on column analytics.payout_costs.created_at is 'When the merchant requested it.';
 comment on column analytics.payout_costs.finished_at is 'When it was completed or failed; null while it is under way.';
@@ -31,9 +32,9 @@ comment on column analytics.payout_costs.gross is 'The balance that it collected
 comment on column analytics.payout_costs.fee_bps is 'The merchant''s fee rate when it was requested, in basis points.';
 comment on column analytics.payout_costs.fee_earned is 'The service fee, in whole coins; 0 unless the payout is completed.';
 comment on column analytics.payout_costs.network_fee_token is 'The native coin of the chain, in which network fees are counted.';
-comment on column analytics.payout_costs.payment_fee is 'Network fee of the final transaction of its payment, whatever became of it, in whole native coins; 0 until it is final.';
+comment on column analytics.payout_costs.payment_fee is 'Network fee of the final transaction of its payment, whatever its outcome, in whole native coins; 0 until it is final.';
 comment on column analytics.payout_costs.sweep_fees is 'Network fees of the final sweeps that were made for it, in whole native coins.';
-comment on column analytics.payout_costs.network_fees is 'The sum of the two. The operator bears it.';
-comment on column analytics.payout_costs.sweep_count is 'Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this one nothing.';
+comment on column analytics.payout_costs.network_fees is 'payment_fee + sweep_fees. The operator bears it.';
+comment on column analytics.payout_costs.sweep_count is 'Number of sweeps that were made for it. A sweep made without a payout, or for another one, costs this payout nothing.';
 comment on column analytics.payout_costs.payout_uuid is 'payout_id as a UUID, to search by: payout_uuid = analytics.id(''pay_...'').';
 grant select on analytics.payout_costs to sluice_analyst;

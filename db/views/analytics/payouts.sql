@@ -15,7 +15,7 @@ join app.asset a on a.chain = p.chain and a.token = p.token
 join app.chain k on k.chain = p.chain
 join app.asset n on n.chain = p.chain and n.token = k.native_token
 left join app.claim c on c.payout_id = p.id and c.kind = 'claim';
-comment on view analytics.payouts is 'One row for each payout, whatever became of it.';
+comment on view analytics.payouts is 'One row for each payout, in every status.';
 comment on column analytics.payouts.payout_id is 'Id of the payout, as in the API; analytics.deposits.settlement_id names it.';
 comment on column analytics.payouts.merchant_id is 'Id of the merchant.';
 comment on column analytics.payouts.merchant_name is 'Name of the merchant.';
@@ -31,13 +31,13 @@ comment on column analytics.payouts.gross_base_units is 'gross as an integer in 
 comment on column analytics.payouts.fee_base_units is 'fee as an integer in the smallest unit of the token.';
 comment on column analytics.payouts.net_base_units is 'net as an integer in the smallest unit of the token.';
 comment on column analytics.payouts.deposit_count is 'Number of deposits that it collected.';
-comment on column analytics.payouts.sweep_first is 'True if the merchant asked for every address of it to be swept before anything was paid.';
+comment on column analytics.payouts.sweep_first is 'True if the merchant asked to have every claimed address swept before anything is paid.';
 comment on column analytics.payouts.address is 'Where it is paid to.';
 comment on column analytics.payouts.txid is 'The transaction that paid it; null until it is completed.';
 comment on column analytics.payouts.network_fee is 'Network fees of the payment and of the sweeps made for it, in whole native coins. The operator bears them.';
 comment on column analytics.payouts.network_fee_token is 'The native coin of the chain, in which network_fee is counted.';
 comment on column analytics.payouts.error_code is 'Why it failed; null unless it did.';
-comment on column analytics.payouts.waiting_reason is 'What keeps it from its next step now; null while it moves.';
+comment on column analytics.payouts.waiting_reason is 'Why its next step cannot be taken now; null if nothing is in its way.';
 comment on column analytics.payouts.created_at is 'When the merchant requested it.';
 comment on column analytics.payouts.finished_at is 'When it was completed or failed; null while it is under way.';
 comment on column analytics.payouts.seconds_to_finish is 'Seconds from created_at to finished_at.';

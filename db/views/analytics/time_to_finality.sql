@@ -21,8 +21,8 @@ comment on column analytics.time_to_finality.deposit_count is 'Number of deposit
 comment on column analytics.time_to_finality.seconds_min is 'The shortest time, in seconds.';
 comment on column analytics.time_to_finality.seconds_p50 is 'The median: half of the deposits took at most this long, in seconds.';
 comment on column analytics.time_to_finality.seconds_p95 is '95 of 100 deposits took at most this long, in seconds.';
-comment on column analytics.time_to_finality.seconds_max is 'The longest time, in seconds. High after a standstill: what the indexer lagged is part of it.';
+comment on column analytics.time_to_finality.seconds_max is 'The longest time, in seconds. High after a standstill, because it includes the lag of the indexer.';
 grant select on analytics.time_to_finality to sluice_analyst;
--- It was made empty: the jobs worker computes it at once, and again and again (app.refresh_analytics).
+-- It is made empty. The jobs worker computes it at once, and again and again (app.refresh_analytics).
 insert into app.analytics_refresh (view_name) values ('time_to_finality')
 on conflict (view_name) do update set refreshed_at = null, due_at = '-infinity';

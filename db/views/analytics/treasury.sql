@@ -1,4 +1,5 @@
--- What the treasuries hold, by the ledger, and whose it is. operator_funds is what app.operator_funds returns, by which payments are allowed.
+-- What the treasuries hold, by the ledger, and how much of it is the operator's. operator_funds is the result of app.operator_funds, by which
+-- payments are allowed.
 create or replace view analytics.treasury with (security_barrier) as
 select
   a.chain, a.token, o.address,
@@ -14,14 +15,14 @@ left join (
   select chain, token, sum(greatest(amount, 0)) as merchants, -sum(least(amount, 0)) as advanced, sum(greatest(amount - reserved, 0)) as promised
   from app.treasury_share group by chain, token
 ) s on s.chain = a.chain and s.token = a.token;
-comment on view analytics.treasury is 'What the treasury of each chain holds now, and whose it is.';
+comment on view analytics.treasury is 'What the treasury of each chain holds now, and how much is the operator''s and the merchants''.';
 comment on column analytics.treasury.chain is 'Chain code.';
 comment on column analytics.treasury.token is 'Token code.';
 comment on column analytics.treasury.address is 'Its address; null before custody made it.';
-comment on column analytics.treasury.balance is 'What it holds by the ledger, in whole coins, exact: final transactions alone.';
+comment on column analytics.treasury.balance is 'What it holds by the ledger, in whole coins, exact: only final transactions count.';
 comment on column analytics.treasury.balance_base_units is 'The same as an integer in the smallest unit of the token.';
 comment on column analytics.treasury.reserved is 'The part that is promised to transactions under way: amounts and highest network fees.';
-comment on column analytics.treasury.operator_funds is 'The operator''s own money in it that is promised to nothing: fees earned and top-ups, less withdrawals, network fees and what is advanced.';
+comment on column analytics.treasury.operator_funds is 'The operator''s own free money in it: fees earned and top-ups, less withdrawals, network fees and what is advanced.';
 comment on column analytics.treasury.merchants is 'What was swept from merchants'' addresses and is not paid out yet.';
 comment on column analytics.treasury.advanced is 'What was paid to merchants before their addresses were swept.';
 grant select on analytics.treasury to sluice_analyst;

@@ -1,7 +1,7 @@
--- What arrived and counts for nobody, with the reason (app.unattributed_reason tells it to whoever asks) and what an operator decided.
+-- Value that is credited to no merchant, with the reason (app.unattributed_reason) and an operator's decision.
 --
--- What was credited at a user's address is a deposit and is not here. At a payment request's address it is neither a deposit of a user nor a
--- receipt, so it stays, or it would be in no view at all.
+-- Value that was credited at a user's address is a deposit and is not here. Value that was credited at a payment request's address is neither a
+-- deposit of a user nor a receipt. It stays here, because otherwise no view would show it.
 create or replace view analytics.unattributed with (security_barrier) as
 select
   app.public_id('dep', d.id) as deposit_id,
@@ -31,17 +31,17 @@ left join lateral ( -- looked up one by one: there are many more addresses than 
 left join app.asset a on a.chain = d.chain and a.token = d.token
 left join app.unattributed_decision o on o.deposit_id = d.id
 left join app.outgoing_payment s on s.id = o.withdrawal_id and s.outcome = 'done';
-comment on view analytics.unattributed is 'Value that reached an address of ours and counts for nobody: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain''s rules paid without a transaction. Not part of a balance, unless an operator credits it; then a user''s leaves this view and is in analytics.deposits, and a payment request''s stays here.';
+comment on view analytics.unattributed is 'Value that reached an address of ours and is credited to no merchant: a token that is not supported or that a payment request did not ask for, a chain that the merchant did not ask an address for, or what the chain''s rules paid without a transaction. Not part of a balance, unless an operator credits it. A credited row at a user''s address then moves to analytics.deposits; one at a payment request''s address stays here.';
 comment on column analytics.unattributed.deposit_id is 'Id of the row; the API does not know it.';
-comment on column analytics.unattributed.merchant_id is 'Id of the merchant whose address it is.';
+comment on column analytics.unattributed.merchant_id is 'Id of the merchant that has the address.';
 comment on column analytics.unattributed.merchant_name is 'Name of the merchant.';
 comment on column analytics.unattributed.merchant_prefix is 'The merchant''s account prefix.';
-comment on column analytics.unattributed.user_id is 'Id of the end user whose address it is; null for a payment request''s.';
+comment on column analytics.unattributed.user_id is 'Id of the end user that has the address; null for the address of a payment request.';
 comment on column analytics.unattributed.user_external_ref is 'The merchant''s own id of that user.';
-comment on column analytics.unattributed.reason is 'unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are fine now, but were not when it arrived, and nothing is credited afterwards; protocol: fees of a block or a withdrawal of a validator, which the chain''s rules paid to the address.';
+comment on column analytics.unattributed.reason is 'unsupported_token; chain_not_requested: the address was not asked for on this chain; wrong_token: the payment request was for another token; enabled_later: token and chain are enabled now, but were not when it arrived, and nothing is credited afterwards; protocol: fees of a block or a withdrawal of a validator, which the chain''s rules paid to the address.';
 comment on column analytics.unattributed.chain is 'Chain code.';
-comment on column analytics.unattributed.token is 'Token code; the contract address where the token is not supported.';
-comment on column analytics.unattributed.amount is 'Amount in whole coins; null where the token is not supported, because its decimals are not known.';
+comment on column analytics.unattributed.token is 'Token code; the contract address if the token is not supported.';
+comment on column analytics.unattributed.amount is 'Amount in whole coins; null if the token is not supported, because its decimals are not known.';
 comment on column analytics.unattributed.amount_base_units is 'Amount as an integer in the smallest unit of the token.';
 comment on column analytics.unattributed.status is 'pending, final or reorged, as of a deposit.';
 comment on column analytics.unattributed.sender is 'Address that the value came from.';
@@ -51,10 +51,10 @@ comment on column analytics.unattributed.output_index is 'Position inside the tr
 comment on column analytics.unattributed.block_height is 'Height of the block that holds it, or last held it.';
 comment on column analytics.unattributed.created_at is 'When Sluice first saw it.';
 comment on column analytics.unattributed.finalised_at is 'When it became final; null if it is not.';
-comment on column analytics.unattributed.decision is 'return: an operator decided to send it back; credit: to add it to the merchant''s balance (only what arrived for a payment request is still here then); null while nothing is decided.';
+comment on column analytics.unattributed.decision is 'return: an operator decided to send it back; credit: to add it to the merchant''s balance (only value at a payment request''s address is still here then); null while nothing is decided.';
 comment on column analytics.unattributed.decided_at is 'When that was decided.';
 comment on column analytics.unattributed.returned_to is 'Address that it is sent to.';
 comment on column analytics.unattributed.return_txid is 'The final transaction that sent it; null until then.';
 comment on column analytics.unattributed.returned_at is 'When that was final; null until then.';
-comment on column analytics.unattributed.payment_request_external_id is 'The merchant''s own reference of the payment request whose address it is; null for a user''s.';
+comment on column analytics.unattributed.payment_request_external_id is 'The merchant''s own reference of the payment request that has the address; null for the address of a user.';
 grant select on analytics.unattributed to sluice_analyst;

@@ -1,4 +1,4 @@
--- Where each chain stands, for /readyz. Every chain that Sluice can run has a row, also one that was never configured or followed, with nulls.
+-- Where each chain stands, for /readyz. Every chain that Sluice can run has a row; one that was never configured or followed has nulls.
 create or replace view app.chain_state with (security_barrier) as
 select c.chain, exists (select from app.merchant_chain m where m.chain = c.chain and m.enabled) as enabled,
   k.head_height, k.final_height, extract(epoch from clock_timestamp() - k.head_time) as head_age_seconds,
@@ -13,8 +13,8 @@ comment on column app.chain_state.head_height is 'Newest indexed block; null if 
 comment on column app.chain_state.final_height is 'Everything at or below this height is final.';
 comment on column app.chain_state.head_age_seconds is 'Age of the newest indexed block by its own timestamp.';
 comment on column app.chain_state.head_moved_seconds_ago is 'How long ago a block was indexed.';
-comment on column app.chain_state.halted is 'True while it stands still for an operator.';
+comment on column app.chain_state.halted is 'True while it is halted for an operator.';
 comment on column app.chain_state.configured is 'True if an indexer was ever started for it.';
-comment on column app.chain_state.waiting_reason is 'Why nothing of it is read now, as in app.standstill; null if nothing keeps it from that, or its indexer has not said.';
-comment on column app.chain_state.way_out is 'What an operator does about that, where it is known.';
+comment on column app.chain_state.waiting_reason is 'Why nothing of it is read now, as in app.standstill; null if nothing stops it, or its indexer has not reported a reason.';
+comment on column app.chain_state.way_out is 'What an operator does about that, if known.';
 grant select on app.chain_state to sluice_api;

@@ -1,7 +1,7 @@
--- What counts for a payment request: a deposit at the request's address, on its chain, in its token, credited and not reorged. The state of the
--- request, the API, analysts and the audit all go by this one definition.
+-- What counts for a payment request: a deposit at the request's address, on its chain, in its token, credited and not reorged. The status of the
+-- request, the API, analysts and the audit all use this one definition.
 --
--- Protocol income is left out, also where an operator credited it: nobody paid the request by it.
+-- Protocol income is left out, even if an operator credited it: nobody paid the request with it.
 create or replace view app.receipt as
 select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, d.amount, d.status, d.block_height, d.settlement_id,
   d.finalisation, d.created_at, d.finalised_at, d.came_at > r.expires_at as late,
@@ -9,7 +9,7 @@ select d.payment_request_id, d.id as deposit_id, d.seq, d.txid, d.output_index, 
 from app.payment_request r
 join app.deposit d on d.payment_request_id = r.id and d.chain = r.chain and d.token = r.token
 where d.credited and d.status <> 'reorged' and not app.is_protocol_income(d.output_index);
-comment on view app.receipt is 'What was paid for payment requests: deposits at their addresses, in the token that was asked for, that are on the chain, or on their way into a block.';
+comment on view app.receipt is 'What was paid for payment requests: deposits at their addresses, in the requested token, that are on the chain, or on their way into a block.';
 comment on column app.receipt.payment_request_id is 'The payment request.';
 comment on column app.receipt.deposit_id is 'The deposit.';
 comment on column app.receipt.seq is 'Order in which deposits were first seen.';

@@ -1,5 +1,5 @@
--- Why a chain stands still, the first reason of each chain: an incident halts it, its servers contradict themselves, or its indexer waits. The one
--- place that says so: sluice status and /readyz read it. Nothing is decided by it.
+-- Why nothing of a chain is read now, the first reason of each chain: an incident halts it, its servers contradict themselves, or its indexer waits.
+-- This is the only place that defines it: sluice status and /readyz read it. Nothing is decided by it.
 create or replace view app.standstill with (security_barrier) as
 select distinct on (w.chain) w.chain, w.reason, w.message, w.since, w.way_out from (
   select 1 as rank, c.chain, coalesce(i.kind, 'halted') as reason, coalesce(i.message, 'it is halted') as message, c.halted_at as since,
@@ -7,7 +7,7 @@ select distinct on (w.chain) w.chain, w.reason, w.message, w.since, w.way_out fr
   from chain.cursor c
   left join lateral (select o.kind, 'incident ' || array_to_string(o.ids[:20], ' ') || ' (' || o.kind || ')' as message, o.way_out
     from app.open_incident o where o.chain = c.chain and o.halts
-    order by 'resume' = any (o.decisions) limit 1) i on true -- what refuses resume comes first
+    order by 'resume' = any (o.decisions) limit 1) i on true -- an incident that resume does not resolve comes first
   where c.halted_at is not null
   union all
   select 2, s.chain, 'servers_contradict', s.message, s.since,

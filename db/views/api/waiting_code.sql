@@ -1,5 +1,5 @@
--- What merchants are told of why a payout waits: for each reason of ours (waiting_reason) the code of the API. Of the treasury it tells that it is
--- short, or its coins immature, never by how much. A reason that is not here is not told.
+-- What merchants read about why a payout waits: the API's code for each internal reason (waiting_reason). About the treasury it says that it is
+-- short, or its coins immature, never by how much. A reason that is not here is not shown.
 create or replace view app.waiting_code as
 select k.reasons, k.code, k.message from (values
   (array['not_whitelisted'], 'address_not_whitelisted', 'the payout address has to be put on the whitelist'),
@@ -14,6 +14,6 @@ select k.reasons, k.code, k.message from (values
   (array['nonce_too_high', 'unknown_outputs'], 'unresolved_transaction', 'an earlier transaction has to be settled first')
 ) k (reasons, code, message);
 comment on view app.waiting_code is 'Codes of the API for what a payout waits for.';
-comment on column app.waiting_code.reasons is 'Reasons of ours that it stands for.';
+comment on column app.waiting_code.reasons is 'Internal reasons that it stands for.';
 comment on column app.waiting_code.code is 'The code.';
 comment on column app.waiting_code.message is 'For people.';

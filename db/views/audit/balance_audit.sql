@@ -1,5 +1,5 @@
--- Each balance, as the API shows it (app.balance_now), against the final deposits and debts that no payout has. What a claim or a release of a
--- payout is still allocation (app.claim) has left the balance, or is back in it, though the deposits do not say so yet: it is counted as done.
+-- Compares each balance, as the API shows it (app.balance_now), with the final deposits and debts that no payout has. An allocation that is still to
+-- be done for a claim or a release (app.claim) is counted as done: the balance has changed already, though the deposits do not show it yet.
 create or replace view app.balance_audit as
 select merchant_id, chain, token,
   coalesce(kept.amount, 0) as kept_amount, coalesce(counted.amount, 0) as counted_amount,
@@ -23,7 +23,7 @@ comment on view app.balance_audit is 'Balances that differ from the sum of their
 comment on column app.balance_audit.merchant_id is 'The merchant.';
 comment on column app.balance_audit.chain is 'Chain code.';
 comment on column app.balance_audit.token is 'Token code.';
-comment on column app.balance_audit.kept_amount is 'Gross balance as it is kept, in base units.';
+comment on column app.balance_audit.kept_amount is 'Gross balance as stored, in base units.';
 comment on column app.balance_audit.counted_amount is 'Sum of the deposits, in base units.';
-comment on column app.balance_audit.kept_count is 'Number of deposits as it is kept.';
+comment on column app.balance_audit.kept_count is 'Number of deposits as stored.';
 comment on column app.balance_audit.counted_count is 'Number of deposits counted.';

@@ -4,7 +4,7 @@ comment on view audit.balances is 'each balance = the sum of its unsettled depos
 comment on column audit.balances.merchant_id is 'The merchant.';
 comment on column audit.balances.chain is 'Chain code.';
 comment on column audit.balances.token is 'Token code.';
-comment on column audit.balances.kept_amount is 'Gross balance as it is kept, in base units.';
+comment on column audit.balances.kept_amount is 'Gross balance as stored, in base units.';
 comment on column audit.balances.counted_amount is 'Sum of the deposits and debts, in base units.';
-comment on column audit.balances.kept_count is 'Number of deposits as it is kept.';
+comment on column audit.balances.kept_count is 'Number of deposits as stored.';
 comment on column audit.balances.counted_count is 'Number of deposits counted.';

@@ -1,11 +1,11 @@
--- A row is a deposit or a payout with an event too few or too many. A receipt of a payment request and what is not credited have none; of what an
--- operator credited afterwards, the first event is that it counts. A payout has one, when it ends.
+-- A row is a deposit or a payout with an event too few or too many. A receipt of a payment request and a deposit that is not credited have none. If
+-- an operator credited a deposit afterwards, its first event is the confirmation. A payout has one, when it ends.
 create or replace view audit.events as
 select d.id, d.version as expected, count(e.id) as found from app.deposit d
 left join app.event e on e.subject_id = d.id and e.type like 'deposit.%'
 group by d.id
 having case when not d.credited or d.payment_request_id is not null then count(e.id) > 0
-  -- Of what an operator credited afterwards, the first event is that it counts.
+  -- If an operator credited a deposit afterwards, its first event is the confirmation.
   else count(e.id) <> d.version - min(e.version) + 1 or max(e.version) <> d.version or not (min(e.version) = 1 or min(e.version) > 2) or count(e.id) = 0 end
 union all
 select p.id, (p.status in ('completed', 'failed'))::int, count(e.id) from app.payout p

@@ -1,6 +1,6 @@
--- What is kept beside the ledger, because payouts decide by it, against the sum of the entries that it stands for. What is reserved is in no entry:
--- it is compared with the payouts, outgoing payments (app.outgoing_payment) and returns under way that it is reserved for. Unspent outputs (Bitcoin)
--- are compared with the holding of their address, and with the treasury.
+-- Compares the sums that are stored beside the ledger, because payouts decide by them, with the entries that they stand for. Reserved amounts are in
+-- no entry: they are compared with the payouts, outgoing payments (app.outgoing_payment) and returns under way that they are reserved for. Unspent
+-- outputs (Bitcoin) are compared with the holding of their address, and with the treasury.
 create or replace view app.ledger_audit as
 with entry as (
   select account, kind, chain, token, merchant_id, address, sum(amount) as amount from app.ledger_entry
@@ -67,18 +67,18 @@ with entry as (
   select 'unattributed', chain, token, null, null, sum(kept), sum(posted) from (
     select d.chain, d.token, d.amount as kept, 0 as posted from app.deposit d join app.asset a on a.chain = d.chain and a.token = d.token
     where not d.credited and d.merchant_id is not null and d.status = 'final'
-    union all -- what left it: for its network fees, and to where it was returned
+    union all -- what left it: network fees, and the returns
     select chain, token, -amount, 0 from entry where account = 'unattributed' and kind = 'return'
     union all
     select chain, token, 0, -amount from entry where account = 'unattributed'
   ) u group by chain, token
 )
 select what, chain, token, merchant_id, address, kept, posted from compared where kept <> posted;
-comment on view app.ledger_audit is 'What is kept beside the ledger and differs from it. Always empty; a row is a bug.';
+comment on view app.ledger_audit is 'Sums that are stored beside the ledger and differ from it. Always empty; a row is a bug.';
 comment on column app.ledger_audit.what is 'holding, treasury, treasury_share, treasury_reserved, share_reserved, merchant (the balance), payout (claimed), output (unspent outputs against the holding of an address, or the treasury) or unattributed.';
 comment on column app.ledger_audit.chain is 'Chain code.';
 comment on column app.ledger_audit.token is 'Token code.';
-comment on column app.ledger_audit.merchant_id is 'The merchant, where it is about one.';
-comment on column app.ledger_audit.address is 'The address, where it is about one.';
-comment on column app.ledger_audit.kept is 'As it is kept, in base units.';
-comment on column app.ledger_audit.posted is 'As it follows from the ledger, in base units; of what is reserved, from what is under way.';
+comment on column app.ledger_audit.merchant_id is 'The merchant, if it is about one.';
+comment on column app.ledger_audit.address is 'The address, if it is about one.';
+comment on column app.ledger_audit.kept is 'The stored amount, in base units.';
+comment on column app.ledger_audit.posted is 'The amount by the ledger, in base units; for reserved amounts, by what is under way.';

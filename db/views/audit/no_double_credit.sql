@@ -1,4 +1,4 @@
--- Settling sees to it; no unique index does.
+-- chain.derive_deposits ensures this; no unique index does.
 create or replace view audit.no_double_credit as
 select chain, txid, output_index, count(*) as deposits from app.deposit where status <> 'reorged'
 group by chain, txid, output_index having count(*) > 1;

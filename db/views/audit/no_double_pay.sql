@@ -1,4 +1,4 @@
--- A row is a payout that was paid more or less often than its status says, or whose stored transaction pays something else. Not a row: what an
+-- A row is a payout that was paid more or less often than its status says, or whose stored transaction pays something else. Left out: what an
 -- incident explains.
 create or replace view audit.no_double_pay as
 select p.id, p.status, count(distinct i.txid) as paid from app.payout p
@@ -15,4 +15,4 @@ where (o.amount, o.recipient, o.token, o.chain) <> (p.net, p.address, p.token, p
 comment on view audit.no_double_pay is 'a completed payout has one final transaction of its net to its address; no other payout has any';
 comment on column audit.no_double_pay.id is 'The payout.';
 comment on column audit.no_double_pay.status is 'Its status.';
-comment on column audit.no_double_pay.paid is 'How many final transactions paid it; null where a stored transaction has another amount, recipient, token or chain.';
+comment on column audit.no_double_pay.paid is 'How many final transactions paid it; null if a stored transaction has another amount, recipient, token or chain.';

@@ -1,5 +1,5 @@
--- A row is a transaction that an address of ours sent, and nobody here stored: somebody else has the keys, or the database is an older copy. What
--- belongs to an incident that is open or kept is not said again.
+-- A row is a transaction that an address of ours sent, but that is not stored here: somebody else has the keys, or the database is an older copy.
+-- Transactions of an incident that is open or kept are left out.
 create or replace view audit.no_unknown_transaction as
 select i.id, i.sender, i.nonce from chain.confirmed_tx i
 where not exists (select from app.outgoing_attempt o where o.chain = i.chain and o.txid = i.txid)

@@ -1,5 +1,5 @@
--- A row is a sender whose nonces are not exactly those below the next one: in app.outgoing_payment by app.sender, or in the blocks by the highest one
--- there. On Bitcoin an output stands for the sender, with the nonce 0.
+-- A row is a sender whose nonces are not exactly those below the next one: in app.outgoing_payment by app.sender, or in the blocks by the highest
+-- one there. On Bitcoin an output stands for the sender, with the nonce 0.
 create or replace view audit.nonces as
 select n.chain, n.address, n.next_nonce, count(s.id) as used from app.sender n
 left join app.outgoing_payment s on s.chain = n.chain and s.sender = n.address

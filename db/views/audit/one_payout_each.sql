@@ -1,5 +1,5 @@
--- A row is a deposit or a debt that says a payout which is not its merchant's, of another chain or token, or failed. As long as a failed payout
--- gives back what it claimed (a release in app.claim), that is under way and no row.
+-- A row is a deposit or a debt that names a payout of another merchant, chain or token, or a failed one. While a failed payout gives back what it
+-- claimed (a release in app.claim), that is under way and no row.
 create or replace view audit.one_payout_each as
 select c.what, c.id, c.settlement_id, p.status from (
   select 'deposit' as what, id, settlement_id, merchant_id, chain, token from app.deposit where settlement_id is not null
@@ -10,5 +10,5 @@ where p.id is null or (p.status = 'failed' and not exists (select from app.claim
 comment on view audit.one_payout_each is 'what was claimed belongs to one payout of its merchant, chain and token, which did not fail';
 comment on column audit.one_payout_each.what is 'deposit or adjustment.';
 comment on column audit.one_payout_each.id is 'Its id.';
-comment on column audit.one_payout_each.settlement_id is 'The payout that it says.';
+comment on column audit.one_payout_each.settlement_id is 'The payout that it names.';
 comment on column audit.one_payout_each.status is 'Status of that payout; null if it is not one of its merchant, chain and token.';

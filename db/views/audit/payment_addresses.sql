@@ -1,6 +1,6 @@
--- A row is a payment request or an address for which one of these does not hold: the request has one address, from the pool, asked for on its chain
--- alone; nobody else has that address, on any chain; a deposit belongs to whom its address belongs to; a deposit at it counts if it came by a
--- transaction, on the chain and in the token that were asked for, unless an operator decided otherwise.
+-- A row is a payment request or an address that breaks one of these rules. The request has one address, from the pool, asked for only on its chain.
+-- No other owner has that address, on any chain. A deposit belongs to the owner of its address. A deposit at it counts if it came by a transaction,
+-- on the requested chain and in the requested token, unless an operator decided otherwise.
 create or replace view audit.payment_addresses as
 select r.id as payment_request_id, min(a.address) as address, 'has not one address from the pool, asked for on its chain alone' as wrong
 from app.payment_request r
@@ -23,6 +23,6 @@ from app.deposit d join app.payment_request r on r.id = d.payment_request_id
 left join app.unattributed_decision u on u.deposit_id = d.id
 where d.credited <> ((d.chain, d.token) = (r.chain, r.token) and not app.is_protocol_income(d.output_index)) and u.deposit_id is null;
 comment on view audit.payment_addresses is 'each payment request has one address, which is nobody else''s on any chain; what arrives there is its own, and counts in its token alone';
-comment on column audit.payment_addresses.payment_request_id is 'The payment request; null where a user''s deposit says another owner than its address.';
+comment on column audit.payment_addresses.payment_request_id is 'The payment request; null if a user''s deposit names another owner than its address.';
 comment on column audit.payment_addresses.address is 'The address.';
 comment on column audit.payment_addresses.wrong is 'What is wrong with it.';

@@ -1,6 +1,6 @@
--- What each request is, computed from its receipts a second time, and not by app.payment_of: for all requests at once, because asking that one
--- after the other would take minutes. A request that expired and was not judged yet is judged as it was: that nobody judges it is for app.stuck to
--- tell, because a copy of the database that was restored for an audit has no worker.
+-- Computes the state of each request from its receipts a second time, without app.payment_of: for all requests at once, because one after the other
+-- would take minutes. A request that expired, and whose status was not decided since, is checked as before its expiry. app.stuck reports that nobody
+-- decided it, because a copy of the database that was restored for an audit has no worker.
 create or replace view audit.payment_requests as
 with receipt as (
   select c.*, sum(c.amount) filter (where c.status = 'final') over (partition by c.payment_request_id order by c.finalisation, c.seq) as so_far
@@ -27,16 +27,16 @@ where (r.status, r.received, r.pending, r.late, r.txid, r.paid_at) is distinct f
   or (r.position is not null) <> (d.status in ('paid', 'underpaid'));
 comment on view audit.payment_requests is 'each payment request is what its receipts say, and GET /payments has those that are paid or underpaid';
 comment on column audit.payment_requests.id is 'The payment request.';
-comment on column audit.payment_requests.status is 'Its status, as it is kept.';
+comment on column audit.payment_requests.status is 'Its status as stored.';
 comment on column audit.payment_requests.due_status is 'Its status by its receipts.';
-comment on column audit.payment_requests.received is 'Sum of its final receipts in base units, as it is kept.';
+comment on column audit.payment_requests.received is 'Sum of its final receipts in base units, as stored.';
 comment on column audit.payment_requests.due_received is 'The same, counted.';
-comment on column audit.payment_requests.pending is 'Sum of its pending receipts in base units, as it is kept.';
+comment on column audit.payment_requests.pending is 'Sum of its pending receipts in base units, as stored.';
 comment on column audit.payment_requests.due_pending is 'The same, counted.';
-comment on column audit.payment_requests.late is 'Whether a final receipt came late, as it is kept.';
+comment on column audit.payment_requests.late is 'Whether a final receipt came late, as stored.';
 comment on column audit.payment_requests.due_late is 'The same, by the receipts.';
-comment on column audit.payment_requests.txid is 'The transaction that it names, as it is kept.';
+comment on column audit.payment_requests.txid is 'The transaction that it names, as stored.';
 comment on column audit.payment_requests.due_txid is 'The same, by the receipts.';
-comment on column audit.payment_requests.paid_at is 'When it was paid, as it is kept.';
+comment on column audit.payment_requests.paid_at is 'When it was paid, as stored.';
 comment on column audit.payment_requests.due_paid_at is 'The same, by the receipts.';
 comment on column audit.payment_requests.position is 'Its place in GET /payments: set if, and only if, it is paid or underpaid.';

@@ -1,5 +1,5 @@
--- A row is a payout whose sums do not agree. What it claimed is not counted while deposits are being allocated to it (app.claim), nor where it was
--- entered from custody's journal and nobody can tell what it had claimed (the adjustment payout_recovered).
+-- A row is a payout whose sums do not agree. Its claimed deposits are not counted while they are being allocated (app.claim), nor if the payout was
+-- imported from custody's journal and its deposits are unknown (the adjustment payout_recovered).
 create or replace view audit.payouts_add_up as
 select p.id, p.status, p.gross, coalesce(d.amount, 0) + coalesce(j.amount, 0) as claimed from app.payout p
 left join (select settlement_id, sum(amount) as amount from app.deposit where settlement_id is not null group by settlement_id) d

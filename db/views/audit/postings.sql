@@ -1,4 +1,4 @@
--- A trigger refuses a posting that does not add up; this finds what went past it.
+-- A trigger refuses a posting that does not add up; this finds one that bypassed it.
 create or replace view audit.postings as
 select posting, chain, token, sum(amount) as sum from app.ledger_entry group by posting, chain, token having sum(amount) <> 0;
 comment on view audit.postings is 'the entries of each posting add up to zero for each token';

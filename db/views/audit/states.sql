@@ -1,5 +1,5 @@
--- A row is a deposit whose events do not follow each other as the contract has it, or a deposit or payout whose columns contradict its status.
--- Payouts go from status to status under a trigger; of them only the end is checked here.
+-- A row is a deposit whose events do not follow each other as the contract requires, or a deposit or payout whose columns contradict its status. A
+-- trigger checks the statuses of payouts, so only their end is checked here.
 create or replace view audit.states as
 select 'deposit' as what, subject_id as id, before || ' to ' || type as wrong from (
   select subject_id, version, type, lag(type, 1, 'nothing') over (partition by subject_id order by version) as before
@@ -22,4 +22,4 @@ where (status in ('completed', 'failed')) <> (finished_at is not null) or (statu
 comment on view audit.states is 'deposits and payouts went from state to state as the contract has it, and are where their last event says';
 comment on column audit.states.what is 'deposit or payout.';
 comment on column audit.states.id is 'Its id.';
-comment on column audit.states.wrong is 'The change that must not be, or what contradicts its status.';
+comment on column audit.states.wrong is 'The forbidden change, or what contradicts its status.';

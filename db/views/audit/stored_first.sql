@@ -1,4 +1,4 @@
--- A row is an outgoing payment (app.outgoing_payment) that says it is signed and is not stored, or the reverse; a payout that says it is paying
+-- A row is an outgoing payment (app.outgoing_payment) that is marked as signed and has no stored attempt, or the reverse; a payout that is paying
 -- without a stored payment; or a transaction that was given to a node before it was stored.
 create or replace view audit.stored_first as
 select s.chain, s.id, s.status || case when o.stored is null then ', and nothing is stored' else ', and something is stored' end as wrong from app.outgoing_payment s

@@ -1,6 +1,6 @@
--- Shown by sluice audit below its checks, and never a finding. So long is normal: a day for payouts, sweeps, withdrawals and pending deposits; an
--- hour for allocation, and for a payment request that expired and that no worker has judged; ten minutes for an event without a number; four days for
--- a delivery, unless its next attempt is still to come.
+-- sluice audit shows it below its checks; it is never a finding. These times are normal: a day for payouts, sweeps, withdrawals and pending
+-- deposits; an hour for allocation, and for a payment request that expired and whose status no worker has decided; ten minutes for an event without
+-- a number; four days for a delivery, unless its next attempt is still to come.
 create or replace view app.stuck as
 select 'payout' as what, app.public_id('pay', p.id) as id, p.chain, coalesce(p.waiting_reason, p.status) as state, p.created_at as since
 from app.payout p where p.status not in ('completed', 'failed') and p.created_at < clock_timestamp() - interval '1 day'
@@ -23,7 +23,7 @@ union all
 select 'payment request', r.external_id, r.chain, r.status || ', and expired', r.expires_at
 from app.payment_request r
 where r.expires_at < clock_timestamp() - interval '1 hour' and r.expired_at is null and r.status in ('awaiting', 'detected');
-comment on view app.stuck is 'What has been under way for longer than it should be. Not wrong: the chain, a node, the whitelist or a merchant may be what it waits for.';
+comment on view app.stuck is 'What has been under way for longer than normal. Nothing is wrong: it may wait for the chain, a node, the whitelist or a merchant.';
 comment on column app.stuck.what is 'payout, sweep, withdrawal, deposit, allocation (of deposits with their payout), event, delivery or payment request.';
 comment on column app.stuck.id is 'Its id, as commands take it.';
 comment on column app.stuck.chain is 'Chain code; null if it concerns none.';

@@ -1,7 +1,7 @@
--- Returns of unattributed value, an operator's decision, that wait for their next transaction. A return is two of them: a sweep of the address to
--- the treasury, and, once that is final, a withdrawal from there. Where it is not said yet where to, it is not due.
+-- Returns of unattributed value, an operator's decision, that wait for their next transaction. A return is two transactions: a sweep of the address
+-- to the treasury, and, once that is final, a withdrawal from there. A return without a destination is not due.
 --
--- Readers: the worker, to begin them; app.lock_return, which asks again under its locks, so that each is begun once.
+-- Readers: the worker, to begin them; app.lock_return, which checks again under its locks, so that each is begun once.
 create or replace view app.due_return as
 select u.deposit_id, d.chain, d.token, d.address, u.amount, u.destination, t.address as treasury,
   case when u.sweep_id is null then 'sweep' else 'withdrawal' end as step
@@ -14,7 +14,7 @@ comment on column app.due_return.chain is 'Chain code.';
 comment on column app.due_return.token is 'Token code.';
 comment on column app.due_return.address is 'The address that it arrived at.';
 comment on column app.due_return.amount is 'What is to be returned, in base units.';
-comment on column app.due_return.destination is 'Where it goes to.';
+comment on column app.due_return.destination is 'Where it goes.';
 comment on column app.due_return.treasury is 'The treasury of the chain.';
 comment on column app.due_return.step is 'What is to be begun: sweep (to the treasury) or withdrawal (to the destination).';
 grant select on app.due_return to sluice_jobs;

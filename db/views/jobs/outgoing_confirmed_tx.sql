@@ -1,5 +1,6 @@
--- Which transactions in blocks decide what became of an outgoing payment (app.outgoing_payment). An attempt of it uses its nonce, or on Bitcoin its
--- lead (the output in the place of the sender) and other outputs that are reserved for it. A transaction that uses several of them is there as often.
+-- Which transactions in blocks decide the outcome of an outgoing payment (app.outgoing_payment). An attempt of it uses its nonce, or on Bitcoin its
+-- first input (the output in the place of the sender) and other outputs that are reserved for it. A transaction that uses several of them has a row
+-- for each.
 --
 -- Readers: app.finish_outgoing_payments, which makes payments final; app.why_not_comparable; the audit.
 create or replace view app.outgoing_confirmed_tx as
@@ -16,5 +17,5 @@ comment on column app.outgoing_confirmed_tx.txid is 'The transaction.';
 comment on column app.outgoing_confirmed_tx.block_height is 'Its block.';
 comment on column app.outgoing_confirmed_tx.success is 'Whether it had the effect that it was sent for, as in chain.confirmed_tx.';
 comment on column app.outgoing_confirmed_tx.fee is 'Network fee that it cost, in the native coin''s base units.';
-comment on column app.outgoing_confirmed_tx.excludes is 'Whether it uses what every attempt of the payment uses: if it is none of them, none of them can ever be mined.';
+comment on column app.outgoing_confirmed_tx.excludes is 'Whether it uses what every attempt of the payment uses. If it is no attempt itself, no attempt can ever be mined.';
 grant select on app.outgoing_confirmed_tx to sluice_jobs;
