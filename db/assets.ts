@@ -1,7 +1,7 @@
-// What the settings say of assets, in the database (app.asset), which credits what is there and judges payouts by it: so every process, and whoever
-// else asks, judges alike. Promises: once this resolves, the assets are those of the settings, the operator's own tokens among them, with their
-// smallest payouts; what was accepted before stays; decimals change, and an asset goes, only while no amount of it was ever stored. A process whose
-// settings name others does not start.
+// Writes the assets of the settings into the database (app.asset), which credits tokens and checks payouts by them. So every process decides alike.
+// Promises: once this resolves, the assets are those of the settings, including the operator's own tokens, with their smallest payouts. What was
+// accepted before stays. Decimals change, and an asset is removed, only if no amount of it was ever stored. A process whose settings name other
+// assets does not start.
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import type {ChainSettings} from '../chains/families.ts'
@@ -38,12 +38,12 @@ interface Listed {
   contract: string
 }
 
-/** What every process has to know alike of a chain's assets. */
+/** The properties of a chain's assets on which all processes must agree. */
 function listed({assets}: Chain): Listed[] {
   return assets.map(({token, decimals, contract = ''}) => ({token, decimals, contract: contract.toLowerCase()}))
 }
 
-/** How the settings of a process name other assets of a chain than those of the last writeAssets; undefined where they name the same. */
+/** How a process's assets of a chain differ from those of the last writeAssets; undefined if they are the same. */
 export async function otherAssets(db: pg.Pool | pg.Client, {chain}: ChainSettings): Promise<string | undefined> {
   const own = listed(chain)
   const {rows} = await db.query<{assets: Listed[]}>(
@@ -58,7 +58,7 @@ export async function otherAssets(db: pg.Pool | pg.Client, {chain}: ChainSetting
   )
 }
 
-/** Those of the second list that are not in the first, for people. */
+/** The assets of the second list that are not in the first, for people. */
 function besides(known: Listed[], assets: Listed[]): string {
   const described = ({token, decimals, contract}: Listed) =>
     `${token} (${decimals} decimals${contract && `, ${contract}`})`
@@ -71,7 +71,7 @@ function besides(known: Listed[], assets: Listed[]): string {
   )
 }
 
-/** Throws PermanentError where the settings of a process name other assets than those of the last writeAssets. */
+/** Throws PermanentError if the settings of a process name other assets than those of the last writeAssets. */
 export async function requireSameAssets(db: pg.Pool | pg.Client, settings: Iterable<ChainSettings>): Promise<void> {
   for (const of of settings) {
     const why = await otherAssets(db, of)
@@ -82,7 +82,7 @@ export async function requireSameAssets(db: pg.Pool | pg.Client, settings: Itera
 const isUsed = `(exists (select from app.deposit d where (d.chain, d.token) = (a.chain, a.token))
   or exists (select from app.payment_request r where (r.chain, r.token) = (a.chain, a.token)))`
 
-/** Throws PermanentError where amounts of one are stored with other decimals. */
+/** Throws PermanentError if amounts of an asset are stored with other decimals. */
 export async function upsertAssets(client: pg.Client, chain: string, assets: readonly Asset[]): Promise<void> {
   for (const {token, name, displayName, decimals, minPayout = 1n} of assets) {
     const {rowCount} = await client.query(

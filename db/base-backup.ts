@@ -1,6 +1,6 @@
-// A copy of a running cluster on this machine, file by file, while it is written to: what pg_basebackup makes elsewhere (the embedded
-// PostgreSQL comes without it). Promises: the copy is the database as it was when the copying ended, whatever was committed meanwhile
-// included; a directory that exists is a whole copy, on disk; the server goes on as if nothing were, and keeps nothing of it.
+// A file-by-file copy of a running cluster on this machine, while it is written to: the equivalent of pg_basebackup, which the embedded PostgreSQL
+// lacks. Promises: the copy is the database as it was when the copying ended, including everything committed meanwhile. A directory that exists is a
+// whole copy, on disk. The server continues undisturbed, and keeps nothing of the backup.
 import {randomBytes} from 'node:crypto'
 import {existsSync} from 'node:fs'
 import {constants, copyFile, mkdir, open, readdir, readFile, rename, rm, writeFile} from 'node:fs/promises'
@@ -8,12 +8,12 @@ import path from 'node:path'
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 
-/** What a server makes anew when it starts. These directories stay, empty. */
+/** What a server makes again when it starts. These directories are copied empty. */
 const emptied = /^(pg_(wal|replslot|dynshmem|notify|serial|snapshots|stat_tmp|subtrans)|base\/pgsql_tmp)\//
-/** What belongs to the running server alone, or would be taken for another copy's. */
+/** What belongs only to the running server, or would be mistaken for another copy's. */
 const skipped =
   /^(postmaster\.(pid|opts)|backup_label|tablespace_map|(standby|recovery)\.signal)$|(^|\/)pg_internal\.init|\.tmp$/
-/** Copied last: it says from where on the log is to be replayed. */
+/** Copied last: it says where the replay of the log starts. */
 const control = 'global/pg_control'
 const segmentName = /^[0-9A-F]{24}$/
 
@@ -33,7 +33,7 @@ export async function copyCluster(ownerUrl: string, target: string): Promise<Cop
   try {
     const source = await dataDirectory(client)
     const copy = new Copy(source, work)
-    // The slot keeps the log that is needed until it is copied. It is gone with this connection.
+    // The slot keeps the needed log until it is copied. It is gone with this connection.
     await client.query('select pg_create_physical_replication_slot($1, true, true)', [
       `sluice_backup_${randomBytes(4).toString('hex')}`,
     ])
@@ -100,7 +100,7 @@ class Copy {
     await this.#walk('', () => false)
   }
 
-  /** The server rewrites it in place; what is read twice alike is whole. */
+  /** The server rewrites it in place; if two reads are equal, it is whole. */
   async controlFile(): Promise<void> {
     const file = path.join(this.#source, control)
     let content = await readFile(file)
@@ -135,7 +135,7 @@ class Copy {
     await this.#files(files)
   }
 
-  /** Several at once: most of the time goes into waiting for the disk. */
+  /** Several at once, because most of the time is spent waiting for the disk. */
   async #files(names: string[]): Promise<void> {
     const left = names.values()
     const work = async () => {
@@ -144,7 +144,7 @@ class Copy {
     await Promise.all(Array.from({length: concurrency}, work))
   }
 
-  /** A file that vanishes meanwhile belonged to what the log drops, too. */
+  /** A file that vanishes meanwhile belonged to something that the log drops, too. */
   async #file(name: string): Promise<void> {
     const target = path.join(this.#target, name)
     const isThere = await copyFile(path.join(this.#source, name), target, constants.COPYFILE_FICLONE).then(

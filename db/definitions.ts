@@ -1,11 +1,12 @@
 // Functions, triggers and views. Each is defined once, in a file of db/functions or db/views, and the file is applied again when it changes.
 //
-// Promises: all that changed comes into force in one transaction, or nothing does; what a file needs is there before it; rights that a file no
-// longer gives are taken back; every function is checked against the tables as they are then. A view is replaced where its columns stay, and
-// dropped and made again where they do not, with those of ours that read it, but never with what somebody else built on it.
+// Promises: all changes come into force in one transaction, or none does. What a file needs exists before it is applied. Rights that a file no
+// longer gives are taken back. Every function is checked against the current tables. A view is replaced if its columns stay; otherwise it is dropped
+// and made again, with our views that read it, but never with objects of somebody else that depend on it.
 //
-// What no file has any more is dropped one version later, so that the version before goes on serving while this one is brought in; triggers,
-// which nobody calls, at once. For the same reason a function whose arguments change takes a new name. db/README.md says how to change something.
+// An object that no file defines any more is dropped one version later, so that the version before keeps serving while this one is installed;
+// triggers, which nobody calls, are dropped at once. For the same reason a function whose arguments change takes a new name. db/README.md says how
+// to change something.
 import {createHash} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import type pg from 'pg'
@@ -15,9 +16,9 @@ type Kind = 'function' | 'view' | 'materialized view' | 'trigger'
 
 interface Made {
   kind: Kind
-  /** With its schema; of a trigger its own name. */
+  /** With its schema; for a trigger its own name. */
   name: string
-  /** Of a trigger. */
+  /** Only for a trigger. */
   table?: string
   /** A constraint trigger, which cannot be replaced. */
   isConstraint?: boolean
@@ -61,7 +62,7 @@ function readDefinition(folder: URL, file: string): Definition {
   return {file, sql, checksum: createHash('sha256').update(sql).digest('hex'), makes, needs: new Set(bare.match(names))}
 }
 
-/** Which file makes a function or a view of this name. Names of triggers have no schema: somebody else's view may have one, too. */
+/** Which file makes a function or a view of this name. Triggers' names have no schema, so somebody else's view may have the same name. */
 function makersOf(definitions: Definition[]): Map<string, Definition> {
   const named = (definition: Definition) => definition.makes.filter(({kind}) => kind !== 'trigger')
   return new Map(definitions.flatMap(definition => named(definition).map(({name}) => [name, definition])))
@@ -91,8 +92,8 @@ export async function makeRegister(client: pg.Client): Promise<void> {
 }
 
 /**
- * Applies what changed, by the checksums of what was applied before, as a part of the caller's transaction. Resolves to the files that were
- * applied. Throws PermanentError where somebody else's view is in the way, or a function has other arguments than before.
+ * Applies changed files, by the checksums of those applied before, as a part of the caller's transaction. Resolves to the applied files. Throws
+ * PermanentError if somebody else's view is in the way, or a function has other arguments than before.
  */
 export async function applyDefinitions(
   client: pg.Client,
@@ -117,7 +118,7 @@ export async function applyDefinitions(
 
 interface Files {
   makers: Map<string, Definition>
-  /** What is to be applied; a view that is dropped because it read another one is added. */
+  /** The files to apply; a view that is dropped because it read another one is added. */
   due: Set<Definition>
 }
 
@@ -171,7 +172,7 @@ function describe(error: pg.DatabaseError, file: string): Error {
   })
 }
 
-/** Takes away what "create or replace" would leave: rights, and what cannot be replaced. */
+/** Removes what "create or replace" would leave: rights, and objects that cannot be replaced. */
 async function prepare(client: pg.Client, {kind, name, table, isConstraint}: Made, files: Files): Promise<void> {
   if (isConstraint) await client.query(`drop trigger if exists ${name} on ${table}`)
   if (kind === 'materialized view') await dropView(client, name, files)
@@ -180,7 +181,7 @@ async function prepare(client: pg.Client, {kind, name, table, isConstraint}: Mad
   for (const {revoke} of rows) await client.query(revoke)
 }
 
-// What anybody but its owner may do with a function or a view, as the statements that take it away.
+// Statements that revoke every right to a function or a view from all but its owner.
 const rights = `
   select distinct format('revoke all on %s %s from %s', $1::text, $2::text,
     case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as revoke
@@ -194,7 +195,7 @@ const rights = `
     where $1 = 'table' and c.oid = to_regclass($2)
   ) given where grantee <> owner`
 
-/** Drops a view, if it is there, with those of ours that read it; they are made again after it. */
+/** Drops a view, if it exists, with our views that read it; they are made again after it. */
 async function dropView(client: pg.Client, view: string, {makers, due}: Files): Promise<void> {
   const {rows} = await client.query<{name: string; kind: string; ours: boolean}>(readers, [view])
   for (const {name, kind, ours} of rows) {
@@ -208,7 +209,7 @@ async function dropView(client: pg.Client, view: string, {makers, due}: Files): 
   }
 }
 
-// A view and all that read it, those first that nothing reads.
+// A view and all views that read it, starting with those that nothing reads.
 const readers = `
   with recursive reader (oid, depth) as (
     select to_regclass($1)::oid, 0
@@ -232,7 +233,7 @@ async function refuseOverload(client: pg.Client, name: string): Promise<void> {
     )
 }
 
-/** All of them, one by one: a table may have changed under a function whose file did not. */
+/** Checks all functions, one by one: a table may have changed under a function whose file did not. */
 async function validateFunctions(client: pg.Client): Promise<void> {
   const {rows} = await client.query<{oid: number; name: string; file: string; language: string}>(
     `select p.oid, o.name, o.file, l.lanname as language
@@ -275,8 +276,8 @@ async function noteWhatIsGone(client: pg.Client, definitions: Definition[]): Pro
 }
 
 /**
- * Drops what the version before had no file for any more, nor has this one, as a part of the caller's transaction. This comes before the tables
- * change, so that they may lose what only a dropped view read. Throws PermanentError where somebody else's view hangs on it.
+ * Drops objects for which neither the version before nor this one has a file, as a part of the caller's transaction. This runs before the tables
+ * change, so that they may lose columns that only a dropped view read. Throws PermanentError if somebody else's view depends on one.
  */
 export async function dropWhatIsGone(client: pg.Client, definitions: Definition[]): Promise<void> {
   const {rows} = await client.query<{kind: string; name: string}>(
@@ -286,7 +287,7 @@ export async function dropWhatIsGone(client: pg.Client, definitions: Definition[
   await dropAll(client, rows)
 }
 
-/** In an order that lets each go: what others need waits until they are gone. */
+/** Drops them in an order that works: an object that others need waits until those are gone. */
 async function dropAll(client: pg.Client, objects: {kind: string; name: string}[]): Promise<void> {
   const left: typeof objects = []
   let problem: pg.DatabaseError | undefined

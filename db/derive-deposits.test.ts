@@ -1,5 +1,5 @@
-// The settling of chain truth, against a model: whatever an indexer writes in one transaction (blocks dropped, replaced, re-included,
-// read again, finality moved), deposits, events, balances and incidents are what the chain implies, exactly, after every commit.
+// Deriving deposits, against a model: whatever an indexer writes in one transaction (blocks dropped, replaced, re-included, read again, finality
+// moved), deposits, events, balances and incidents are exactly what the chain implies, after every commit.
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -494,7 +494,7 @@ test('an operator and the indexer lock in the same order', async () => {
       timeoutMs: 5000,
       what: 'the operator to wait',
     })
-    await holder.query(`update app.incident set kind = kind where id = $1`, [incident!.id]) // what settling does next
+    await holder.query(`update app.incident set kind = kind where id = $1`, [incident!.id]) // what chain.derive does next
     await holder.query('commit')
     await resolving
   } finally {

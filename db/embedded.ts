@@ -17,7 +17,7 @@ import {commandLine, signal} from '../base/process.ts'
 
 const run = promisify(execFile)
 
-/** Where root keeps what the server's unprivileged user could not reach below `dir`. */
+/** Where root stores what the server's unprivileged user could not reach below `dir`. */
 const systemDirectory = '/var/lib/sluice'
 const startTimeoutMs = 60_000
 /** Fixed for every cluster; nobody but this machine can connect. */
@@ -32,13 +32,13 @@ const settings = [
 const Cluster = z.object({
   port: z.int().min(1).max(65535),
   password: z.string().min(1),
-  /** While the password is changed: the one that the server takes now, or soon. */
+  /** While the password is changed: the password that the server accepts now, or soon. */
   next_password: z.string().optional(),
   data_directory: z.string(),
 })
 type Cluster = z.infer<typeof Cluster>
 
-/** The user that the server's processes run as; empty where that is ourselves. */
+/** The user that the server's processes run as; empty if it is our own. */
 type User = {uid?: number; gid?: number}
 
 /** A server's binaries and the user that runs them, bound to one data directory. */
@@ -48,19 +48,19 @@ export type EmbeddedPostgres = {
   /** postgres://sluice:…@127.0.0.1:port/sluice: superuser `sluice` in database `sluice`. */
   url: string
   dataDirectory: string
-  /** True when the server was found running; it then keeps the flags that it was started with. */
+  /** True if the server was running already; it then keeps the flags that it was started with. */
   reused: boolean
-  /** Stops the server within the time given, 13 s unless told, cleanly or else by force; the data is safe either way. */
+  /** Stops the server within the given time (by default 13 s), cleanly or else by force; the data is safe either way. */
   stop(timeoutMs?: number): Promise<void>
   /** Stops the server at once; it recovers at the next start. */
   kill(): Promise<void>
 }
 
 /**
- * Starts the PostgreSQL server that belongs to `dir`, or finds it running, and resolves once it answers queries.
- * Port and password stand in dir/postgres.json (mode 0600), the cluster in dir/data, its log in dir/server.log.
+ * Starts the PostgreSQL server that belongs to `dir`, or finds it running, and resolves once it accepts queries.
+ * Port and password are in dir/postgres.json (mode 0600), the cluster in dir/data, its log in dir/server.log.
  * `flags` are options of the `postgres` program, such as '-c fsync=off' for a test.
- * Rejects with what the server said when it does not come up within 60 s.
+ * Rejects with the server's messages if it does not come up within 60 s.
  */
 export async function startPostgres({dir, flags = []}: {dir: string; flags?: string[]}): Promise<EmbeddedPostgres> {
   await mkdir(dir, {recursive: true})
@@ -90,8 +90,8 @@ export async function startPostgres({dir, flags = []}: {dir: string; flags?: str
 }
 
 /**
- * Makes `dir` the home of a cluster that exists already, such as a backup's: `fill` puts its files into the directory that it is given, and
- * `password` is the one of its owner. Rejects where `dir` has a cluster. startPostgres then brings it up.
+ * Makes `dir` the home of a cluster that exists already, such as a backup's: `fill` copies its files into the directory that it is given;
+ * `password` is that cluster owner's. Rejects if `dir` has a cluster. Call startPostgres next to bring it up.
  */
 export async function placeCluster(
   {dir, password}: {dir: string; password: string},
@@ -110,8 +110,8 @@ export async function placeCluster(
 }
 
 /**
- * Changes the password of the owner of the cluster in `dir`, which runs. `change` makes the server take it. If we die in between, the next
- * startPostgres finds out which of the two the server takes.
+ * Changes the password of the owner of the running cluster in `dir`. `change` makes the server accept it. If we die in between, the next
+ * startPostgres finds out which of the two the server accepts.
  */
 export async function renewPassword(dir: string, change: (password: string) => Promise<unknown>): Promise<void> {
   const home = await realpath(dir)
@@ -122,7 +122,7 @@ export async function renewPassword(dir: string, change: (password: string) => P
   await writeCluster(home, {...cluster, password})
 }
 
-/** The password of the cluster in `dir`, and where its server is reached; undefined where there is none. */
+/** The password of the cluster in `dir`, and the address of its server; undefined if there is none. */
 export async function findCluster(dir: string): Promise<{port: number; password: string} | undefined> {
   const text = await readFile(path.join(dir, 'postgres.json'), 'utf8').catch(ignore('ENOENT'))
   return text === undefined ? undefined : Cluster.parse(JSON.parse(text))
@@ -151,7 +151,7 @@ async function newCluster(home: string, user: User, password = newPassword()): P
   const inHome = path.join(home, 'data')
   if (await exists(inHome))
     throw new Error(`${inHome} exists without ${home}/postgres.json, which holds its password; restore that file`)
-  // A name never used before: somebody who removed `dir` wants a new cluster, and the old one may still hold money's records.
+  // A name never used before: if `dir` was removed, a new cluster is wanted, and the old one may still hold records of money.
   const name = `${createHash('sha256').update(home).digest('hex').slice(0, 16)}-${randomBytes(4).toString('hex')}`
   const dataDirectory = (await canEnter(home, user)) ? inHome : path.join(systemDirectory, name, 'data')
   const cluster = {port: await freePort(), password, data_directory: dataDirectory}
@@ -225,7 +225,7 @@ async function bringUp(server: Server, cluster: Cluster, home: string): Promise<
     }
     const postmaster = await launch(server, cluster.port)
     if (await responses(cluster, async () => postmaster.exit === undefined, deadline)) return false
-    // The workers of a killed postmaster may hold its memory for a moment; and somebody may have been faster at the port.
+    // The workers of a killed postmaster may hold its memory for a moment; and another program may have taken the port.
     const passing = /pre-existing shared memory block|could not bind|Address already in use/.test(postmaster.said())
     if (!passing || Date.now() > deadline)
       throw new Error(`PostgreSQL did not start (${postmaster.exit}); ${server.log} ends with:\n${postmaster.said()}`)
@@ -233,7 +233,7 @@ async function bringUp(server: Server, cluster: Cluster, home: string): Promise<
   }
 }
 
-/** Starts the server detached from us: a terminal's Ctrl-C is for us alone, and a killed parent leaves it running. */
+/** Starts the server detached from us: a terminal's Ctrl-C stops only us, and the server survives a killed parent. */
 async function launch(server: Server, port: number): Promise<{exit: string | undefined; said: () => string}> {
   await disownStalePid(server)
   const log = await open(server.log, 'a', 0o600)
@@ -263,7 +263,7 @@ async function launch(server: Server, port: number): Promise<{exit: string | und
   return state
 }
 
-/** Polls until the server answers a query (true), is no longer alive (false), or the deadline passes (rejects). */
+/** Polls until the server responds to a query (true), is no longer alive (false), or the deadline passes (rejects). */
 async function responses(cluster: Cluster, alive: () => Promise<boolean>, deadline: number): Promise<boolean> {
   for (;;) {
     const client = new pg.Client({connectionString: urlOf(cluster, 'postgres'), connectionTimeoutMillis: 5_000})
@@ -373,7 +373,7 @@ async function restoreSymlinks(packageDirectory: string): Promise<void> {
   }
 }
 
-/** A copy that everybody can run, for a checkout below a private home directory. Made once per version, by root. */
+/** A copy that every user can run, for a checkout below a private home directory. Made once per version, by root. */
 async function copyBinaries(packageDirectory: string, user: User): Promise<string> {
   const {version} = z
     .object({version: z.string()})

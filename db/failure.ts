@@ -1,6 +1,6 @@
-// Which part of the machine failed, where an error is of the database: so that an operator is sent there, and not to the chain's node. Promises: what
-// Postgres says is judged by its SQLSTATE, never by its words; what a connection of ours says counts for the database whatever it is; an error of
-// something else is undefined.
+// Recognises errors of the database, so that an operator is sent there, and not to the chain's node. Promises: an error that Postgres sends is
+// classified by its SQLSTATE, never by its words; an error of a connection of ours counts as one of the database, whatever it is; for any other
+// error the result is undefined.
 import pg from 'pg'
 
 export interface Failure {
@@ -10,7 +10,7 @@ export interface Failure {
   message: string
 }
 
-/** Errors of sockets to the database, which look like those of any other. */
+/** Errors of sockets to the database, which look like those of any other socket. */
 const ofConnections = new WeakSet<Error>()
 
 /** Notes that an error comes from a connection to the database. */
@@ -28,7 +28,7 @@ export async function fromDatabase<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** What the error says of the database; undefined where it is of something else. */
+/** What the error says about the database; undefined if it is not the database's. */
 export function failureOf(error: unknown): Failure | undefined {
   if (!(error instanceof Error)) return undefined
   const {code = ''} = error as {code?: string}
@@ -40,7 +40,7 @@ export function failureOf(error: unknown): Failure | undefined {
   return undefined
 }
 
-/** The error for people, with the part that failed where that is the database. */
+/** The error for people; names the database if that failed. */
 export function inWords(error: unknown): string {
   return failureOf(error)?.message ?? (error instanceof Error ? error.message : String(error))
 }
@@ -88,7 +88,7 @@ function isOfDriver({message}: Error): boolean {
   )
 }
 
-/** A name with several addresses is an error for each. */
+/** A name with several addresses gives an error for each. */
 function reasonOf(error: Error): string {
   return error.message || ((error as AggregateError).errors?.[0] as Error | undefined)?.message || error.name
 }

@@ -100,7 +100,7 @@ test('a file of tables that ran and is gone is noticed; those of a newer version
   await migrate(url, folder)
   expect(await migrate(url)).toEqual({applied: []})
   rmSync(new URL('tables/004_events.sql', folder))
-  await expect(migrate(url, folder)).rejects.toThrow('db/tables/004_events.sql ran here, and is gone; put it back')
+  await expect(migrate(url, folder)).rejects.toThrow('db/tables/004_events.sql ran here, and is gone; restore the file')
 })
 
 test('two migrations of the same empty database at once: one does the work, the other waits and finds it done', async () => {

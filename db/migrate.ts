@@ -1,13 +1,13 @@
-// Brings a database up to date, while the service works on it. Promises: each file of db/tables runs once, in order, in a transaction
-// of its own, under an advisory lock, and never changes afterwards (its checksum is kept); then the functions and views that changed are
-// replaced, all together (db/definitions.ts); what has to wait for a lock gives up at once, so that nobody queues behind it, and tries again
-// for some minutes; graphile-worker's schema, the registry of chains and assets, the state tables of each chain, and the passwords, connection
-// limits and habits of the roles are brought up to date with it. Running it again changes nothing.
+// Migrates a database while the service works on it. Promises: each file of db/tables runs once, in order, in a transaction of its own, under an
+// advisory lock, and never changes afterwards (its checksum is stored). Then the changed functions and views are replaced, all together
+// (db/definitions.ts). A statement that has to wait for a lock gives up at once, so that nothing queues behind it, and is tried again for some
+// minutes. graphile-worker's schema, the registry of chains and assets, the state tables of each chain, and the passwords, connection limits and
+// settings of the roles are updated, too. Running it again changes nothing.
 //
-// What takes long on a big table, and must not keep anybody waiting, stands at the top of a file, above the line `-- Transaction`: steps
-// with blank lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top.
-// One that works CONCURRENTLY holds nobody up while it waits, so it waits for as long as it takes.
-// db/README.md says how to change something, docs/operations/upgrade.md what a migration may do.
+// Work that takes long on a big table, and must not block others, stands at the top of a file, above the line `-- Transaction`: steps with blank
+// lines between them, each in a transaction of its own, and each safe to repeat, because a file that failed starts from its top. A step that works
+// CONCURRENTLY blocks nobody while it waits, so it waits as long as it takes. db/README.md says how to change something, docs/operations/upgrade.md
+// what a migration may do.
 import {createHash, createHmac} from 'node:crypto'
 import {readdirSync, readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -25,9 +25,9 @@ export type Role = (typeof roles)[number]
 const ownFolder = new URL('./', import.meta.url)
 const stepsEnd = /^-- Transaction$/m
 
-/** How a migration waits for locks. While it waits, whoever wants the same table waits behind it. */
+/** How a migration waits for locks. While it waits, other statements on the same table wait behind it. */
 export interface LockWait {
-  /** Shorter than the server's deadlock_timeout (1 s): in a deadlock it is always the migration that gives way. */
+  /** Shorter than the server's deadlock_timeout (1 s): in a deadlock the migration always gives way. */
   lockTimeoutMs: number
   pauseMs: number
   attempts: number
@@ -38,7 +38,7 @@ const lockWait: LockWait = {lockTimeoutMs: 400, pauseMs: 1000, attempts: 200}
 interface Migration {
   /** Path below db/. */
   name: string
-  /** What runs before the transaction, one by one. */
+  /** Statements that run before the transaction, one by one. */
   steps: string[]
   sql: string
   checksum: string
@@ -73,10 +73,10 @@ function rolePassword(ownerUrl: string, role: Role): string {
 }
 
 /**
- * Migrates the database that an owner's URL names, from a folder with tables, functions and views that is Sluice's own unless told. Resolves to
- * the files that were applied now. Throws PermanentError if a file of tables that already ran was edited since or is gone, if the database is
- * of the time before this layout, or if something that Sluice did not make hangs on what has to change; RetryableError if others held the locks
- * that a file needs for longer than its patience.
+ * Migrates the database that an owner's URL names, from a folder with tables, functions and views (by default Sluice's own). Resolves to the
+ * files that were applied now. Throws PermanentError if a file of tables that already ran was edited since or is gone, if the database is from
+ * before this layout, or if something that Sluice did not make depends on what has to change. Throws RetryableError if others held the locks
+ * that a file needs for longer than it may wait.
  */
 export async function migrate(
   ownerUrl: string,
@@ -103,8 +103,7 @@ export async function migrate(
 }
 
 /**
- * Gives the owner another password, and with it every role, in one transaction: after it the old ones open nothing. Connections that are open
- * stay so.
+ * Gives the owner, and with it every role, another password in one transaction: after it the old ones do not work. Open connections stay open.
  */
 export async function changeOwnerPassword(ownerUrl: string, password: string): Promise<void> {
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-password'})
@@ -127,7 +126,7 @@ export function withPassword(ownerUrl: string, password: string): string {
   return url.href
 }
 
-// Asks again and again, because a statement that waits is what an index that is built CONCURRENTLY waits for: both would wait for ever.
+// Polls, because an index that is built CONCURRENTLY waits for every waiting statement: both would wait for ever.
 async function waitForTurn(client: pg.Client): Promise<void> {
   for (;;) {
     const {rows} = await client.query<{mine: boolean}>(
@@ -145,11 +144,11 @@ async function applyMigrations(
   wait: LockWait,
 ): Promise<string[]> {
   const names = migrations.map(({name}) => name)
-  // What comes after our last file is of a newer version, from which an operator goes back.
+  // A file after our last one belongs to a newer version, from which an operator goes back.
   const gone = [...checksums.keys()].find(
     name => name.startsWith('tables/') && !names.includes(name) && name < names.at(-1)!,
   )
-  if (gone) throw new PermanentError(`db/${gone} ran here, and is gone; put it back`)
+  if (gone) throw new PermanentError(`db/${gone} ran here, and is gone; restore the file`)
   const applied: string[] = []
   for (const migration of migrations) {
     const {name, checksum} = migration
@@ -162,7 +161,7 @@ async function applyMigrations(
   return applied
 }
 
-/** The checksums of the files that ran here, by their names. Throws, and changes nothing, where the database has the layout before this one. */
+/** The checksums of the files that ran here, by their names. Throws, and changes nothing, if the database has the layout before this one. */
 async function appliedBefore(client: pg.Client): Promise<Map<string, string>> {
   const {rows: exists} = await client.query(
     `select from pg_tables where (schemaname, tablename) = ('public', 'sluice_migration')`,
@@ -190,7 +189,7 @@ async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration,
   }
   for (const step of steps) {
     const isConcurrent = /\bindex concurrently\b/.test(step)
-    // One that failed leaves an index that its file must drop first.
+    // A failed step leaves an index that its file must drop first.
     const once = {...wait, lockTimeoutMs: 0, attempts: 1}
     await withRetries(client, isConcurrent ? once : wait, () => client.query(step)).catch(named)
   }
@@ -200,7 +199,7 @@ async function apply(client: pg.Client, {name, steps, sql, checksum}: Migration,
   }).catch(named)
 }
 
-/** In one transaction, which is begun again while others hold the locks that it needs. */
+/** Works in one transaction, which is begun again while others hold the locks that it needs. */
 function withLockWait<T>(client: pg.Client, wait: LockWait, work: () => Promise<T>): Promise<T> {
   return withRetries(client, wait, () => inTransaction(client, work))
 }
@@ -247,7 +246,7 @@ async function setRoles(client: pg.Client, ownerUrl: string): Promise<void> {
     await client.query(sql).catch(() => client.query(sql))
   }
   for (const sql of await analystHabits(client)) await client.query(sql).catch(() => client.query(sql))
-  // Not in a migration: a dump does not carry what is granted on the database itself.
+  // Not in a migration: a dump does not contain grants on the database itself.
   await client.query(
     `do $$ begin execute format('revoke temporary on database %I from public', current_database()); end $$`,
   )
@@ -261,7 +260,7 @@ const habits = {
   search_path: 'analytics',
 }
 
-// PostgreSQL lets every role change its own settings for the sessions to come. What to run to have the analyst's as they were; nothing if they are.
+// PostgreSQL lets every role change its own settings for later sessions. The statements that set the analyst's back; none if nothing changed.
 async function analystHabits(client: pg.Client): Promise<string[]> {
   const {rows} = await client.query<{here: boolean; settings: string[]}>(
     `select d.oid is not null as here, s.setconfig as settings from pg_db_role_setting s left join pg_database d on d.oid = s.setdatabase
@@ -276,8 +275,8 @@ async function analystHabits(client: pg.Client): Promise<string[]> {
     : again
 }
 
-// The owner owns graphile-worker's schema, too, because functions of the owner add jobs: whoever owned what they call could put other code
-// in its place, and would be the owner. Its tables let only their owner in (row security without a policy), so the worker gets policies.
+// The owner owns graphile-worker's schema, too, because functions of the owner add jobs: another role that owned what they call could replace its
+// code, and so act as the owner. Only their owner can use its tables (row security without a policy), so the worker gets policies.
 async function migrateJobs(client: pg.Client, ownerUrl: string): Promise<void> {
   const {makeWorkerUtils} = await import('graphile-worker') // whoever just wants the URL of a role does without it
   const utils = await makeWorkerUtils({connectionString: ownerUrl})

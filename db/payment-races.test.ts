@@ -1,4 +1,4 @@
-// Payment requests while several connections are at them: who settles, who expires, who asks.
+// Payment requests while several connections work on them: one derives deposits, one expires requests, one reads.
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../test/support/books.ts'

@@ -1,6 +1,5 @@
-// Connections to Postgres. Promises: every connection says which process it belongs to; a connection lost while idle is replaced and never ends the
-// process; an error of a connection is known as one of the database (failure.ts); a database that swallows what it is asked is an error within half a
-// minute, not a silence.
+// Connections to Postgres. Promises: every connection names its process. A connection lost while idle is replaced and never ends the process. An
+// error of a connection is recognised as one of the database (failure.ts). A database that does not respond gives an error within half a minute.
 import pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {fromDatabase, noteOfDatabase} from './failure.ts'
@@ -9,7 +8,7 @@ interface PoolOptions {
   name: string
   max: number
   log?: Logger
-  /** 0 where the caller sees to it: pg's own timer costs each statement some microseconds. */
+  /** 0 if the caller has its own timeout: pg's own timer costs each statement some microseconds. */
   queryTimeoutMs?: number
 }
 

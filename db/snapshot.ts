@@ -1,6 +1,6 @@
-// The whole schema as text, for people to read and for a test to compare. Promises: two databases with the same schema give the same text,
-// whatever their owner is called, and any difference in a column, constraint, index, view, function, trigger, grant, comment or setting of a
-// role shows. graphile-worker's schema is its own affair and is left out, as are the parts of partitioned tables, which come and go.
+// The whole schema as text, for people to read and for a test to compare. Promises: two databases with the same schema give the same text, whatever
+// their owner is called; any difference in a column, constraint, index, view, function, trigger, grant, comment or setting of a role shows.
+// graphile-worker's schema is left out, and so are the partitions of partitioned tables, which come and go.
 //
 // node db/snapshot.ts writes it to db/schema.snapshot.sql, and the outputs of the examples into docs/database.md.
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
@@ -94,7 +94,7 @@ const functions = `
   where n.oid in ${ours} and p.prokind in ('f', 'p')
   order by p.oid::regprocedure::text collate "C"`
 
-// What each role may do beside what it owns. The owner of the database is called owner, so that its name makes no difference.
+// The rights of each role besides what it owns. The owner of the database is called owner, so that its name makes no difference.
 const grants = `
   with granted as (
     select format('schema %I', nspname) as object, nspowner as owner, acl.* from pg_namespace n,
@@ -119,7 +119,7 @@ const grants = `
   )
   select role, array_agg(line order by line collate "C") as lines from line group by role order by role collate "C"`
 
-// Not their connection limits, which depend on the server.
+// Without connection limits, which depend on the server.
 const roleSettings = `
   select rolname::text as role, array(
       select format('alter role %s set %s = %L;', rolname, split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1))

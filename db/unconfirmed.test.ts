@@ -1,4 +1,4 @@
-// Deposits that are in no block: what a look at them, a block, a fork and a conflict make of them, after every commit.
+// Deposits that are in no block: what a poll, a block, a fork and a conflict change, after every commit.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'

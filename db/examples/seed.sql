@@ -1,8 +1,7 @@
 -- The data of the examples in docs/database.md: two merchants, one of them with a webhook, four users, three payment requests, two days on two
--- chains, a payout that was paid and one that waits.
--- Written as the indexers, the API and the worker write it, so that settling makes the deposits and finishes the payout; only the times are
--- set afterwards, because those are taken from the clock.
--- For an empty, migrated database; run by its owner.
+-- chains, a payout that was paid and one that waits. Rows are written as the indexers, the API and the worker write them, so that chain.derive makes
+-- the deposits and finishes the payout; only the times are set afterwards, because those come from the clock. For an empty, migrated database; run
+-- by its owner.
 
 insert into app.merchant (id, name, prefix, fee_bps) values
   ('019c0000-0000-7000-8000-00000000000a', 'Acme Games', 'acme', 100),
