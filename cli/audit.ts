@@ -1,5 +1,5 @@
-// sluice audit: whether everything that must always hold, holds: in the database, and between the ledger and the chains. Promises: exit code 0
-// if all is right, 1 if anything is wrong, 3 if nothing is wrong and something could not be compared.
+// sluice audit: checks the invariants of the database, and compares the ledger with the chains. Promises: exit code 0
+// if all is right, 1 if anything is wrong, 3 if nothing is wrong but something could not be compared.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import type {ChainCode} from '../chains/registry.ts'
@@ -10,7 +10,7 @@ import {Progress} from './progress.ts'
 
 const notComparedCode = 3
 
-/** What has been under way for longer than it should be, which is not wrong. */
+/** What takes longer than it should. That is not wrong. */
 interface Stuck {
   what: string
   id: string
@@ -34,11 +34,11 @@ export function addAuditCommand(program: Command): void {
     program,
     'audit',
     [
-      'Checks what must always hold, and compares the ledger with the chains.',
+      'Checks every invariant of the database, and compares the ledger with the chains.',
       '',
-      'The exit code is 1 if anything is wrong, and 3 if nothing is, but a chain could not be asked. Changes nothing but what is kept about',
-      'audits: an incident opens for each check that finds something, and closes when one finds nothing. Reads everything, and asks the nodes for',
-      'every address: on a large database it takes a while.',
+      'The exit code is 1 if anything is wrong. It is 3 if nothing is wrong, but a chain could not be asked. An incident opens for each check that',
+      'finds something, and closes when the same check finds nothing. The audit records its result and changes nothing else. It reads everything,',
+      'and asks the nodes about every address: on a large database it takes a while.',
     ].join('\n'),
     'sluice audit',
   ).action(
@@ -57,7 +57,7 @@ function nodesOf({service}: Sluice): Nodes {
   return new Map(codes.map(code => [code, settingsOf(service, code)]))
 }
 
-/** A bar for each chain, where its addresses are more than are compared at once. */
+/** A progress bar for each chain that has more addresses than are compared at once. */
 function bars(): OnCompared {
   const drawn = new Map<string, Progress>()
   return (chain, done, total) => {

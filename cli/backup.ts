@@ -1,4 +1,4 @@
-// sluice backup and sluice restore: a copy of a whole service, and a service from it. (sluice drill, which tries that out, is in drill.ts.)
+// sluice backup and sluice restore: makes a copy of a whole service, and a service from that copy. sluice drill, which tests both, is in drill.ts.
 import path from 'node:path'
 import type {Command} from 'commander'
 import {readSettings} from '../chains/settings.ts'
@@ -10,9 +10,10 @@ export function addBackupCommands(program: Command): void {
     program,
     'backup',
     [
-      'Copies the database, and the encrypted seed and the journal of custody, into a new directory, while the service runs.',
+      "Copies the database, custody's encrypted seed and custody's journal into a new directory, while the service runs.",
       '',
-      'It holds the password of the database, and is of no use to a thief of coins without the passphrase of custody. Local chains are not in it.',
+      "The backup contains the database's password: keep it secret. Nobody can take coins with it without custody's passphrase. It does not contain",
+      'local chains.',
     ].join('\n'),
     'sluice backup --to /backups/sluice-2026-11-20',
   )
@@ -25,7 +26,7 @@ export function addBackupCommands(program: Command): void {
         const size = `${(made.database_bytes / 1e6).toFixed(0)} MB`
         return {
           json: made,
-          text: `${made.directory} has the database (${size}), the encrypted seed and the journal. Keep it at another place, and the passphrase at a third.`,
+          text: `${made.directory} has the database (${size}), the encrypted seed and the journal. Keep it in another place, and the passphrase in a third.`,
         }
       }),
     )
@@ -34,14 +35,14 @@ export function addBackupCommands(program: Command): void {
     program,
     'restore',
     [
-      'Makes a service of a backup, in a directory without a database. Start it with npm start then.',
+      'Restores a backup into a directory that has no database. Then start the service with npm start.',
       '',
-      "Custody's files that are there already stay: they know what was signed since the backup was made.",
+      'Files of custody that are there already stay: they know what was signed after the backup was made.',
     ].join('\n'),
     'sluice restore --from /backups/sluice-2026-11-20',
   )
-    .requiredOption('--from <directory>', 'what sluice backup made')
-    .option('--home <directory>', 'of the service that is made (default: SLUICE_HOME)')
+    .requiredOption('--from <directory>', 'the directory that sluice backup made')
+    .option('--home <directory>', 'directory of the restored service (default: SLUICE_HOME)')
     .action(async ({from, home = readSettings().home, json = false}: {from: string; home?: string; json?: boolean}) => {
       const {restoreBackup} = await files()
       await restoreBackup(path.resolve(from), path.resolve(home))
@@ -50,14 +51,14 @@ export function addBackupCommands(program: Command): void {
           json: {home: path.resolve(home)},
           text:
             `The service of ${path.resolve(home)} has the database of ${from}. Now start it, run sluice custody reconcile, and then sluice audit;\n` +
-            'docs/operations/backup.md says what else an older copy has forgotten.',
+            'docs/operations/backup.md lists what else an older copy does not know.',
         },
         json,
       )
     })
 }
 
-/** Takes longer to load than most commands to run. */
+/** Loaded only here: loading it takes longer than most commands run. */
 function files(): Promise<typeof import('./backup-files.ts')> {
   return import('./backup-files.ts')
 }

@@ -1,5 +1,5 @@
-// sluice chain: what an operator decides about a chain that stands still after a reorganisation below the final block, or that cannot begin
-// where it should.
+// sluice chain: what an operator decides about a chain that is halted by a reorganisation below the final block, or that cannot start at
+// the block where it should.
 import os from 'node:os'
 import type {Command} from 'commander'
 import {PermanentError} from '../base/errors.ts'
@@ -8,7 +8,7 @@ import {action, chainCode, leaf, type Sluice, wholeNumber} from './command.ts'
 const chainOption = ['--chain <code>', 'the chain', chainCode] as const
 
 export function addChainCommands(program: Command): void {
-  const chain = program.command('chain').description('a chain that was halted, or that does not start')
+  const chain = program.command('chain').description('a chain that is halted, or that does not start')
 
   leaf(
     chain,
@@ -16,8 +16,8 @@ export function addChainCommands(program: Command): void {
     [
       'Goes back to a height and reads the chain again from there, as the node has it now.',
       '',
-      'Final deposits above that height stay as they are; an incident opens for each of them that is not found again.',
-      'Without --to it goes back to where the chain forked, as the indexer found it when it halted.',
+      'Final deposits above that height stay as they are. An incident opens for each of them that is not found again.',
+      'Without --to it goes back to the fork that the indexer found when it halted.',
     ].join('\n'),
     'sluice chain rewind --chain ETH',
   )
@@ -38,7 +38,7 @@ export function addChainCommands(program: Command): void {
   leaf(
     chain,
     'resume',
-    'Resumes a halted chain and keeps our data; use it when the node was wrong. It is refused where the chain is halted for another reason.',
+    'Resumes a halted chain and keeps our data; use it when the node was wrong. It is refused if the chain is halted for another reason.',
     'sluice chain resume --chain ETH',
   )
     .requiredOption(...chainOption)
@@ -64,15 +64,15 @@ export function addChainCommands(program: Command): void {
     chain,
     'start',
     [
-      'Has a chain that was never followed begin at a later block than the first one that may have paid to an address of ours.',
+      'Starts a chain that was never followed at a later block, and accepts that earlier payments to our addresses are missed.',
       '',
-      "What was paid below that block is not seen, and on nobody's account. Who accepts that, and when, is kept; sluice status shows the gap.",
+      'Payments below that block are not seen, and no merchant gets them. Sluice records who accepted that, and when; sluice status shows the gap.',
     ].join('\n'),
     'sluice chain start --chain BTC --from 120000 --accept-gap',
   )
     .requiredOption(...chainOption)
     .requiredOption('--from <height>', 'the first block to read', wholeNumber)
-    .requiredOption('--accept-gap', 'that what was paid below is not seen')
+    .requiredOption('--accept-gap', 'accept that payments below that block are not seen')
     .action(
       action<{chain: string; from: number}>(async ({db}, {chain, from}) => {
         const by = `${os.userInfo().username} on ${os.hostname()}`
@@ -84,7 +84,7 @@ export function addChainCommands(program: Command): void {
         return {
           json: {chain, missing_from, follow_from: from, accepted_by: by},
           text:
-            `${chain} is followed from block ${from} on as soon as its indexer finds it. What was paid in blocks ` +
+            `${chain} is followed from block ${from} on as soon as its indexer reads this. What was paid in blocks ` +
             `${missing_from === null ? 'below' : `${missing_from} to ${from - 1}`} is not seen.`,
         }
       }),
@@ -93,7 +93,7 @@ export function addChainCommands(program: Command): void {
   leaf(
     chain,
     'forget',
-    'Takes a chain that was never followed, and is not configured any more, out of status, /readyz and the metrics.',
+    'Removes a chain that was never followed, and is no longer configured, from sluice status, /readyz and the metrics.',
     'sluice chain forget --chain POLYGON',
   )
     .requiredOption(...chainOption)
@@ -104,7 +104,7 @@ export function addChainCommands(program: Command): void {
           throw new PermanentError(`no indexer of ${chain} was ever started; there is nothing to forget`)
         return {
           json: {chain, forgotten: true},
-          text: `${chain} is forgotten. If an indexer of it is started again, it is back.`,
+          text: `${chain} is forgotten. It comes back if its indexer is started again.`,
         }
       }),
     )
@@ -121,7 +121,7 @@ async function forkOf(db: Sluice['db'], chain: string): Promise<number> {
   if (height != null) return height
   throw new PermanentError(
     rows[0]
-      ? `the fork of ${chain} lies below every block that is kept; say with --to how far to go back`
-      : `${chain} is not halted; to read it again all the same, say with --to how far to go back`,
+      ? `the fork of ${chain} is below every block that we store; give with --to the height to go back to`
+      : `${chain} is not halted; to read it again anyway, give with --to the height to go back to`,
   )
 }

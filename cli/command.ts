@@ -1,5 +1,5 @@
-// What all commands share: how they are declared, find the service, talk to its database, and fail. Promises: exit code 0 when it was
-// done, 1 when it was not, 2 when the command line was wrong; an error says what happened, why, and what to do next.
+// What all commands share: how they are declared, find the service, talk to its database, and fail. Promises: the exit code is 0 when the
+// command succeeded, 1 when it failed, 2 when the command line was wrong; an error says what happened, why, and what to do next.
 import path from 'node:path'
 import {createInterface} from 'node:readline/promises'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -19,7 +19,7 @@ import {type Report, show} from './output.ts'
 /** How long a command waits for a service that starts. */
 const startingTimeoutMs = 30_000
 
-/** What commands know of the service. Of one whose processes nobody here started, each in a container, neither pid nor start is known. */
+/** What commands know of the service. If its processes run elsewhere, such as in containers, pid and start time are not known. */
 type Facts = Omit<Service, 'pid' | 'started_at' | 'running'> & Partial<Service>
 
 /** The running service, and a connection to its database as the owner. */
@@ -31,7 +31,7 @@ export interface Sluice {
 
 /** Declares a command with --json and an example in its help. */
 export function leaf(parent: Command, name: string, about: string, example: string): Command {
-  const text = about.replaceAll(/(?<=\S)\n(?=\S)/g, ' ') // its lines are those of the code; the terminal has lines of its own
+  const text = about.replaceAll(/(?<=\S)\n(?=\S)/g, ' ') // joins the lines of a paragraph: the terminal wraps them itself
   return parent
     .command(name)
     .summary(text.split('\n', 1)[0]!)
@@ -40,10 +40,10 @@ export function leaf(parent: Command, name: string, about: string, example: stri
     .addHelpText('after', `\nExample:\n  ${example.replaceAll('\n', '\n  ')}`)
 }
 
-/** What a command does: gets its options and its argument, and says what it did, unless that is on standard output already. */
+/** What a command does: takes its options and its argument, and returns a report, unless the result is on standard output already. */
 type Work<Options> = (sluice: Sluice, options: Options, argument: string) => Promise<Report | undefined>
 
-/** Wraps what a command does: finds the service, runs it, shows what it says. */
+/** Wraps what a command does: finds the service, runs the command, shows its report. */
 export function action<Options extends object>(work: Work<Options>): (...given: unknown[]) => Promise<void> {
   return async (...given) => {
     const options = given.at(-2) as Options & {json?: boolean}
@@ -58,11 +58,11 @@ export function action<Options extends object>(work: Work<Options>): (...given: 
   }
 }
 
-/** Asks on the terminal before what cannot be undone. Throws where the answer is not yes, and where nobody is there to be asked. */
+/** Asks on the terminal before a step that cannot be undone. Throws if the answer is not yes, or if there is no terminal. */
 export async function confirm(what: string, yes: boolean): Promise<void> {
   if (yes) return
   if (!process.stdin.isTTY)
-    throw new PermanentError(`${what}\nNothing was done: there is no terminal to ask; give --yes`)
+    throw new PermanentError(`${what}\nNothing was done: there is no terminal to ask on; give --yes`)
   const terminal = createInterface({input: process.stdin, output: process.stderr})
   const response = await terminal.question(`${what}\nDo it? (yes/no) `).finally(() => terminal.close())
   if (response.trim().toLowerCase() !== 'yes') throw new PermanentError('nothing was done')
@@ -73,7 +73,7 @@ async function findSluice(): Promise<Sluice> {
   const home = path.resolve(settings.home)
   const service = await findService(home, settings)
   const db = new pg.Client({connectionString: service.database_url, application_name: 'sluice-cli'})
-  db.on('error', () => {}) // the query under way fails, and says so
+  db.on('error', () => {}) // the running query fails and reports it
   await fromDatabase(db.connect()).catch(cause => {
     const which = service.pid === undefined ? 'DATABASE_URL' : `the service of ${home}`
     throw new PermanentError(`${which}: ${inWords(cause)}`, {cause})
@@ -81,13 +81,12 @@ async function findSluice(): Promise<Sluice> {
   return {home, service, db}
 }
 
-/** The service of this directory; where none runs here, the one whose database and nodes the settings name. */
+/** The service of this directory. If none runs here: the service whose database and nodes the settings name. */
 async function findService(home: string, settings: Settings): Promise<Facts> {
   const lives = async (service: Service | undefined) => service && (await commandLine(service.pid)) !== undefined
   let service = readService(home)
   for (const deadline = Date.now() + startingTimeoutMs; !(await lives(service)) && (await isHeld(home)); ) {
-    if (Date.now() > deadline)
-      throw new PermanentError(`the service of ${home} is starting, and cannot be reached yet; try again soon`)
+    if (Date.now() > deadline) throw new PermanentError(`the service of ${home} is still starting; try again soon`)
     await sleep(50)
     service = readService(home)
   }
@@ -95,7 +94,7 @@ async function findService(home: string, settings: Settings): Promise<Facts> {
   if (settings.databaseUrl) return apart(settings.databaseUrl, settings)
   const what = service ? `the service of ${home} was killed` : `no service runs in ${home}`
   throw new PermanentError(
-    `${what}; start it with npm start, or set SLUICE_HOME to the directory of the one you mean, or DATABASE_URL to the database's owner's URL`,
+    `${what}; start it with npm start, or set SLUICE_HOME to the directory of another service, or set DATABASE_URL to the URL of the database's owner`,
   )
 }
 
@@ -109,7 +108,7 @@ function apart(databaseUrl: string, {host, port, chains, webhookAllowPrivate}: S
   }
 }
 
-/** Settings of a chain; where the service reads it, and how, is what it was started with. */
+/** Settings of a chain. Its node, and how it is read, are as the service was started with them. */
 export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
   if (!findChain(code)) throw new PermanentError(`Sluice does not run ${code}`)
   return settingsFrom(code, chains[code]?.settings)
@@ -117,7 +116,9 @@ export function settingsOf({chains}: Facts, code: ChainCode): ChainSettings {
 
 export function requireFollowed({chains}: Facts, code: ChainCode): void {
   if (!chains[code])
-    throw new PermanentError(`the service does not follow ${code}; docs/operations.md says how it does`)
+    throw new PermanentError(
+      `the service does not follow ${code}; docs/operations.md says how to make it follow a chain`,
+    )
 }
 
 // --- arguments ---
@@ -133,17 +134,18 @@ export function chainCode(text: string): ChainCode {
   return code
 }
 
-/** The chain's token with this code. Throws where it has none. */
+/** The chain's token with this code. Throws if there is none. */
 export function requireAsset({chain: {code, assets}}: ChainSettings, token: string): Asset {
   const asset = assets.find(each => each.token === token.toUpperCase())
   if (asset) return asset
-  throw new PermanentError(`${code} has no ${token}; it has ${assets.map(each => each.token).join(', ')}`)
+  throw new PermanentError(`${code} has no token ${token}; it has ${assets.map(each => each.token).join(', ')}`)
 }
 
-/** An amount of whole coins, such as 1.5, in base units. Throws where it is none, or has more decimals than the asset. */
+/** An amount in whole coins, such as 1.5, converted to base units. Throws if it is no amount, or has more decimals than the asset. */
 export function baseUnits({token, decimals}: Asset, amount: string): bigint {
   const [, whole, fraction = ''] = amount.match(/^(\d{1,60})(?:\.(\d+))?$/) ?? []
-  if (whole === undefined) throw new PermanentError(`"${amount}" is no amount; write it in whole coins, such as 1.5`)
+  if (whole === undefined)
+    throw new PermanentError(`"${amount}" is not an amount; write it in whole coins, such as 1.5`)
   if (fraction.length > decimals)
     throw new PermanentError(`${token} has ${decimals} decimals; ${amount} has ${fraction.length}`)
   const units = BigInt(whole + fraction.padEnd(decimals, '0'))
@@ -151,11 +153,11 @@ export function baseUnits({token, decimals}: Asset, amount: string): bigint {
   return units
 }
 
-/** An address of somebody else on the chain, in its display form. Throws where it is none, or one of the service's own. */
+/** An address on the chain that is not the service's own, in its display form. Throws if it is not an address, or is the service's own. */
 export async function foreignAddress(db: pg.Client, chain: ChainCode, text: string): Promise<string> {
   const address = await readAddress(db, chain, text)
   const {rowCount} = await db.query('select from custody.address where address = $1', [address])
-  if (rowCount) throw new PermanentError(`${address} belongs to this service; name an address outside of it`)
+  if (rowCount) throw new PermanentError(`${address} belongs to this service; give an address outside it`)
   return address
 }
 
@@ -165,7 +167,7 @@ async function readAddress(db: pg.Client, chain: ChainCode, text: string): Promi
     return await displayForm(chain, text, rows[0]?.address)
   } catch (error) {
     if (error instanceof AddressError)
-      throw new PermanentError(`"${text}" is no address of ${chain}: it ${error.message}`)
+      throw new PermanentError(`"${text}" is not an address on ${chain}: it ${error.message}`)
     throw error
   }
 }
@@ -195,12 +197,12 @@ export function time(text: string): Date {
   return at
 }
 
-/** The UUID in a public id of this kind; undefined if it is none. */
+/** The UUID in a public id of this kind; undefined if the text is not such an id. */
 export function parseId(kind: string, text: string): string | undefined {
   return text.match(new RegExp(`^${kind}_([0-9a-f]{32})$`))?.[1]
 }
 
-/** The UUID in a public id of this kind. Throws where it is none. */
+/** The UUID in a public id of this kind. Throws if the text is not such an id. */
 export function requireId(kind: string, what: string, text: string): string {
   const id = parseId(kind, text)
   if (!id) throw new PermanentError(`"${text}" is not the id of a ${what} (${kind}_ and 32 hex digits)`)

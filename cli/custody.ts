@@ -1,5 +1,5 @@
-// sluice custody: the seed, the journal, and what signing may cost. It hands over to custody/cli.ts, a program of its own: nothing but custody
-// imports custody/.
+// sluice custody: the seed, the journal, and what signing may cost. It starts custody/cli.ts, a separate program: only custody imports
+// custody/.
 import {spawn} from 'node:child_process'
 import {fileURLToPath} from 'node:url'
 import type {Command} from 'commander'
@@ -10,7 +10,7 @@ export function addCustodyCommand(sluice: Command): void {
   sluice
     .command('custody')
     .description(
-      'the seed and the journal of what was signed: init, backup, restore, passphrase, verify, reconcile, budget',
+      'the seed, the journal of signed transactions, and the fee budget: init, backup, restore, passphrase, verify, reconcile, budget',
     )
     .argument('[arguments...]')
     .helpOption(false)

@@ -1,4 +1,4 @@
-// sluice database: the password of the database's owner, from which those of all roles follow.
+// sluice database: the password of the database's owner. The passwords of all roles are derived from it.
 import {randomBytes} from 'node:crypto'
 import {writeFileSync} from 'node:fs'
 import path from 'node:path'
@@ -16,35 +16,36 @@ export function addDatabaseCommands(program: Command): void {
     database,
     'rotate-password',
     [
-      "Gives the database's owner a new password, and with it each role: the old ones open nothing afterwards.",
+      "Gives the database's owner and every role a new password. The old passwords stop working.",
       '',
-      'Where npm start runs Postgres, the service must be stopped, and finds the new one at its next start. With DATABASE_URL its new value is written',
-      'to a file first; processes that run keep their connections, and cannot make new ones until they are started with the new password.',
+      'If npm start runs Postgres: stop the service first; it uses the new password at its next start. With DATABASE_URL: its new value is written to',
+      'a file first. Running processes keep their connections, but cannot open new ones until they are started with the new password.',
     ].join('\n'),
     'sluice database rotate-password --to database_url.new',
   )
-    .option('--to <file>', 'with DATABASE_URL: a file, not there yet, for its new value')
+    .option('--to <file>', 'with DATABASE_URL: a file that does not exist yet, for its new value')
     .action(async ({to, json = false}: {to?: string; json?: boolean}) => {
       const {home, databaseUrl} = readSettings()
       if (!databaseUrl && to !== undefined)
         throw new PermanentError(
-          '--to is for a database that DATABASE_URL names; without it npm start finds the new password',
+          '--to is for a database that DATABASE_URL names; DATABASE_URL is not set, and npm start finds the new password without --to',
         )
       if (databaseUrl) await rotateNamed(databaseUrl, to)
       else await rotateEmbedded(path.resolve(home))
       const text = databaseUrl
-        ? `The owner and all roles have new passwords. ${to} holds the new DATABASE_URL: start every process with it, or with what npm run database-url prints for its role.`
-        : 'The owner and all roles have new passwords; npm start finds them.'
+        ? `The owner and all roles have new passwords. ${to} has the new DATABASE_URL: restart every process with it, or with what npm run database-url prints for its role.`
+        : 'The owner and all roles have new passwords; npm start uses them.'
       show({json: {rotated: true}, text}, json)
     })
 }
 
 async function rotateNamed(ownerUrl: string, to: string | undefined): Promise<void> {
-  if (to === undefined) throw new PermanentError('give --to FILE: it gets the new DATABASE_URL, password and all')
+  if (to === undefined)
+    throw new PermanentError('give --to FILE: the new DATABASE_URL, with the password, is written to it')
   const {changeOwnerPassword, withPassword} = await import('../db/migrate.ts') // takes longer to load than most commands to run
   const password = randomBytes(24).toString('hex')
   try {
-    writeFileSync(to, `${withPassword(ownerUrl, password)}\n`, {flag: 'wx', mode: 0o600, flush: true}) // before the server takes it: nobody else would know it
+    writeFileSync(to, `${withPassword(ownerUrl, password)}\n`, {flag: 'wx', mode: 0o600, flush: true}) // before the server has it: else a failure would lose it
   } catch (error) {
     const {code, message} = error as NodeJS.ErrnoException
     throw new PermanentError(

@@ -1,4 +1,4 @@
-// sluice devnet: the local chains. It hands over to devnet/cli.ts, a program of its own: production imports nothing of devnet/.
+// sluice devnet: the local chains. It starts devnet/cli.ts, a separate program: production imports nothing of devnet/.
 import {spawn} from 'node:child_process'
 import {fileURLToPath} from 'node:url'
 import type {Command} from 'commander'
@@ -8,7 +8,7 @@ const program = fileURLToPath(new URL('../devnet/cli.ts', import.meta.url))
 export function addDevnetCommand(sluice: Command): void {
   sluice
     .command('devnet')
-    .description('the local chains: send, mine, reorg')
+    .description('local test chains: send, mine, reorg')
     .argument('[arguments...]')
     .helpOption(false)
     .allowUnknownOption()

@@ -1,6 +1,6 @@
-// sluice drill: whether a backup is one. Restores it beside the running service and does with it what an operator does after a loss, up to the
-// audit; rehearsal.ts has how. Promises: each step is told with its result and time; the service's database has a record of what came of it, from
-// which alarms count; exit code 0 if all of them succeeded, else 1.
+// sluice drill: tests a backup. It restores the backup beside the running service and does what an operator does after a loss, up to the
+// audit; the steps are in rehearsal.ts. Promises: each step is shown with its result and time; the service's database records the result,
+// which alarms use; the exit code is 0 if all steps succeeded, else 1.
 import type {Command} from 'commander'
 import {onInterrupt} from '../base/interrupt.ts'
 import {action, leaf, type Sluice} from './command.ts'
@@ -18,28 +18,28 @@ export function addDrillCommand(program: Command): void {
     program,
     'drill',
     [
-      'Takes a backup, restores it beside the running service, and checks that it would do: a rehearsal of a loss.',
+      'Tests the backup: makes one, restores it beside the running service, and audits the restored copy.',
       '',
-      'The copy has a directory and a database server of its own, and is removed in the end. Nothing is signed, sent or delivered.',
+      'The copy has its own directory and its own database server, and is removed at the end. Nothing is signed, sent or delivered.',
     ].join('\n'),
     'sluice drill',
   )
-    .option('--from <directory>', 'a backup that was made before, instead of one that is made now')
-    .option('--database <url>', "instead of a backup: a database that was restored by other means, by its owner's URL")
+    .option('--from <directory>', 'an existing backup, instead of a new one')
+    .option('--database <url>', "instead of a backup: the owner's URL of a database that you restored by other means")
     .action(
       action(async (sluice: Sluice, {json = false, ...source}: Source & {json?: boolean}) => {
         const steps = await rehearse(sluice, source, json ? () => {} : step => console.log(line(step)))
         const right = steps.every(step => step.right)
         if (!right) process.exitCode = 1
         const text = right
-          ? 'The backup would do.'
-          : 'The backup would not do as it is; docs/operations/backup.md says what each step needs.'
+          ? 'The backup works.'
+          : 'The backup does not work as it is; docs/operations/backup.md says what each step needs.'
         return {json: {right, steps}, text}
       }),
     )
 }
 
-/** Step by step, until one fails. What came of it is noted, unless somebody interrupted it. */
+/** Step by step, until one fails. The result is recorded, unless the drill was interrupted. */
 async function rehearse(sluice: Sluice, source: Source, tell: (step: Step) => void): Promise<Step[]> {
   const {Rehearsal} = await import('./rehearsal.ts') // takes longer to load than most commands to run
   const rehearsal = new Rehearsal(sluice, source)

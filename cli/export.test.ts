@@ -140,7 +140,7 @@ test('what cannot be exported is refused, and says what can be done', async () =
   const client = await db.pool.connect()
   const day = '2026-01-02T00:00:00.000Z'
   await expect(selectOf(client, 'toString', {})).rejects.toThrow('no view "toString"')
-  await expect(selectOf(client, 'balances', {from: day})).rejects.toThrow('only knows the present')
+  await expect(selectOf(client, 'balances', {from: day})).rejects.toThrow('shows the present only')
   await expect(selectOf(client, 'deposits', {from: day, to: day})).rejects.toThrow('--from must be before --to')
   client.release()
 })

@@ -1,5 +1,5 @@
-// sluice export: a view of analytics as CSV. Promises: rows stream, so that memory stays flat whatever their number; a file is there in full
-// or not at all; amounts are exact and times in UTC; what is exported is what sluice_analyst may read, at one moment.
+// sluice export: writes a view of analytics as CSV. Promises: rows stream, so that memory stays flat whatever their number; a file is there in
+// full or not at all; amounts are exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
@@ -15,7 +15,7 @@ import {action, leaf} from './command.ts'
 import type {Report} from './output.ts'
 import {Progress, type ProgressOptions} from './progress.ts'
 
-/** The views, each with the column that --from and --to are about; null for one that only knows the present. */
+/** The views, each with the column that --from and --to filter by; null for a view of the present only. */
 export const views: Record<string, string | null> = {
   address_utilisation: null,
   balances: null,
@@ -45,7 +45,7 @@ interface Wanted {
   /** In the form of ISO 8601, in UTC. */
   from?: string
   to?: string
-  /** Leaves texts as they are that a spreadsheet would run. */
+  /** Leaves texts unchanged that a spreadsheet would run as formulas. */
   raw?: boolean
 }
 
@@ -58,35 +58,33 @@ export function addExportCommand(program: Command): void {
   leaf(
     program,
     'export',
-    'Writes a view of analytics as CSV, to a file or to standard output (docs/database.md says what is in it).',
+    'Writes a view of analytics as CSV, to a file or to standard output (docs/database.md describes the views).',
     'sluice export deposits --from 2026-06-01 --to 2026-07-01 --out june.csv',
   )
     .addHelpText(
       'after',
       [
-        '\nViews, with the column of --from and --to:',
-        ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(neither)'}`),
+        '\nViews, with the column that --from and --to filter by:',
+        ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(no --from, no --to)'}`),
       ].join('\n'),
     )
     .argument('<view>', 'the view')
     .option('--from <time>', 'from this day or time on, in UTC', utcTime)
-    .option('--to <time>', 'up to this day or time, itself not included, in UTC', utcTime)
-    .option('--out <file>', 'write this file instead; the number of rows is printed')
-    .option(
-      '--raw',
-      "leave texts as they are that a spreadsheet would run as formulas; otherwise they get a ' in front",
-    )
+    .option('--to <time>', 'before this day or time, in UTC', utcTime)
+    .option('--out <file>', 'write to this file instead of standard output, and print the number of rows')
+    .option('--raw', "leave texts unchanged that a spreadsheet would run as formulas; without it they get a ' in front")
     .action(action<Options>(({service}, options, view) => exportView(service.database_url, view, options)))
 }
 
 async function exportView(ownerUrl: string, given: string, options: Options): Promise<Report | undefined> {
   const view = given.replace(/^analytics\./, '')
   conditionOf(view, options)
-  if (options.json && !options.out) throw new PermanentError('--json tells what was written to a file: give --out, too')
+  if (options.json && !options.out)
+    throw new PermanentError('--json reports what was written to a file: give --out, too')
   const client = await connect(ownerUrl)
   try {
     const select = await selectOf(client, view, options)
-    const rowsAreShown = !options.out && process.stdout.isTTY // and a bar would stand between them
+    const rowsAreShown = !options.out && process.stdout.isTTY // a progress bar would stand between them
     const progressTo = rowsAreShown ? {write: () => {}} : process.stderr
     const copy: CopyTo = (open, signal) => copyRows(client, {view, select, open, signal, progressTo})
     if (!options.out) return await toStandardOutput(copy)
@@ -97,7 +95,7 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
   }
 }
 
-/** The rows of a view as they are written. Throws where the view is not known, or has no time to ask for. */
+/** The query for the rows of a view, as they are written. Throws if the view is not known, or has no column for --from and --to. */
 export async function selectOf(client: pg.ClientBase, view: string, wanted: Wanted): Promise<string> {
   return `select ${await columnsOf(client, view, wanted.raw ?? false)} from analytics.${view} ${conditionOf(view, wanted)}`
 }
@@ -107,27 +105,27 @@ function conditionOf(view: string, {from, to}: Wanted): string {
   if (column === undefined)
     throw new PermanentError(`there is no view "${view}"; there are ${Object.keys(views).join(', ')}`)
   if (column === null && (from ?? to))
-    throw new PermanentError(`${view} only knows the present: it takes neither --from nor --to`)
-  if (from && to && from >= to) throw new PermanentError('--from must be before --to, which is not included itself')
+    throw new PermanentError(`${view} shows the present only: it takes neither --from nor --to`)
+  if (from && to && from >= to) throw new PermanentError('--from must be before --to; the time of --to is not included')
   const bounds = [from && `${column} >= '${from}'::timestamptz`, to && `${column} < '${to}'::timestamptz`].filter(
     Boolean,
   )
   return bounds.length ? `where ${bounds.join(' and ')}` : ''
 }
 
-/** As the analyst, without its time limit. The server ends the query soon after this program is gone. */
+/** Connects as the role sluice_analyst, without its time limit. The server ends the query soon after this program ends. */
 async function connect(ownerUrl: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: roleUrl(ownerUrl, 'sluice_analyst'),
     application_name: 'sluice-export',
     options: '-c statement_timeout=0 -c client_connection_check_interval=1s -c timezone=UTC',
   })
-  client.on('error', () => {}) // the query under way fails, and says so
+  client.on('error', () => {}) // the running query fails and reports it
   await client.connect()
   return client
 }
 
-/** A text that another person chose and that a spreadsheet would run. */
+/** A text that a spreadsheet would run as a formula. */
 const formula = String.raw`'^[-=+@\t\r\n]'`
 
 async function columnsOf(client: pg.ClientBase, view: string, raw: boolean): Promise<string> {
@@ -153,12 +151,12 @@ interface Copy {
   progressTo: NonNullable<ProgressOptions['to']>
 }
 
-/** Copies the rows; resolves to their number. Waits for whoever reads them. */
+/** Copies the rows; resolves to their number. Waits for the reader. */
 async function copyRows(client: pg.Client, {view, select, open, signal, progressTo}: Copy): Promise<number> {
   signal.addEventListener('abort', () => client.end()) // which ends the query under way
   const progress = await progressOf(client, view, select, progressTo)
   const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true)`))
-  let lines = -1 // the first is that of the headings; a line break in a text makes one too many
+  let lines = -1 // the first line has the headings; a line break in a text counts as one too many
   const count = new Transform({
     transform(chunk: Buffer, _, done) {
       for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
@@ -195,7 +193,7 @@ async function progressOf(
   return new Progress({what: `exporting ${view}`, unit: 'rows', total: estimate(rows[0]!['QUERY PLAN'][0].Plan), to})
 }
 
-/** Of the table that the view is about: the planner takes too many of its rows to have no match in those that are joined to it. */
+/** The estimate for the view's main table: the planner overestimates how many of its rows have no match in the joined tables. */
 function estimate(plan: PlanNode): number {
   const below = (plan.Plans ?? []).filter(({'Parent Relationship': side}) => side === 'Outer' || side === 'Subquery')
   const isSum = plan['Node Type'].includes('Aggregate')
@@ -205,10 +203,10 @@ function estimate(plan: PlanNode): number {
 type CopyTo = (open: () => Writable, signal: AbortSignal) => Promise<number>
 
 async function toStandardOutput(copy: CopyTo): Promise<undefined> {
-  await interruptible('the rows so far are not all', signal => copy(() => process.stdout, signal))
+  await interruptible('the output is not complete', signal => copy(() => process.stdout, signal))
 }
 
-/** Into a file beside the one that is meant, which takes its name at the end. */
+/** Into a temporary file beside the named one, which is renamed at the end. */
 async function toFile(file: string, copy: CopyTo): Promise<number> {
   if ((await stat(file).catch(() => undefined))?.isDirectory())
     throw new PermanentError(`${file} is a directory; name a file`)
@@ -240,7 +238,7 @@ async function interruptible<T>(outcome: string, work: (signal: AbortSignal) => 
   }
 }
 
-/** In the form of ISO 8601, in UTC; a time without a zone is in UTC. */
+/** In ISO 8601 form, in UTC; a time without a zone is taken as UTC. */
 function utcTime(text: string): string {
   const [, day, time, zone = 'Z'] =
     text.match(/^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2})?)?$/) ?? []

@@ -1,4 +1,4 @@
-// A report that fits a terminal. Promises: no line is longer than the terminal is wide, and there are fewer lines than it is high; sections stand in
+// Fits a report to a terminal. Promises: no line is longer than the terminal is wide, and there are fewer lines than it is high; sections have
 // the order in which they were given, the most important first; the last lines say what was left out.
 
 export interface Size {
@@ -7,14 +7,14 @@ export interface Size {
 }
 
 export interface Section {
-  /** What is left out is told by it. */
+  /** Names the section where the last lines say what was left out. */
   name: string
   lines: string[]
-  /** So many lines at most, so that one section leaves room for others. */
+  /** The most lines that it may take, so that other sections have room. */
   most: number
 }
 
-/** How large the terminal is, or as COLUMNS and LINES say; undefined where nobody says so, as in a file. */
+/** The size of the terminal, or of COLUMNS and LINES; undefined if neither is known, as for a file. */
 export function terminalSize(
   {columns, rows}: Partial<Size> = process.stdout,
   {COLUMNS, LINES}: NodeJS.ProcessEnv = process.env,
@@ -40,7 +40,7 @@ export function clip(text: string, columns: number): string {
   return text.length > columns ? `${text.slice(0, columns - 1)}…` : text
 }
 
-/** A text in lines between words, all but the first indented; what needs more than `most` lines ends with an ellipsis. */
+/** Wraps a text between words; all lines but the first are indented. A text that needs more than `most` lines ends with an ellipsis. */
 export function wrap(text: string, columns: number, most: number): string[] {
   const lines = ['']
   for (const word of text.split(/\s+/)) {

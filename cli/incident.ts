@@ -1,4 +1,4 @@
-// sluice incident: what must never happen and did, for an operator to decide.
+// sluice incident: events that should never happen, for an operator to decide.
 import {type Command, InvalidArgumentError} from 'commander'
 import {PermanentError} from '../base/errors.ts'
 import {action, leaf, type Sluice, wholeNumber} from './command.ts'
@@ -9,7 +9,7 @@ export interface WayOut {
   /** Null where they concern no single chain. */
   chain: string | null
   kind: string
-  /** The chain stands still; else its payouts alone, if there is a chain. */
+  /** The chain is halted. If false, only the chain's payouts are stopped, if there is a chain. */
   halts: boolean
   ids: number[]
   way_out: string
@@ -36,7 +36,9 @@ const select = `
   from app.incident i join app.incident_kind k using (kind)`
 
 export function addIncidentCommands(program: Command): void {
-  const incident = program.command('incident').description('what must never happen and did, for you to decide')
+  const incident = program
+    .command('incident')
+    .description('incidents: what should never happen and needs your decision')
 
   leaf(
     incident,
@@ -44,7 +46,7 @@ export function addIncidentCommands(program: Command): void {
     'Lists open incidents, the newest first, and what to do about them.',
     'sluice incident list --all',
   )
-    .option('--all', 'resolved ones, too')
+    .option('--all', 'also resolved ones')
     .action(
       action<{all?: boolean}>(async ({db}, {all = false}) => {
         const {rows} = await db.query<Incident>(
@@ -69,7 +71,12 @@ export function addIncidentCommands(program: Command): void {
       }),
     )
 
-  leaf(incident, 'show', 'Shows one incident: all that was seen, and what to do about it.', 'sluice incident show 7')
+  leaf(
+    incident,
+    'show',
+    'Shows one incident: everything that was seen, and what to do about it.',
+    'sluice incident show 7',
+  )
     .argument('<id>', 'number of the incident', wholeNumber)
     .action(
       action(async ({db}, _options, id) => {
@@ -95,12 +102,12 @@ export function addIncidentCommands(program: Command): void {
     incident,
     'resolve',
     [
-      'Resolves incidents, so that payouts of their chains go on: all that are named, or none.',
+      'Resolves incidents, so that payouts on their chains continue. It resolves all incidents that are named, or none.',
       '',
-      'reorged takes a final deposit back: its merchant is told (deposit.reorged), and the balance falls by its amount. A payout that',
-      'collected it fails; from paying on, the merchant owes it instead. It is refused while the deposit is on the chain, and until a chain that is',
-      'being read again has come as far. kept leaves everything as it is; of what an audit found, it silences exactly that. Some kinds of',
-      'incidents have another way out, which sluice incident list names.',
+      'reorged takes a final deposit back: the merchant gets the event deposit.reorged, and the balance falls by the amount. A payout that',
+      'collected the deposit fails; if that payout is paying or completed, the merchant owes the amount instead. reorged is refused while the',
+      'deposit is on the chain, and until a chain that is being read again has reached its block. kept leaves everything as it is; for an audit it',
+      'silences exactly what was found. Some kinds of incidents need another command, which sluice incident list shows.',
     ].join('\n'),
     'sluice incident resolve 7 8 9 --as kept',
   )
@@ -111,7 +118,7 @@ export function addIncidentCommands(program: Command): void {
     .requiredOption('--as <decision>', 'reorged or kept', decision)
     .action(
       action<{as: string}>(async ({db}, options, numbers) => {
-        const ids = [...new Set(numbers.split(',').map(Number))] // several arguments arrive with commas between them
+        const ids = [...new Set(numbers.split(',').map(Number))] // several arguments are joined with commas
         await resolve(db, ids, options.as)
         const which = ids.length === 1 ? `Incident ${ids} is` : `Incidents ${ids.join(', ')} are`
         return {json: {ids, resolution: options.as}, text: `${which} resolved: ${options.as}.`}
@@ -133,7 +140,7 @@ async function resolve(db: Sluice['db'], ids: number[], as: string): Promise<voi
   if (over) throw new PermanentError(`incident ${over.id} is resolved already (${over.resolution})${nothing}`)
   await db.query('begin')
   try {
-    // A deposit that is taken back takes all its incidents with it.
+    // Taking a deposit back resolves all its incidents.
     for (const {id} of rows)
       await db.query('select app.resolve_incident(id, $2) from app.incident where id = $1 and resolved_at is null', [
         id,
@@ -146,7 +153,7 @@ async function resolve(db: Sluice['db'], ids: number[], as: string): Promise<voi
   }
 }
 
-/** What to do about each kind of open incidents, what halts a chain first. */
+/** What to do about each kind of open incident. Kinds that halt a chain come first. */
 export async function waysOut(db: Sluice['db']): Promise<WayOut[]> {
   const {rows} = await db.query<WayOut>(
     'select chain, kind, halts, ids::int[], way_out from app.open_incident order by halts desc, chain, ids',
@@ -154,7 +161,7 @@ export async function waysOut(db: Sluice['db']): Promise<WayOut[]> {
   return rows
 }
 
-/** As a paragraph: which incidents, and what to do. */
+/** One paragraph: which incidents, and what to do. */
 export function inWords({chain, kind, ids, way_out}: WayOut): string {
   const which = ids.length === 1 ? `Incident ${ids}` : `${ids.length} incidents, from ${ids[0]} on`
   return `${which} (${kind}${chain ? `, ${chain}` : ''}): ${way_out}.`

@@ -1,4 +1,4 @@
-// sluice key: the keys with which merchants use the API. A secret is shown once and never stored.
+// sluice key: merchants' API keys. A secret is shown once and never stored.
 import {createHash, randomBytes} from 'node:crypto'
 import type {Command} from 'commander'
 import {PermanentError} from '../base/errors.ts'
@@ -6,23 +6,23 @@ import {action, leaf, requireId} from './command.ts'
 import {findMerchant, merchantOption} from './merchant.ts'
 import {facts, moment, table} from './output.ts'
 
-/** A new secret, and the hash of it that is stored. */
+/** A new secret, and its hash, which is stored. */
 export function newKey(): {secret: string; hash: Buffer} {
   const secret = `sk_${randomBytes(32).toString('base64url')}`
   return {secret, hash: createHash('sha256').update(secret).digest()}
 }
 
 export function addKeyCommands(program: Command): void {
-  const key = program.command('key').description('keys with which merchants use the API')
+  const key = program.command('key').description("merchants' API keys")
 
   leaf(
     key,
     'create',
-    'Makes a key. Its secret is shown here and never again.',
+    'Makes an API key. Its secret is shown once, here.',
     'sluice key create --merchant acme --label "shop, production"',
   )
     .requiredOption(...merchantOption)
-    .option('--label <text>', 'what it is for, at most 100 characters')
+    .option('--label <text>', 'what the key is for, at most 100 characters')
     .action(
       action<{merchant: string; label?: string}>(async ({db, service}, options) => {
         const merchant = await findMerchant(db, options.merchant)
@@ -44,7 +44,7 @@ export function addKeyCommands(program: Command): void {
       }),
     )
 
-  leaf(key, 'list', 'Lists the keys of a merchant, without their secrets.', 'sluice key list --merchant acme')
+  leaf(key, 'list', 'Lists the API keys of a merchant, without their secrets.', 'sluice key list --merchant acme')
     .requiredOption(...merchantOption)
     .action(
       action<{merchant: string}>(async ({db}, options) => {
@@ -71,9 +71,14 @@ export function addKeyCommands(program: Command): void {
       }),
     )
 
-  leaf(key, 'revoke', 'Ends a key, at once.', 'sluice key revoke key_0199f2c4a1b27c3d8e4f5a6b7c8d9e0f --merchant acme')
+  leaf(
+    key,
+    'revoke',
+    'Revokes an API key, at once.',
+    'sluice key revoke key_0199f2c4a1b27c3d8e4f5a6b7c8d9e0f --merchant acme',
+  )
     .argument('<key-id>', 'id of the key')
-    .option(merchantOption[0], "revoke it only if it is this merchant's, by id or prefix")
+    .option(merchantOption[0], 'revoke the key only if it belongs to this merchant (id or prefix)')
     .action(
       action<{merchant?: string}>(async ({db}, options, given) => {
         const id = requireId('key', 'key', given)

@@ -306,11 +306,11 @@ test('a text of the help is broken where the terminal ends alone, and the list o
   const {code, stdout: help} = await sluice('status', '--help')
   expect(code).toBe(0)
   expect(help).toContain(
-    'Of a chain, head is the newest block that its node has, indexed the newest that\nwas read. With --watch it is shown anew every 2 seconds until Ctrl-C, as much of\n',
+    "head is the newest block of a chain's node, indexed the newest block that Sluice\nread. --watch repeats the report every 2 seconds until Ctrl-C and shows as much\n",
   )
   const {stdout: list} = await sluice('--help')
-  expect(list).toMatch(/^ {2}status \[options\] +Shows how the service is/m)
-  expect(list).not.toContain('Of a chain')
+  expect(list).toMatch(/^ {2}status \[options\] +Shows the state of the service/m)
+  expect(list).not.toContain('head is the newest block')
 })
 
 test('a drill of what is no database says how one is named, and is noted as one that failed', async () => {

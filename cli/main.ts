@@ -6,7 +6,7 @@ import {sluiceProgram} from './program.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
-  process.exit() // whoever read it, such as head, has seen enough
+  process.exit() // the reader, such as head, closed the pipe
 })
 try {
   loadEnvironmentFile()

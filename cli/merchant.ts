@@ -1,4 +1,4 @@
-// sluice merchant: the accounts of merchants, and the chains that they may use.
+// sluice merchant: merchant accounts, and the chains that they may use.
 import {type Command, Option} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -28,19 +28,19 @@ export async function findMerchant(db: pg.Client, idOrPrefix: string): Promise<M
 export const merchantOption = ['--merchant <id-or-prefix>', 'the merchant, by id or prefix'] as const
 
 export function addMerchantCommands(program: Command): void {
-  const merchant = program.command('merchant').description('accounts of merchants, and the chains that they may use')
+  const merchant = program.command('merchant').description('merchant accounts, and the chains that they may use')
   const runnable = chains.map(chain => chain.code)
 
   leaf(
     merchant,
     'create',
-    'Makes a merchant account. A key for its API comes from sluice key create.',
+    'Makes a merchant account. To make its API key, use sluice key create.',
     'sluice merchant create --name "Acme Games" --prefix acme --chains ETH,POLYGON --fee-bps 50',
   )
-    .requiredOption('--name <name>', 'name for people')
-    .requiredOption('--prefix <prefix>', '2 to 12 lower-case letters and digits, unique; never changes')
+    .requiredOption('--name <name>', 'display name')
+    .requiredOption('--prefix <prefix>', '2 to 12 lower-case letters and digits, unique; it can never be changed')
     .addOption(
-      new Option('--chains <codes>', 'chains that it may use, separated by commas')
+      new Option('--chains <codes>', 'chains that the merchant may use, separated by commas')
         .argParser(chainList)
         .default(runnable, runnable.join(',')),
     )
@@ -94,11 +94,11 @@ export function addMerchantCommands(program: Command): void {
   leaf(
     merchant,
     'update',
-    'Changes the name or the fee of a merchant. Payouts that were made keep the fee that they were made with.',
+    'Changes the name or the fee of a merchant. Payouts that exist already keep their fee.',
     'sluice merchant update --merchant acme --fee-bps 75',
   )
     .requiredOption(...merchantOption)
-    .option('--name <name>', 'name for people')
+    .option('--name <name>', 'display name')
     .option('--fee-bps <number>', 'service fee in basis points: 50 is 0.5 %', wholeNumber)
     .action(
       action<{merchant: string; name?: string; feeBps?: number}>(async ({db}, options) => {
@@ -124,8 +124,8 @@ export function addMerchantCommands(program: Command): void {
       merchant,
       verb,
       suspend
-        ? 'Stops all keys of a merchant, at once. Nothing else: deposits are credited, payouts under way end, webhooks are delivered.'
-        : 'Lets the keys of a suspended merchant work again, but for those that were revoked.',
+        ? 'Blocks all API keys of a merchant, at once. Deposits are still credited, open payouts finish, webhooks are delivered.'
+        : 'Unblocks the API keys of a suspended merchant. Revoked keys stay revoked.',
       `sluice merchant ${verb} --merchant acme`,
     )
       .requiredOption(...merchantOption)
@@ -136,8 +136,8 @@ export function addMerchantCommands(program: Command): void {
           return {
             json: {id: publicId, prefix, suspended: suspend},
             text: suspend
-              ? `No key of merchant ${prefix} works now; sluice merchant resume --merchant ${prefix} undoes it.`
-              : `The keys of merchant ${prefix} work.`,
+              ? `No key of merchant ${prefix} works now; to undo this, run sluice merchant resume --merchant ${prefix}.`
+              : `The keys of merchant ${prefix} work again.`,
           }
         }),
       )
@@ -150,7 +150,7 @@ export function addMerchantCommands(program: Command): void {
       `${verb}-chain`,
       enable
         ? 'Lets a merchant use a chain.'
-        : 'Stops new addresses on a chain. The existing ones stay watched, and their deposits count.',
+        : 'Stops new addresses for a merchant on a chain. Existing addresses stay watched, and their deposits count.',
       `sluice merchant ${verb}-chain --merchant acme --chain POLYGON`,
     )
       .requiredOption(...merchantOption)

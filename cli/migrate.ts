@@ -1,4 +1,4 @@
-// sluice migrate: what npm start does to the database by itself, for those who start the processes one by one.
+// sluice migrate: brings the database up to date. npm start does this itself; the command is for who starts the processes one by one.
 import type {Command} from 'commander'
 import {databaseUrlOf, readSettings} from '../chains/settings.ts'
 import {leaf} from './command.ts'
@@ -8,7 +8,11 @@ export function addMigrateCommand(program: Command): void {
   leaf(
     program,
     'migrate',
-    'Brings the database of DATABASE_URL, given as its owner, up to date, and the assets in it to what the settings say. Does nothing where they are.',
+    [
+      'Updates the database schema and the list of assets to this release and the settings. Does nothing if both are up to date.',
+      '',
+      "DATABASE_URL must be the owner's URL. npm start does this itself.",
+    ].join('\n'),
     'sluice migrate',
   ).action(async ({json = false}: {json?: boolean}) => {
     const {migrate} = await import('../db/migrate.ts') // takes longer to load than most commands to run

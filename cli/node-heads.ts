@@ -1,4 +1,4 @@
-// The newest block that the node of each chain has, asked for people who look. Promises: all at once, in at most two seconds; a node that does
+// The newest block of each chain's node, for sluice status. Promises: all nodes are asked at once, for at most two seconds; a node that does
 // not answer has null, whatever the reason, and is asked again the next time.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {openHead} from '../chains/clients.ts'
@@ -10,7 +10,7 @@ const timeoutMs = 2000
 
 export class NodeHeads {
   readonly #service: Sluice['service']
-  /** By chain; a connection is kept for the next time. */
+  /** By chain; a connection is used again the next time. */
   readonly #sources = new Map<string, Promise<NodeHead>>()
 
   constructor(service: Sluice['service']) {

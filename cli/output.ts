@@ -7,7 +7,7 @@ export interface Report {
   json: unknown
   /** Without. */
   text: string
-  /** What of it a terminal of this size shows, where it is shown again and again. */
+  /** The part that fits a terminal of this size, for a report that is shown repeatedly. */
   fitted?: (size: Size) => string
 }
 
@@ -17,7 +17,7 @@ export function show({json, text}: Report, asJson: boolean): void {
 
 type Cell = string | number | null | undefined
 
-/** Rows under headings, in columns: numbers to the right, everything else to the left. `empty` is said when there are no rows. */
+/** Rows under headings, in columns: numbers to the right, everything else to the left. Returns `empty` if there are no rows. */
 export function table(headings: string[], rows: Cell[][], empty: string): string {
   if (!rows.length) return empty
   const lines = [headings, ...rows.map(row => row.map(cell => String(cell ?? '')))]
@@ -28,7 +28,7 @@ export function table(headings: string[], rows: Cell[][], empty: string): string
   return lines.map(line => line.map(pad).join('  ').trimEnd()).join('\n')
 }
 
-/** Names and values below each other. */
+/** Names and values, one pair a line. */
 export function facts(pairs: Record<string, Cell>): string {
   const width = Math.max(...Object.keys(pairs).map(name => name.length))
   return Object.entries(pairs)

@@ -80,7 +80,7 @@ test('what is no address, is mistyped, or is the service’s own, is put on no l
       {given: [...add, 'vitalik.eth'], says: /must be 0x and 40 hex digits/},
       {given: [...add, treasury], says: /belongs to this service/},
       {given: [...add, own!.address.toLowerCase()], says: /belongs to this service/},
-      {given: ['whitelist', 'add', '--chain', 'ETH', '--address', mixed], says: /say whose list/},
+      {given: ['whitelist', 'add', '--chain', 'ETH', '--address', mixed], says: /give the owner of the list/},
     ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
   )
   expect(
@@ -172,7 +172,7 @@ test('a withdrawal goes to the operator’s whitelist alone, and takes the opera
   const withdraw = (token: string, amount: string, to = mixed) =>
     ['treasury', 'withdraw', '--chain', 'ETH', '--token', token, '--amount', amount, '--to', to] as const
   expect(await failure(...withdraw('USDC', '1'))).toMatch(
-    /is not on the operator's whitelist; sluice whitelist add --operator/,
+    /is not on the operator's whitelist; to add it, run sluice whitelist add --operator/,
   )
   expect(await json('whitelist', 'add', '--operator', '--chain', 'ETH', '--address', mixed)).toMatchObject({
     merchant: null,
@@ -180,8 +180,8 @@ test('a withdrawal goes to the operator’s whitelist alone, and takes the opera
   await Promise.all(
     [
       {given: withdraw('USDC', '1.1234567'), says: /USDC has 6 decimals/},
-      {given: withdraw('USDC', '-1'), says: /no amount/},
-      {given: withdraw('DOGE', '1'), says: /ETH has no DOGE; it has ETH, USDC/},
+      {given: withdraw('USDC', '-1'), says: /is not an amount/},
+      {given: withdraw('DOGE', '1'), says: /ETH has no token DOGE; it has ETH, USDC/},
       {given: withdraw('USDC', '52.500001'), says: /own money is not enough: USDC short by 1 base units/},
       {given: withdraw('ETH', '99.98'), says: /own money is not enough: ETH short by/},
     ].map(async ({given, says}) => expect(await failure(...given)).toMatch(says)),
@@ -195,5 +195,5 @@ test('a withdrawal goes to the operator’s whitelist alone, and takes the opera
   })
   expect(await json('treasury', 'cancel', String(id))).toEqual({id, cancelling: true})
   expect(await db.rows('select cancelling from app.outgoing_payment where id = $1', [id])).toEqual([{cancelling: true}])
-  expect(await failure('treasury', 'cancel', 'x')).toMatch(/no withdrawal x is under way/)
+  expect(await failure('treasury', 'cancel', 'x')).toMatch(/there is no open withdrawal x/)
 })

@@ -1,4 +1,4 @@
-// sluice payout: what became of payouts, and what an operator decides about those under way.
+// sluice payout: lists and shows payouts; retries, replaces and cancels open ones.
 import {type Command, Option} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -24,7 +24,7 @@ interface Payout {
   network_fee: string
   native_token: string
   error: {code: string; message: string} | null
-  /** What keeps it, or its payment, from going on. */
+  /** Why the payout, or its payment, waits. */
   waiting: {reason: string; detail: string | null; since: string} | null
   created_at: string
   finished_at: string | null
@@ -66,11 +66,16 @@ const source = `app.payout p join app.merchant m on m.id = p.merchant_id join ap
   join app.chain c on c.chain = p.chain join app.asset n on n.chain = c.chain and n.token = c.native_token`
 
 export function addPayoutCommands(program: Command): void {
-  const payout = program.command('payout').description('payouts: what became of them, and what keeps those under way')
+  const payout = program.command('payout').description('payouts: list, show, retry, replace, cancel')
 
   leaf(payout, 'list', 'Lists payouts, the newest first.', 'sluice payout list --merchant acme --status paying')
     .option(...merchantOption)
-    .addOption(new Option('--status <status>', 'those in this status').choices([...statuses, 'open']))
+    .addOption(
+      new Option('--status <status>', 'only payouts in this status; open: not completed or failed').choices([
+        ...statuses,
+        'open',
+      ]),
+    )
     .action(
       action<{merchant?: string; status?: string}>(async ({db}, {merchant, status}) => {
         const owner = merchant === undefined ? null : (await findMerchant(db, merchant)).id
@@ -102,7 +107,7 @@ export function addPayoutCommands(program: Command): void {
   leaf(
     payout,
     'show',
-    'Shows a payout and every transaction that was made for it.',
+    'Shows a payout, every transaction for it, and why it waits.',
     'sluice payout show pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
     .argument('<id>', 'id of the payout')
@@ -119,7 +124,7 @@ export function addPayoutCommands(program: Command): void {
   leaf(
     payout,
     'retry',
-    'Wakes a payout that waits, at once. One that failed stays failed: its merchant requests another.',
+    'Retries a waiting payout now. A failed payout stays failed: its merchant must request another.',
     'sluice payout retry pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
     .argument('<id>', 'id of the payout')
@@ -134,10 +139,10 @@ export function addPayoutCommands(program: Command): void {
     payout,
     'replace',
     [
-      'Offers a higher fee for the payment of a payout in paying, now, and even if its chain is halted.',
+      'Raises the network fee of a payout that is paying (RBF), at once, even if its chain is halted.',
       '',
-      'While a chain is halted nothing else is signed on it: this, and cancel, are for a payment that is out already. It costs what the',
-      'network asks for now, at least an eighth more than before (on Bitcoin 1 sat for each virtual byte), and counts in the fee budget.',
+      'While a chain is halted, only replace and cancel sign transactions on it: they are for a payment that was sent already. The new fee is what',
+      'the network asks for now, at least an eighth more than before (on Bitcoin 1 sat for each virtual byte more). It counts in the fee budget.',
     ].join('\n'),
     'sluice payout replace pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
@@ -145,7 +150,10 @@ export function addPayoutCommands(program: Command): void {
     .action(
       action(async ({db}, _options, id) => {
         await db.query('select app.replace_payout_by_operator($1)', [requireId('pay', 'payout', id)])
-        return {json: {id, replacing: true}, text: `The payment of ${id} is replaced now; sluice payout show tells.`}
+        return {
+          json: {id, replacing: true},
+          text: `The payment of ${id} is being replaced; sluice payout show shows the result.`,
+        }
       }),
     )
 
@@ -153,10 +161,11 @@ export function addPayoutCommands(program: Command): void {
     payout,
     'cancel',
     [
-      'Fails a payout and gives its balance back to the merchant.',
+      'Cancels a payout: it fails, and the merchant gets the balance back.',
       '',
-      'At once while it is pending, sweeping or swept. In paying a transaction that moves nothing takes the nonce of the payment; the payout',
-      'fails when that one is final, or is completed if the payment was faster. It is signed even if the chain is halted.',
+      'A payout that is pending, sweeping or swept fails at once. For a payout that is paying, Sluice signs a transaction that moves nothing and',
+      'takes the nonce of the payment. The payout fails when that transaction is final, or is completed if the payment was faster. The cancel',
+      'is signed even if the chain is halted.',
     ].join('\n'),
     'sluice payout cancel pay_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
@@ -170,8 +179,8 @@ export function addPayoutCommands(program: Command): void {
         const {done} = rows[0]!
         const text =
           done === 'failed'
-            ? `Payout ${id} failed; its balance is back.`
-            : `Payout ${id} is paying: the chain decides whether its payment or the cancel is mined. sluice payout show tells.`
+            ? `Payout ${id} failed; the merchant has the balance back.`
+            : `Payout ${id} is paying: either its payment or the cancel will be mined. sluice payout show shows which.`
         return {json: {id, cancelled: done}, text}
       }),
     )
@@ -221,7 +230,7 @@ function describe(payout: Payout, transactions: Transaction[]): string {
         tx.attempts.length,
         tx.txid ?? tx.attempts.at(-1)?.txid,
       ]),
-      'No transaction was made for it yet.',
+      'There is no transaction for it yet.',
     ),
   ].join('\n\n')
 }

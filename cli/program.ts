@@ -1,4 +1,4 @@
-// All commands of sluice: one file per group of commands; what they share is in command.ts.
+// All commands of sluice, one file per group. What they share is in command.ts.
 import {Command} from 'commander'
 import packageJson from '../package.json' with {type: 'json'}
 import {addAuditCommand} from './audit.ts'
@@ -24,10 +24,10 @@ import {addWhitelistCommands} from './whitelist.ts'
 export function sluiceProgram(): Command {
   const program = new Command('sluice')
     .description(
-      'Operates a running Sluice service, which it finds by SLUICE_HOME (default: .sluice in the current directory), or by DATABASE_URL.',
+      'Operates a running Sluice service. It finds the service by SLUICE_HOME (default: .sluice in the current directory), or by DATABASE_URL.',
     )
     .version(packageJson.version)
-    .showHelpAfterError('(--help says how it is used)')
+    .showHelpAfterError('(--help shows how to use it)')
     .addHelpText('after', '\nIn a checkout: npm run -s sluice -- status')
     .enablePositionalOptions()
     .exitOverride()

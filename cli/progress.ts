@@ -1,5 +1,5 @@
-// How far a long command is: a bar with rate and time left. Promises: it is on stderr, so that stdout holds the result alone; where stderr is
-// no terminal it is a line now and then, for a log.
+// The progress bar of a long command, with rate and time left. Promises: it is on stderr, so that stdout holds only the result; if stderr is
+// not a terminal, it is a line now and then, for a log.
 
 const redrawMs = 200
 const lineMs = 10_000
@@ -13,7 +13,7 @@ export interface ProgressOptions {
   total: number
   /** How many of them were done before, by another call. */
   doneBefore?: number
-  /** Where it is drawn; stderr unless told. */
+  /** Where it is drawn (default: stderr). */
   to?: {isTTY?: boolean; write(text: string): unknown}
   /** Milliseconds. */
   now?: () => number
@@ -36,14 +36,14 @@ export class Progress {
     this.#startedAt = this.#now()
   }
 
-  /** So much is done, of the total. */
+  /** How much of the total is done. */
   at(done: number): void {
     this.#done = done
     const everyMs = this.#to.isTTY ? redrawMs : lineMs
     if (this.#now() - this.#drawnAt >= everyMs) this.#draw()
   }
 
-  /** Draws the last state, with the total where that was an estimate; what is printed next begins on a line of its own. */
+  /** Draws the last state, with the exact total if that was an estimate; the next output begins on a new line. */
   end(total = this.#total): void {
     this.#total = total
     this.#draw()

@@ -20,9 +20,9 @@ afterAll(async () => {
 })
 
 test.each([
-  [['--chain', 'ETH'], 'say with --from where to begin, or with --resume alone'],
-  [['--chain', 'ETH', '--from', '1', '--resume'], 'or with --resume alone'],
-  [['--chain', 'ETH', '--to', '9', '--resume'], 'or with --resume alone'],
+  [['--chain', 'ETH'], 'give --from with the first block to read, or --resume alone'],
+  [['--chain', 'ETH', '--from', '1', '--resume'], 'or --resume alone'],
+  [['--chain', 'ETH', '--to', '9', '--resume'], 'or --resume alone'],
   [['--chain', 'SOL', '--from', '1'], 'Sluice does not run SOL'],
   [['--chain', 'BTC', '--from', '1'], 'the service does not follow BTC'],
   [['--chain', 'ETH', '--from', '1'], 'the node of ETH cannot be asked'],

@@ -1,4 +1,4 @@
-// sluice reindex: final blocks are read once more, and the database is left as the chain is.
+// sluice reindex: reads final blocks again, and makes the database agree with the chain.
 import type {Command} from 'commander'
 import {PermanentError} from '../base/errors.ts'
 import {onInterrupt} from '../base/interrupt.ts'
@@ -27,29 +27,29 @@ export function addReindexCommand(program: Command): void {
     program,
     'reindex',
     [
-      'Reads final blocks again from the node, beside the live indexer, and leaves the database as the chain is.',
+      'Reads final blocks again from the node, beside the live indexer, and makes the database agree with the chain.',
       '',
-      'Deposits that were missed appear, with their events. What is stored and the chain does not have becomes an incident; a final',
-      'deposit stays until you decide. Everything else is untouched: where nothing is wrong, nothing is written. Ctrl-C stops it after',
-      'the blocks that it has in hand; --resume goes on. docs/operations/reindex.md says more.',
+      'Missed deposits appear, with their events. An incident opens for what is stored but not on the chain; a final deposit stays until you decide.',
+      'Everything else stays untouched: if nothing is wrong, nothing is written. Ctrl-C stops it after the blocks that it is reading; --resume',
+      'continues. docs/operations/reindex.md says more.',
     ].join('\n'),
     'sluice reindex --chain ETH --from 7200000\nsluice reindex --chain ETH --resume',
   )
     .requiredOption('--chain <code>', 'the chain', chainCode)
     .option('--from <height>', 'the lowest block to read', wholeNumber)
     .option('--to <height>', 'the highest block to read (default: the final one)', wholeNumber)
-    .option('--resume', 'go on with the last run, which was stopped')
+    .option('--resume', 'continue the last run, which was stopped')
     .action(action<Options>(run))
 }
 
 async function run(sluice: Sluice, {chain, from, to, resume = false, json = false}: Options): Promise<Report> {
   if (resume === (from !== undefined) || (resume && to !== undefined))
-    throw new PermanentError('say with --from where to begin, or with --resume alone to go on with the last run')
+    throw new PermanentError('give --from with the first block to read, or --resume alone to continue the last run')
   const settings = settingsOf(sluice.service, chain)
   requireFollowed(sluice.service, chain)
-  if (!hasNode(settings)) throw new PermanentError(`${chain} has no node; docs/operations.md says how one is named`)
+  if (!hasNode(settings)) throw new PermanentError(`${chain} has no node; docs/operations.md says how to set one`)
   const log = logger('reindex')
-  log.level = 'silent' // the bar has the line; what goes wrong for good is said at the end
+  log.level = 'silent' // the progress bar uses the terminal; a permanent error is shown at the end
   const pool = openPool(sluice.service.database_url, {name: `reindex-${chain}`, max: 2, log})
   try {
     const family = await indexerFamilyOf(settings)
@@ -101,21 +101,20 @@ async function readAgain({sluice: {db}, settings, source, from, to, isQuiet}: Wo
 }
 
 function whyNot(error: Error, chain: string, hasBegun: boolean): string {
-  const goOn = `sluice reindex --chain ${chain} --resume goes on from there`
+  const goOn = `sluice reindex --chain ${chain} --resume continues from there`
   if (error.name === 'Interrupted') return hasBegun ? `stopped; ${goOn}` : 'stopped before anything was read'
   return hasBegun ? `${error.message}\nWhat was read until then is written; ${goOn}.` : error.message
 }
 
 function inWords(chain: string, {from, to, added, removed, changed, incidents}: Reindexed): string {
   const range = `Blocks ${from} to ${to} of ${chain} were read again`
-  if (!added && !removed && !changed)
-    return `${range}: everything is stored as the chain has it, and nothing was written.`
-  const found = `${added} rows were missing, ${removed} are not on the chain, ${changed} were stored otherwise`
+  if (!added && !removed && !changed) return `${range}: the database agreed with the chain, and nothing was written.`
+  const found = `${added} rows were missing, ${removed} are not on the chain, ${changed} were different`
   const open = incidents ? `; ${incidents} incidents wait for you (sluice incident list)` : ''
-  return `${range}: ${found}${open}. The database is as the chain is.`
+  return `${range}: ${found}${open}. The database agrees with the chain now.`
 }
 
-/** The bar of the step that runs. */
+/** The progress bar of the running step. */
 class Bars {
   readonly #chain: string
   readonly #isQuiet: boolean
@@ -127,7 +126,7 @@ class Bars {
     this.#isQuiet = isQuiet
   }
 
-  /** Whether blocks are read, so that there is something to go on with. */
+  /** Whether blocks are being read, so that --resume has something to continue. */
   get hasBegun(): boolean {
     return this.#step === 'reading'
   }

@@ -1,37 +1,37 @@
-// What sluice status tells, as the database has it. Each query is cheap on a large database.
+// What sluice status shows, from the database. Each query is cheap on a large database.
 import type pg from 'pg'
 import {readProcesses} from '../base/home.ts'
 import type {Sluice} from './command.ts'
 import {waysOut} from './incident.ts'
 import {treasuriesOf} from './treasury.ts'
 
-/** A range of blocks that is read again. */
+/** A range of blocks that is being read again. */
 interface Reindex {
   from: number
   to: number
   next: number
 }
 
-/** Why nothing of a chain is read now. */
+/** Why a chain is not being read now. */
 interface Standstill {
-  /** For programs: the kind of the incident that halts it, servers_contradict, or why its indexer waits. */
+  /** For programs: the kind of the incident that halts the chain, servers_contradict, or why its indexer waits. */
   reason: string
   message: string
   since: string
-  /** What to do about it; null where the message says so. */
+  /** What to do about it; null if the message says it. */
   way_out: string | null
 }
 
 export interface ChainStatus {
   chain: string
-  /** Where the node is local; null where the service has no node for the chain any more. */
+  /** Whether the node is local; null if the service no longer has a node for the chain. */
   local: boolean | null
   /** The newest block that the node has; null if it does not answer. */
   node_head: number | null
   /** The newest indexed block. */
   head: number | null
   final: number | null
-  /** How many blocks the node is ahead; null where one of the two is not known. */
+  /** How many blocks the node is ahead; null if one of the two heights is not known. */
   lag_blocks: number | null
   /** Age of the newest indexed block. */
   lag_seconds: number | null
@@ -39,12 +39,12 @@ export interface ChainStatus {
   last_reorg_depth: number | null
   halted: boolean
   standstill: Standstill | null
-  /** What an operator accepted to miss: the blocks below `follow_from`, from `missing_from` on where that is known. */
+  /** The blocks that an operator accepted to miss: from `missing_from` (if known) up to, not including, `follow_from`. */
   accepted_gap: {missing_from: number | null; follow_from: number; accepted_by: string; accepted_at: string} | null
   reindexing: Reindex[]
 }
 
-/** Payouts, or transactions of ours, whose next step cannot be taken now. */
+/** Payouts, or outgoing payments, that wait. */
 interface Waiting {
   what: 'payout' | 'payment' | 'sweep' | 'withdrawal'
   chain: string
@@ -56,17 +56,17 @@ interface Waiting {
 /** The jobs of one task. */
 interface Queue {
   task: string
-  /** Due, and nobody is at it. */
+  /** Due, and not running. */
   waiting: number
   running: number
-  /** Tried before, and to be tried again. */
+  /** Failed before, and to be retried. */
   failing: number
-  /** For how long the one that waits longest has been due. */
+  /** How long the oldest waiting job has been due. */
   oldest_due_seconds: number
   last_error: string | null
 }
 
-/** A webhook endpoint whose last attempt failed, or that was disabled because of that. */
+/** A webhook endpoint whose last attempt failed, or that was disabled because its deliveries failed. */
 interface FailingEndpoint {
   merchant: string
   id: string
@@ -173,7 +173,7 @@ async function treasuriesWithGas(db: pg.Client) {
   const daysOf = new Map(rows.map(({chain, token, days}) => [`${chain} ${token}`, days]))
   return (await treasuriesOf(db)).map(each => ({
     ...each,
-    /** Null for tokens, and where no fee was paid lately. */
+    /** Null for tokens, and if no fee was paid lately. */
     gas_left_days: daysOf.get(`${each.chain} ${each.token}`) ?? null,
   }))
 }

@@ -1,4 +1,4 @@
-// sluice status: how the service is, at a glance, once or until Ctrl-C.
+// sluice status: the state of the service, once or until Ctrl-C.
 import type {Command} from 'commander'
 import {action, leaf} from './command.ts'
 import {type Section, screen, wrap} from './fit.ts'
@@ -13,14 +13,14 @@ export function addStatusCommand(program: Command): void {
     program,
     'status',
     [
-      'Shows how the service is: chains, deposits, payouts, treasuries, jobs, webhooks, the last audit, processes.',
+      'Shows the state of the service: chains, deposits, payouts, treasuries, jobs, webhooks, the last audit, processes.',
       '',
-      'Of a chain, head is the newest block that its node has, indexed the newest that was read. With --watch it is shown anew every 2 seconds',
-      'until Ctrl-C, as much of it as fits the terminal: what stands still and what waits comes first.',
+      "head is the newest block of a chain's node, indexed the newest block that Sluice read. --watch repeats the report every 2 seconds until",
+      'Ctrl-C and shows as much as fits the terminal: halted chains and waiting payouts come first.',
     ].join('\n'),
     'sluice status --watch',
   )
-    .option('--watch', 'show it again every 2 seconds')
+    .option('--watch', 'repeat the report every 2 seconds')
     .action(
       action<{watch?: boolean; json?: boolean}>(async (sluice, {watch: again, json = false}) => {
         const nodes = new NodeHeads(sluice.service)
@@ -49,8 +49,8 @@ function report(status: Status): Report {
         'pending deposits': deposits.pending,
         'unattributed deposits': deposits.unattributed,
         'payouts under way': payoutText(payouts),
-        'webhooks on their way': webhooks.pending,
-        'webhooks tried again': webhooks.failing,
+        'webhooks pending': webhooks.pending,
+        'webhooks being retried': webhooks.failing,
         'webhooks given up': webhooks.failed,
         'open incidents': incidents.open && `${incidents.open} (sluice incident list)`,
         'last audit': auditText(status),
@@ -78,7 +78,7 @@ function report(status: Status): Report {
         'There are no jobs.',
       ),
       table(
-        ['webhook endpoint', 'of', 'fails since', 'disabled', 'last error'],
+        ['webhook endpoint', 'merchant', 'failing since', 'disabled', 'last error'],
         webhooks.failing_endpoints.map(row => [
           row.id,
           row.merchant,
@@ -86,18 +86,18 @@ function report(status: Status): Report {
           row.disabled,
           firstLine(row.last_error),
         ]),
-        'No webhook endpoint fails.',
+        'No webhook endpoint is failing.',
       ),
       table(
         ['process', 'state', 'pid', 'since', 'restarts'],
         processes.map(({name, state, pid, started_at, restarts}) => [name, state, pid, moment(started_at), restarts]),
-        'The processes are not known.',
+        'The processes are not known: npm start did not start them.',
       ),
     ].join('\n\n'),
   }
 }
 
-/** What a terminal has room for, in the order in which it matters: what stands still, what to do about it, what waits, what fails. */
+/** What fits the terminal, the most important first: what stands still, what to do about it, what waits, what fails. */
 function sections(status: Status, columns: number): Section[] {
   const {chains, deposits, payouts, treasuries, queues, webhooks, incidents, audit, processes} = status
   const below = (name: string, most: number, headings: string[], rows: Parameters<typeof table>[1]): Section => ({
@@ -125,7 +125,7 @@ function sections(status: Status, columns: number): Section[] {
       most: 2,
       lines: [
         `Payouts under way: ${payoutText(payouts)}; deposits: ${deposits.pending} pending, ${deposits.unattributed} unattributed`,
-        `Webhooks: ${webhooks.pending} on their way, ${webhooks.failing} tried again, ${webhooks.failed} given up; open incidents: ${incidents.open}`,
+        `Webhooks: ${webhooks.pending} pending, ${webhooks.failing} being retried, ${webhooks.failed} given up; open incidents: ${incidents.open}`,
       ],
     },
     below(
@@ -143,7 +143,7 @@ function sections(status: Status, columns: number): Section[] {
     below(
       'endpoints',
       3,
-      ['endpoint of', 'fails since', 'last error'],
+      ['endpoint of', 'failing since', 'last error'],
       webhooks.failing_endpoints.map(row => [row.merchant, moment(row.since), firstLine(row.last_error)]),
     ),
     below(
@@ -185,7 +185,7 @@ function lagText({lag_blocks, lag_seconds}: ChainStatus): string {
     : `${lag_blocks} ${lag_blocks === 1 ? 'block' : 'blocks'}, ${lag_seconds} s`
 }
 
-/** What takes more room than a column has. */
+/** What does not fit into a column. */
 function remarks({chain, standstill, accepted_gap: gap}: ChainStatus): string[] {
   const missed = gap && (gap.missing_from === null ? 'below' : `${gap.missing_from} to ${gap.follow_from - 1}`)
   return [

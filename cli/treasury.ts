@@ -1,4 +1,4 @@
-// sluice treasury: what the treasuries hold and whose it is, withdrawals of the operator's own money, and CPFP children.
+// sluice treasury: what the treasuries hold and who owns it, withdrawals of the operator's own money, and CPFP.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -43,16 +43,18 @@ interface Withdrawal {
 }
 
 export function addTreasuryCommands(program: Command): void {
-  const treasury = program.command('treasury').description('the treasuries: what they hold, and whose it is')
+  const treasury = program
+    .command('treasury')
+    .description("the treasuries: what they hold, withdrawals of the operator's own money, CPFP")
 
   leaf(
     treasury,
     'show',
     [
-      'Shows what each treasury holds, and whose it is.',
+      'Shows what each treasury holds, how much of it belongs to merchants and how much to the operator, and open withdrawals.',
       '',
-      'operator is your own money that is not promised to anything: fees earned and top-ups, less network fees and what was advanced to',
-      'merchants. Top it up by sending to the address.',
+      'operator is your own money that is free: fees earned and top-ups, less network fees and what was advanced to merchants. To top a treasury',
+      'up, send to its address.',
     ].join('\n'),
     'sluice treasury show',
   ).action(
@@ -70,7 +72,7 @@ export function addTreasuryCommands(program: Command): void {
           row.merchants,
           row.address,
         ]),
-        'There is no treasury yet: custody makes it at its first start.',
+        'There is no treasury yet: custody makes them at its first start.',
       )
       const underWay = table(
         ['withdrawal', 'kind', 'chain', 'amount', 'to', 'state', 'since'],
@@ -92,7 +94,7 @@ export function addTreasuryCommands(program: Command): void {
   leaf(
     treasury,
     'withdraw',
-    "Sends the operator's own money to an address on the operator's whitelist; never what belongs to merchants.",
+    "Sends the operator's own money to an address on the operator's whitelist. It never sends merchants' money.",
     'sluice treasury withdraw --chain ETH --token USDC --amount 12.5 --to 0x52908400098527886E0F7030069857D2E4169EE7',
   )
     .requiredOption('--chain <code>', 'the chain', chainCode)
@@ -110,7 +112,7 @@ export function addTreasuryCommands(program: Command): void {
           const limit = settings.payoutLimit.get(asset.token)
           if (limit !== undefined && amount > limit)
             throw new PermanentError(
-              `${options.amount} ${asset.token} are more than ${chain}_PAYOUT_LIMIT allows at once`,
+              `${options.amount} ${asset.token} is more than ${chain}_PAYOUT_LIMIT allows at once; withdraw less, or raise the limit`,
             )
           const family = await payoutFamilyOf(settings)
           if (family.asksBeforeWithdrawal) requireFollowed(service, chain)
@@ -127,22 +129,22 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'cpfp',
     [
-      'Has an unconfirmed payment of somebody else to addresses of ours mined sooner, on Bitcoin: a child of it pays for both.',
+      'Speeds up an unconfirmed incoming Bitcoin payment with a child transaction (CPFP).',
       '',
-      'The child spends what the transaction pays to us (to one merchant, or to the treasury) to the treasury; its fee brings both together to',
-      'the fee rate, out of your own money. The deposit counts when it is final, as without it. A transaction of ours needs no CPFP child: it is',
-      'replaced by itself.',
+      'The child spends what the transaction pays to us (to one merchant, or to the treasury) to the treasury. Its fee brings both transactions',
+      'together to the fee rate; you pay it from your own money. The deposit counts when it is final, as without the child. Our own transactions',
+      'need no CPFP: Sluice raises their fee automatically (RBF).',
     ].join('\n'),
     'sluice treasury cpfp --chain BTC --txid 4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b --fee-rate 12',
   )
     .requiredOption('--chain <code>', 'the chain', chainCode)
-    .requiredOption('--txid <txid>', 'the transaction that waits', transactionId)
-    .requiredOption('--fee-rate <rate>', 'sat for each virtual byte of both', feeRate)
+    .requiredOption('--txid <txid>', 'the unconfirmed transaction', transactionId)
+    .requiredOption('--fee-rate <rate>', 'fee rate of both transactions together, in sat/vB', feeRate)
     .action(
       action<{chain: ChainCode; txid: string; feeRate: number}>(async ({db, service}, {chain, txid, feeRate}) => {
         const settings = settingsOf(service, chain)
         const family = await payoutFamilyOf(settings)
-        if (!family.beginCpfp) throw new PermanentError(`there is nothing to speed up on ${chain}`)
+        if (!family.beginCpfp) throw new PermanentError(`there is nothing to speed up on ${chain}; CPFP is for Bitcoin`)
         requireFollowed(service, chain)
         const {id, fee, amount} = await family.beginCpfp(db, settings, {txid, feeRate})
         return {
@@ -156,9 +158,9 @@ export function addTreasuryCommands(program: Command): void {
     treasury,
     'cancel',
     [
-      'Gives up a withdrawal that is under way: a transaction that moves nothing takes its place.',
+      'Cancels an open withdrawal: a transaction that moves nothing takes its place.',
       '',
-      'On EVM chains one that custody refuses holds up every later transaction of the treasury, until it is signed or cancelled.',
+      'On EVM chains a withdrawal that custody refuses to sign blocks every later transaction of the treasury, until it is signed or cancelled.',
     ].join('\n'),
     'sluice treasury cancel 0192f3a4-b5c6-7d8e-9fa0-b1c2d3e4f508',
   )
@@ -166,7 +168,10 @@ export function addTreasuryCommands(program: Command): void {
     .action(
       action(async ({db}, _options, id) => {
         await cancelWithdrawal(db, id)
-        return {json: {id, cancelling: true}, text: `Withdrawal ${id} is cancelled, unless it is mined before.`}
+        return {
+          json: {id, cancelling: true},
+          text: `Withdrawal ${id} is being cancelled; it still happens if it is mined first.`,
+        }
       }),
     )
 }
@@ -184,7 +189,7 @@ export async function treasuriesOf(db: pg.Client): Promise<Treasury[]> {
   return rows
 }
 
-/** A cancel may come too late: whichever of the two is mined counts. */
+/** A cancel may come too late: the one of the two transactions that is mined counts. */
 async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
   const {rowCount} = await db.query(
     `select app.cancel_outgoing_payment(id) from app.outgoing_payment where id::text = $1 and kind = 'withdrawal' and status <> 'final'`,
@@ -193,9 +198,9 @@ async function cancelWithdrawal(db: pg.Client, id: string): Promise<void> {
   const cpfp = `select from app.cpfp where outgoing_payment_id::text = $1`
   if (!rowCount && (await db.query(cpfp, [id])).rowCount)
     throw new PermanentError(
-      `${id} is a CPFP child: what it spends goes to the treasury in any case; it is over by itself once it, or what takes the place of its parent, is final`,
+      `${id} is a CPFP child and cannot be cancelled: it pays the treasury in any case. It ends when it, or a transaction that replaces its parent, is final`,
     )
-  if (!rowCount) throw new PermanentError(`no withdrawal ${id} is under way; sluice treasury show lists those that are`)
+  if (!rowCount) throw new PermanentError(`there is no open withdrawal ${id}; sluice treasury show lists them`)
 }
 
 async function openWithdrawals(db: pg.Client): Promise<Withdrawal[]> {

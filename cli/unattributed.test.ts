@@ -80,7 +80,7 @@ test('several are credited at once, or none; a second time is refused', async ()
     ),
   )
   expect(await failure('unattributed', 'credit', ids.usdc!, ids.more!)).toMatch(
-    /cannot be taken back. To be credited:\n {2}250 USDC on ETH to \w+\n {2}0.000001 USDC on ETH to \w+\n.*give --yes/,
+    /cannot be undone. To be credited:\n {2}250 USDC on ETH to \w+\n {2}0.000001 USDC on ETH to \w+\n.*give --yes/,
   )
   expect(await db.rows('select * from app.balance_now')).toEqual([])
   const {credited} = await json<{credited: object[]}>(
@@ -110,7 +110,7 @@ test('several are credited at once, or none; a second time is refused', async ()
 test('what arrived for a payment request is credited without it, and who credits it learns that nothing tells the merchant', async () => {
   const {stdout} = await sluice('unattributed', 'credit', ids.wrong!, '--yes')
   expect(stdout).toContain(
-    `are ${reference.split('-')[0]}'s. No webhook tells it, and the payment request ${reference} stays as it is: tell it yourself.`,
+    `credited to ${reference.split('-')[0]}. The payment request ${reference} stays as it is, and no webhook is sent: tell the merchant yourself.`,
   )
   expect((await list('--all')).find(({id}) => id === ids.wrong)).toMatchObject({
     decision: 'credit',
@@ -123,10 +123,10 @@ const back = () => ['unattributed', 'return', ids.ether!]
 
 test('a return goes to an address of somebody else that is on the operator’s whitelist, and is none of an unknown token', async () => {
   const refused: [string[], RegExp][] = [
-    [[...back(), '--to', '0x12'], /"0x12" is no address of ETH/],
+    [[...back(), '--to', '0x12'], /"0x12" is not an address on ETH/],
     [[...back(), '--to', user.address], /belongs to this service/],
-    [[...back(), '--to', destination], /is not on the operator's whitelist; sluice whitelist add/],
-    [['unattributed', 'return', ids.fake!, '--to', destination], /The seed in a wallet can/],
+    [[...back(), '--to', destination], /is not on the operator's whitelist; to add it, run sluice whitelist add/],
+    [['unattributed', 'return', ids.fake!, '--to', destination], /move it with the seed in a wallet/],
   ]
   await Promise.all(refused.map(async ([given, says]) => expect(await failure(...given)).toMatch(says)))
   expect(await db.rows(`select * from app.unattributed_decision where decision = 'return'`)).toEqual([])

@@ -1,5 +1,5 @@
-// sluice unattributed: what arrived for nobody, because its chain or token was not asked for or the chain's own rules paid it, and what becomes of
-// it.
+// sluice unattributed: deposits that no merchant was credited with, because their chain or token was not requested or no transaction paid
+// them; the operator credits or returns them.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -28,14 +28,14 @@ interface Unattributed {
   created_at: string
   decision: 'credit' | 'return' | null
   destination: string | null
-  /** How far a return is. */
+  /** The progress of a return. */
   state: string | null
   waiting: {reason: string; detail: string | null} | null
   sweep_txid: string | null
   withdrawal_txid: string | null
 }
 
-// What arrived at the treasury is the operator's own, but for what nobody can move from there.
+// Deposits to the treasury belong to the operator; only tokens that Sluice cannot move from there are listed.
 const listed = `
   select app.public_id('dep', d.id) as id, m.prefix as merchant, u.external_ref, p.external_id as payment_request, d.chain, d.token,
     app.decimal(d.amount, a.decimals) as amount, d.amount::text as amount_base_units,
@@ -72,22 +72,22 @@ const listed = `
 export function addUnattributedCommands(program: Command): void {
   const unattributed = program
     .command('unattributed')
-    .description('what arrived for nobody: on a chain, or in a token, that was not asked for, or by no transaction')
+    .description('deposits that no merchant was credited with: list, credit, return')
 
   leaf(
     unattributed,
     'list',
     [
-      'Lists what arrived for nobody and waits for you to decide, the newest first.',
+      'Lists unattributed deposits, which no merchant was credited with and which you must decide on, the newest first.',
       '',
-      'reason: chain_not_requested (the address was not asked for on this chain), wrong_token (the payment request is for another token),',
-      'enabled_later (the chain was asked for afterwards, which credits nothing by itself), unsupported_token (Sluice can neither credit nor',
-      'move it), protocol (no transaction brought it: fees of a block, or a withdrawal of a validator, that name the address).',
+      'reason: chain_not_requested (the address was not requested on this chain), wrong_token (the payment request is for another token),',
+      'enabled_later (the chain was requested after the deposit; that does not credit it), unsupported_token (Sluice can neither credit nor',
+      'move the token), protocol (no transaction paid it: block fees, or a validator withdrawal, that name the address).',
     ].join('\n'),
     'sluice unattributed list --chain POLYGON',
   )
-    .option('--chain <code>', 'of this chain alone', chainCode)
-    .option('--all', 'what was credited, returned or lost, too')
+    .option('--chain <code>', 'only this chain', chainCode)
+    .option('--all', 'also what was credited, returned or lost')
     .action(
       action<{chain?: ChainCode; all?: boolean}>(async ({db}, {chain, all = false}) => {
         const rows = await list(db, {chain, all})
@@ -99,10 +99,10 @@ export function addUnattributedCommands(program: Command): void {
     unattributed,
     'credit',
     [
-      'Credits what arrived for nobody to the merchant whose address it is: all of the deposits named, or none.',
+      'Credits unattributed deposits to the merchants who own the addresses: all deposits that are named, or none.',
       '',
-      'Its balance rises, and its next payout takes the money along. Of what arrived for a user it is told (deposit.confirmed). What arrived for a',
-      'payment request does not count for that, and nothing tells the merchant: tell it yourself. A credit cannot be taken back.',
+      "The merchant's balance rises, and the next payout includes the amount. For a user's address the merchant gets the event deposit.confirmed.",
+      'For a payment request the merchant gets no event, and the request stays as it is: tell the merchant yourself. A credit cannot be undone.',
     ].join('\n'),
     'sluice unattributed credit dep_0192f3a4b5c67d8e9fa0b1c2d3e4f508',
   )
@@ -110,11 +110,11 @@ export function addUnattributedCommands(program: Command): void {
     .option('--yes', 'do not ask')
     .action(
       action<{yes?: boolean}>(async ({db}, {yes = false}, ids) => {
-        const found = await creditable(db, [...new Set(ids.split(','))]) // several arguments arrive with commas between them
+        const found = await creditable(db, [...new Set(ids.split(','))]) // several arguments are joined with commas
         const amounts = found.map(
           ({amount, token, chain, merchant}) => `  ${amount} ${token} on ${chain} to ${merchant}`,
         )
-        await confirm(`This cannot be taken back. To be credited:\n${amounts.join('\n')}`, yes)
+        await confirm(`This cannot be undone. To be credited:\n${amounts.join('\n')}`, yes)
         await credit(db, found)
         const credited = found.map(({uuid: _, ...deposit}) => deposit)
         return {
@@ -128,7 +128,7 @@ export function addUnattributedCommands(program: Command): void {
     unattributed,
     'return',
     [
-      "Returns what arrived for nobody to an address on the operator's whitelist, by way of the treasury.",
+      "Returns an unattributed deposit to an address on the operator's whitelist, by way of the treasury.",
       '',
       'A native coin pays for leaving its address, so a little less arrives; everything else is paid by you. list shows how far it is. Until it',
       'leaves the treasury, the same command with another address changes where it goes; what came to nothing it begins again.',
@@ -172,17 +172,17 @@ async function shown(
       moment(row.created_at),
       [row.decision, row.state, row.waiting?.reason].filter(Boolean).join(': '),
     ]),
-    all ? 'Nothing ever arrived for nobody.' : 'Nothing waits for you to decide.',
+    all ? 'There were never unattributed deposits.' : 'There are no unattributed deposits to decide on.',
   )
   if (rows.length < shownAtMost) return lines
   const {rows: counted} = await db.query<{count: string}>(`select count(*) from (${listed}) l`, [all, chain])
-  return `${lines}\n\nThe newest ${shownAtMost} of ${counted[0]!.count}; --chain shows those of one chain.`
+  return `${lines}\n\nThe newest ${shownAtMost} of ${counted[0]!.count}; --chain lists those of one chain.`
 }
 
 interface Credited {
   id: string
   merchant: string
-  /** Null where it arrived for a user. */
+  /** Null if it was paid to a user's address. */
   payment_request: string | null
   chain: string
   token: string
@@ -190,15 +190,15 @@ interface Credited {
 }
 
 function saidOf({id, amount, token, chain, merchant, payment_request: request}: Credited): string {
-  const said = `${id}: ${amount} ${token} on ${chain} are ${merchant}'s.`
+  const said = `${id}: ${amount} ${token} on ${chain} credited to ${merchant}.`
   return request
-    ? `${said} No webhook tells it, and the payment request ${request} stays as it is: tell it yourself.`
+    ? `${said} The payment request ${request} stays as it is, and no webhook is sent: tell the merchant yourself.`
     : said
 }
 
 type Creditable = Credited & {uuid: string}
 
-/** What these ids stand for, in the order in which chains are locked. Throws where one of them can never be credited. */
+/** The deposits with these ids, in the order in which chains are locked. Throws if one of them can never be credited. */
 async function creditable(db: pg.Client, ids: string[]): Promise<Creditable[]> {
   const wanted = ids.map(id => requireId('dep', 'deposit', id))
   const {rows} = await db.query<Creditable>(
@@ -220,7 +220,7 @@ async function creditable(db: pg.Client, ids: string[]): Promise<Creditable[]> {
   return rows
 }
 
-/** All of them, or none. As each command locks chains in the same order, two never wait for each other. */
+/** All of them, or none. Each command locks chains in the same order, so two commands never wait for each other. */
 async function credit(db: pg.Client, deposits: Creditable[]): Promise<void> {
   await db.query('begin')
   try {
@@ -240,7 +240,7 @@ interface Returned {
   to: string
 }
 
-/** Decided; the worker carries it out. Custody asks the whitelist again, and the limits, when it leaves. */
+/** Records the decision; the worker carries it out. Custody checks the whitelist and the limits again before it signs. */
 async function giveBack({db, service}: Sluice, id: string, address: string): Promise<Returned> {
   const {rows} = await db.query<{uuid: string; chain: ChainCode; token: string; amount: string | null; units: string}>(
     `select d.id as uuid, d.chain, d.token, app.decimal(d.amount, a.decimals) as amount, d.amount::text as units
@@ -255,15 +255,17 @@ async function giveBack({db, service}: Sluice, id: string, address: string): Pro
   await requireWhitelisted(db, chain, to)
   const limit = settingsOf(service, chain).payoutLimit.get(token)
   if (limit !== undefined && BigInt(units) > limit)
-    throw new PermanentError(`${amount} ${token} are more than ${chain}_PAYOUT_LIMIT allows at once; raise it first`)
+    throw new PermanentError(
+      `${amount} ${token} is more than ${chain}_PAYOUT_LIMIT allows at once; raise the limit first`,
+    )
   await db.query('select app.return_unattributed($1, $2)', [uuid, to])
   return {id, chain, token, amount, to}
 }
 
-/** Of a token that Sluice does not support not even the decimals are known. */
+/** For a token that Sluice does not support: not even its decimals are known. */
 function unsupported({id, token, chain}: {id: string; token: string; chain: string}): PermanentError {
   return new PermanentError(
-    `Sluice does not support the token ${token} on ${chain}: ${id} can be neither credited nor moved by it. The seed in a wallet can move it; ` +
-      'docs/operations/unattributed.md says how, and what to mind',
+    `Sluice does not support the token ${token} on ${chain}: it can neither credit nor move ${id}. You can move it with the seed in a wallet; ` +
+      'docs/operations/unattributed.md says how, and what to be careful about',
   )
 }

@@ -1,11 +1,11 @@
-// Showing something again and again until somebody has seen enough. Promises: on a terminal each report takes the place of the one before, and fits
-// it, else they follow each other, with --json a line each; Ctrl-C, SIGTERM or a reader that went away ends it, and that is no failure.
+// Repeats a report until it is stopped. Promises: on a terminal each report replaces the one before and fits the screen; elsewhere reports
+// follow each other, with --json one line each; Ctrl-C, SIGTERM or a closed pipe ends it, and that is no failure.
 import {setTimeout as sleep} from 'node:timers/promises'
 import {terminalSize} from './fit.ts'
 import {type Report, show} from './output.ts'
 
 const everyMs = 2000
-const forever = 2 ** 31 - 1 // what a timer can wait
+const forever = 2 ** 31 - 1 // the longest that a timer can wait
 const clear = '\x1b[H\x1b[2J\x1b[3J'
 
 export async function watch(make: () => Promise<Report>, asJson: boolean): Promise<void> {

@@ -1,4 +1,4 @@
-// sluice webhook: where merchants' events go, what arrived, and sending again what did not.
+// sluice webhook: merchants' webhook endpoints, their deliveries, and redelivery.
 import type {Command} from 'commander'
 import {InvalidArgumentError} from 'commander'
 import type pg from 'pg'
@@ -27,12 +27,12 @@ async function findEndpoint(db: pg.Client, given: string): Promise<Endpoint> {
 const endpointArgument = ['<endpoint-id>', 'id of the webhook endpoint'] as const
 
 export function addWebhookCommands(program: Command): void {
-  const webhook = program.command('webhook').description("where merchants' events go, and what arrived")
+  const webhook = program.command('webhook').description("merchants' webhook endpoints and their deliveries")
 
   leaf(
     webhook,
     'add',
-    'Adds an endpoint that events are posted to. Its secret, with which it verifies them, is shown here and never again.',
+    'Adds an endpoint that events are posted to. Its secret, which verifies the events, is shown once, here.',
     'sluice webhook add --merchant acme --url https://acme.example/sluice',
   )
     .requiredOption(...merchantOption)
@@ -43,7 +43,7 @@ export function addWebhookCommands(program: Command): void {
         const refusal = refusalOfWebhook(options.url, service.webhook_allow_private)
         if (refusal)
           throw new PermanentError(
-            `the URL ${refusal}: nothing would be sent to it; name one that is, or, for tests alone, start the service with WEBHOOK_ALLOW_PRIVATE=1`,
+            `the URL ${refusal}, so nothing would be sent to it; give another URL, or, for tests only, start the service with WEBHOOK_ALLOW_PRIVATE=1`,
           )
         const merchant = await findMerchant(db, options.merchant)
         const {rows} = await db.query<{id: string; secret: string}>(
@@ -55,7 +55,12 @@ export function addWebhookCommands(program: Command): void {
       }),
     )
 
-  leaf(webhook, 'list', 'Lists the endpoints of a merchant, or of all.', 'sluice webhook list --merchant acme')
+  leaf(
+    webhook,
+    'list',
+    'Lists the webhook endpoints of a merchant, or of all merchants.',
+    'sluice webhook list --merchant acme',
+  )
     .option(...merchantOption)
     .action(
       action<{merchant?: string}>(async ({db}, options) => {
@@ -93,7 +98,7 @@ export function addWebhookCommands(program: Command): void {
   leaf(
     webhook,
     'rotate',
-    'Makes a new secret for an endpoint. The one before it signs, too, for 24 hours.',
+    'Makes a new secret for an endpoint. For 24 hours events are signed with the old secret, too.',
     `sluice webhook rotate ${exampleEndpoint}`,
   )
     .argument(...endpointArgument)
@@ -112,7 +117,7 @@ export function addWebhookCommands(program: Command): void {
   leaf(
     webhook,
     'test',
-    'Sends an event of type webhook.test. What became of it is in sluice webhook deliveries.',
+    'Sends an event of type webhook.test. sluice webhook deliveries shows the result.',
     `sluice webhook test ${exampleEndpoint}`,
   )
     .argument(...endpointArgument)
@@ -131,7 +136,7 @@ export function addWebhookCommands(program: Command): void {
   leaf(
     webhook,
     'deliveries',
-    'Lists the deliveries to an endpoint, the newest first, with what the last attempt met.',
+    'Lists the deliveries to an endpoint, the newest first, with the result of the last attempt.',
     `sluice webhook deliveries ${exampleEndpoint} --status failed`,
   )
     .argument(...endpointArgument)
@@ -161,7 +166,7 @@ export function addWebhookCommands(program: Command): void {
         return {
           json: {deliveries: rows},
           text: table(
-            ['happened', 'type', 'status', 'attempts', 'last answer', 'next attempt', 'id'],
+            ['happened', 'type', 'status', 'attempts', 'last response', 'next attempt', 'id'],
             rows.map(row => [
               moment(row.created_at),
               row.type,
@@ -180,12 +185,12 @@ export function addWebhookCommands(program: Command): void {
   leaf(
     webhook,
     'redeliver',
-    'Sends again: one delivery, or everything that failed since a time.',
+    'Sends one delivery again, or all deliveries that failed since a time.',
     `sluice webhook redeliver ${exampleEndpoint} --since 2026-11-20T10:00:00Z\n` +
       `sluice webhook redeliver ${exampleEndpoint} --delivery dlv_0199f2c4a1b27c3d8e4f5a6b7c8d9e0f`,
   )
     .argument(...endpointArgument)
-    .option('--delivery <id>', 'this delivery, whatever became of it')
+    .option('--delivery <id>', 'this delivery, whatever its status')
     .option('--since <time>', 'every delivery that failed, of events that happened at or after this time', time)
     .action(async (...given: unknown[]) => {
       const {delivery, since} = given[1] as {delivery?: string; since?: Date}

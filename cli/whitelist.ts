@@ -1,5 +1,5 @@
-// sluice whitelist: where money may go. Custody signs a payout only to an address that is on the list of its merchant, and a withdrawal
-// only to one on the operator's.
+// sluice whitelist: where money may go. Custody signs a payout only to an address on its merchant's list, and a withdrawal only to an
+// address on the operator's list.
 import type {Command} from 'commander'
 import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
@@ -22,15 +22,17 @@ const chainOption = ['--chain <code>', 'the chain', chainCode] as const
 const addressOption = ['--address <address>', 'the address; mixed case is checked (EIP-55)'] as const
 
 export function addWhitelistCommands(program: Command): void {
-  const whitelist = program.command('whitelist').description('where money may go, for each merchant and chain')
+  const whitelist = program
+    .command('whitelist')
+    .description('addresses that payouts and withdrawals may go to, for each merchant and chain')
 
   leaf(
     whitelist,
     'add',
     [
-      'Lets payouts of a merchant go to an address; with --operator withdrawals from the treasury.',
+      'Allows payouts of a merchant to an address; with --operator, withdrawals from the treasury to it.',
       '',
-      'An entry counts for its merchant and its chain alone. Check with the merchant, by another way than the API, that the address is theirs.',
+      'An entry counts only for its merchant and its chain. First ask the merchant, not through the API, whether the address is theirs.',
     ].join('\n'),
     'sluice whitelist add --merchant acme --chain ETH --address 0x52908400098527886E0F7030069857D2E4169EE7 --wait-hours 24',
   )
@@ -38,7 +40,7 @@ export function addWhitelistCommands(program: Command): void {
     .option(...operatorOption)
     .requiredOption(...chainOption)
     .requiredOption(...addressOption)
-    .option('--wait-hours <number>', 'hours until it counts', wholeNumber, 0)
+    .option('--wait-hours <number>', 'hours until the entry counts', wholeNumber, 0)
     .action(
       action<Entry & {waitHours: number}>(async ({db}, options) => {
         const {chain, waitHours} = options
@@ -62,10 +64,15 @@ export function addWhitelistCommands(program: Command): void {
       }),
     )
 
-  leaf(whitelist, 'list', 'Lists where money may go.', 'sluice whitelist list --merchant acme')
+  leaf(
+    whitelist,
+    'list',
+    'Lists the addresses that payouts and withdrawals may go to.',
+    'sluice whitelist list --merchant acme',
+  )
     .option(...merchantOption)
     .option(...operatorOption)
-    .option('--all', 'removed entries, too')
+    .option('--all', 'also removed entries')
     .action(
       action<Owner & {all?: boolean}>(async ({db}, {all = false, ...options}) => {
         const owner = options.merchant || options.operator ? await ownerOf(db, options) : undefined
@@ -87,7 +94,7 @@ export function addWhitelistCommands(program: Command): void {
               moment(row.active_at),
               ...(all ? [moment(row.removed_at)] : []),
             ]),
-            'Nothing is on the list: no payout is signed.',
+            'The list is empty: custody signs no payout.',
           ),
         }
       }),
@@ -97,9 +104,9 @@ export function addWhitelistCommands(program: Command): void {
     whitelist,
     'remove',
     [
-      'Takes an address off the list: nothing new is signed to it from now on.',
+      'Removes an address from the list: from now on custody signs nothing new to it.',
       '',
-      'A payment that was signed before goes on; sluice payout cancel stops one.',
+      'A payment that is signed already continues; to stop it, use sluice payout cancel.',
     ].join('\n'),
     'sluice whitelist remove --merchant acme --chain ETH --address 0x52908400098527886E0F7030069857D2E4169EE7',
   )
@@ -118,7 +125,7 @@ export function addWhitelistCommands(program: Command): void {
         )
         if (!rows[0])
           throw new PermanentError(
-            `${options.address} is not on the list of ${owner.name} for ${chain}; sluice whitelist list shows what is`,
+            `${options.address} is not on the list of ${owner.name} for ${chain}; sluice whitelist list shows the entries`,
           )
         const {address} = rows[0]
         return {
@@ -129,19 +136,19 @@ export function addWhitelistCommands(program: Command): void {
     )
 }
 
-/** Whose list it is about. Throws unless exactly one was named. */
+/** The owner of the list. Throws unless exactly one was given. */
 async function ownerOf(
   db: pg.Client,
   {merchant, operator}: Owner,
 ): Promise<{id: string | null; publicId: string | null; name: string}> {
   if ((merchant === undefined) === (operator === undefined))
-    throw new PermanentError('say whose list: --merchant <id-or-prefix>, or --operator')
+    throw new PermanentError('give the owner of the list: either --merchant <id-or-prefix> or --operator')
   if (merchant === undefined) return {id: null, publicId: null, name: 'the operator'}
   const {id, publicId, prefix} = await findMerchant(db, merchant)
   return {id, publicId, name: prefix}
 }
 
-/** Throws unless withdrawals may go to this address now. Custody asks, too; but what it refuses has taken a nonce by then, and everything after it would wait. */
+/** Throws unless withdrawals may go to this address now. Custody checks, too, but after the nonce is taken: its refusal blocks later transactions. */
 export async function requireWhitelisted(db: pg.Client, chain: string, address: string): Promise<void> {
   const {rows} = await db.query<{active_at: Date; waits: boolean}>(
     `select active_at, active_at > clock_timestamp() as waits from custody.whitelist
@@ -150,10 +157,10 @@ export async function requireWhitelisted(db: pg.Client, chain: string, address: 
   )
   if (!rows[0])
     throw new PermanentError(
-      `${address} is not on the operator's whitelist; sluice whitelist add --operator --chain ${chain} --address ${address}`,
+      `${address} is not on the operator's whitelist; to add it, run sluice whitelist add --operator --chain ${chain} --address ${address}`,
     )
   if (rows[0].waits)
     throw new PermanentError(
-      `${address} is on the operator's whitelist, and counts from ${moment(rows[0].active_at)} on`,
+      `${address} is on the operator's whitelist, but counts only from ${moment(rows[0].active_at)} on`,
     )
 }

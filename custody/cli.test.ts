@@ -83,7 +83,7 @@ test('passphrase encrypts the same seed anew: it opens with the new one alone, a
   writeFileSync(`${seedFile(home)}.next`, 'half of one that was killed')
   const changed = await change()
   expect(changed).toMatchObject({code: 0, stderr: ''})
-  expect(changed.stdout).toMatch(/seed\.json opens with the passphrase of .*passphrase\.new alone now/)
+  expect(changed.stdout).toMatch(/seed\.json now opens only with the passphrase in .*passphrase\.new\. /)
   expect(changed.stdout).not.toContain('battery staple')
   expect(statSync(seedFile(home)).mode & 0o777).toBe(0o600)
   expect(await phraseWith(passphrase)).toBeUndefined()
@@ -172,7 +172,7 @@ test("budget shows what today's signatures may cost, and raises it for today", a
     ...fees,
   }
   const before = (await custody(['budget'])).stdout
-  expect(before).toMatch(/^ETH +0 ETH of 0\.5 ETH a day .*left: 0\.375 ETH, and 0\.5 ETH for payments under way$/m)
+  expect(before).toMatch(/^ETH +0 ETH of 0\.5 ETH a day .*left: 0\.375 ETH, and 0\.5 ETH for open payments$/m)
   await world.signForged({...sweep, amount: '500000000000000'})
   const used = async () => Number(/^POLYGON +([\d.]+) POL/m.exec((await custody(['budget'])).stdout)![1])
   expect(await used()).toBeGreaterThanOrEqual(0.000042)
@@ -181,8 +181,8 @@ test("budget shows what today's signatures may cost, and raises it for today", a
   for (const [given, says] of [
     [['--chain', 'ETH'], 'belong together'],
     [['--chain', 'DOGE', '--raise', '1'], 'there is no chain DOGE'],
-    [['--chain', 'ETH', '--raise', '-1'], 'is no amount'],
-    [['--chain', 'BTC', '--raise', '0.000000001'], 'is no amount'],
+    [['--chain', 'ETH', '--raise', '-1'], 'is not an amount'],
+    [['--chain', 'BTC', '--raise', '0.000000001'], 'is not an amount'],
   ] as const) {
     const {code, stderr} = await custody(['budget', ...given])
     expect([code, stderr]).toEqual([1, expect.stringContaining(says)])
@@ -301,7 +301,7 @@ test('reconcile enters what was signed since an older copy was made, and everyth
   expect(Number(before)).toBeGreaterThan(5 * 0.000042)
   const done = await custody(['reconcile'])
   expect(done).toMatchObject({code: 0, stderr: ''})
-  expect(done.stdout).toContain('9 entries were entered, of 3 payouts')
+  expect(done.stdout).toContain('9 entries were imported, of 3 payouts')
   expect(await spent()).toBe(before)
   await assertBooks(world.db)
   expect(await Promise.all([kept, gone, early, later].map(status))).toEqual(['paying', 'paying', 'paying', 'swept'])
@@ -358,5 +358,5 @@ test('reconcile enters what was signed since an older copy was made, and everyth
     [{open: 0}],
   )
   await assertBooks(world.db)
-  expect((await custody(['reconcile'])).stdout).toContain('has everything')
+  expect((await custody(['reconcile'])).stdout).toContain('has every entry')
 }, 60_000)

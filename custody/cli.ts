@@ -33,14 +33,14 @@ import {
 import {verifyAddresses} from './verify.ts'
 
 const program = new Command('sluice custody')
-  .description('the seed and the journal of what was signed')
-  .showHelpAfterError('(--help says how it is used)')
+  .description('The seed, the journal of signed transactions, and the fee budget.')
+  .showHelpAfterError('(--help shows how to use it)')
   .exitOverride()
 
 program
   .command('init')
   .description('Makes the seed, encrypted with CUSTODY_PASSPHRASE or the content of CUSTODY_PASSPHRASE_FILE.')
-  .option('--show-phrase', 'print its 24 words, to be written down; they give everything away')
+  .option('--show-phrase', 'print the 24 words of the seed, to write them down; they give access to all money')
   .action(init)
 
 program
@@ -50,13 +50,13 @@ program
   .action(({to}: {to: string}) => {
     const entries = writeBackup(readSettings().home, to)
     console.log(
-      `${to} has the encrypted seed and ${count(entries, 'entry', 'entries')} of the journal. It is of no use without the passphrase.`,
+      `${to} has the encrypted seed and ${count(entries, 'entry', 'entries')} of the journal. It cannot be used without the passphrase.`,
     )
   })
 
 program
   .command('restore')
-  .description('Puts the seed and the journal of a backup into SLUICE_HOME. What is there already stays.')
+  .description('Restores the seed and the journal from a backup into SLUICE_HOME. Files that are there already stay.')
   .requiredOption('--from <file>', 'a file of sluice custody backup')
   .action(async ({from}: {from: string}) => {
     const {home} = readSettings()
@@ -64,53 +64,53 @@ program
     console.log(
       put.length
         ? `The ${put.join(' and the ')} of ${from} ${put.length === 1 ? 'is' : 'are'} in ${path.join(home, 'custody')} now.`
-        : `${path.join(home, 'custody')} has seed and journal already; they stay as they are.`,
+        : `${path.join(home, 'custody')} has a seed and a journal already; they stay as they are.`,
     )
   })
 
 program
   .command('passphrase')
   .description(
-    'Encrypts the seed with another passphrase. A custody that runs goes on, and needs the new one at its next start.',
+    'Encrypts the seed with a new passphrase. Custody keeps running, and needs the new passphrase at its next start.',
   )
   .requiredOption('--new-file <file>', 'a file that holds the new passphrase, of at least 8 characters')
   .action(async ({newFile}: {newFile: string}) => {
     const settings = readSettings()
     await changePassphrase(settings.home, passphraseOf(settings), readPassphrase(newFile))
     console.log(
-      `${seedFile(settings.home)} opens with the passphrase of ${newFile} alone now: let CUSTODY_PASSPHRASE_FILE name that file, or set ` +
-        'CUSTODY_PASSPHRASE to what it holds, before custody starts again. Backups that were made before keep the old one.',
+      `${seedFile(settings.home)} now opens only with the passphrase in ${newFile}. Before custody starts again, set CUSTODY_PASSPHRASE_FILE to ` +
+        'that file, or CUSTODY_PASSPHRASE to its content. Backups that were made before keep the old passphrase.',
     )
   })
 
 program
   .command('verify')
-  .description('Derives every address of the database anew and compares.')
-  .option('--backup <file>', 'from the seed of this backup')
+  .description('Checks that every address in the database comes from the seed.')
+  .option('--backup <file>', 'check with the seed of this backup')
   .action(verify)
 
 program
   .command('reconcile')
-  .description("Enters what the journal's file has and the database, an older copy, lacks.")
+  .description('Imports journal entries that a restored database is missing.')
   .action(async () => {
     const settings = readSettings()
     const done = await withDatabase(settings, client => reconcile(client, journalFile(settings.home)))
     console.log(
       done.entries
-        ? `${count(done.entries, 'entry was', 'entries were')} entered, of ${count(done.payouts, 'payout', 'payouts')}; what they signed is watched and sent again.`
-        : 'The database has everything that the file has.',
+        ? `${count(done.entries, 'entry was', 'entries were')} imported, of ${count(done.payouts, 'payout', 'payouts')}; their transactions are watched and sent again.`
+        : 'The database has every entry of the journal.',
     )
     if (done.without_purpose)
       console.log(
-        `${done.without_purpose} of them cancelled something that cannot be told any more; sluice incident list shows it if it was mined.`,
+        `${done.without_purpose} of them cancelled a payment that is not known any more; sluice incident list shows it if it was mined.`,
       )
   })
 
 program
   .command('budget')
-  .description('Shows what of the network fees that may be signed for today (UTC) is left, and raises them for today.')
+  .description("Shows how much of today's (UTC) budget for network fees is left, and raises the budget for today.")
   .option('--chain <code>', 'the chain to raise')
-  .option('--raise <amount>', 'how much more may be spent today, in whole coins, such as 0.25')
+  .option('--raise <amount>', 'how much to add for today, in whole coins, such as 0.25')
   .action(budget)
 
 async function budget({chain: code, raise}: {chain?: string; raise?: string}): Promise<void> {
@@ -130,7 +130,7 @@ async function raiseBudget(client: pg.Client, {chains}: Settings, code: string, 
   const {decimals, token} = chain.assets[0]
   const isAmount = /^\d+(\.\d+)?$/.test(raise) && (raise.split('.')[1] ?? '').length <= decimals
   const amount = isAmount ? parseUnits(raise, decimals) : 0n
-  if (amount <= 0n) throw new PermanentError(`--raise ${raise} is no amount of ${token}, such as 0.25`)
+  if (amount <= 0n) throw new PermanentError(`--raise ${raise} is not an amount of ${token}, such as 0.25`)
   await client.query(
     `insert into custody.budget_raise (chain, day, amount) values ($1, (clock_timestamp() at time zone 'UTC')::date, $2)`,
     [code, String(amount)],
@@ -145,7 +145,7 @@ async function describeBudget(client: pg.Client, known: Known, settings: ChainSe
   const raised = spent.raised ? `, and ${coins(spent.raised)} for today` : ''
   return [
     `${code.padEnd(8)} ${coins(spent.used)} of ${coins(spent.budget)} a day (${code}_FEE_BUDGET)${raised} may be spent by what is signed`,
-    `left: ${coins(mostOf(spent, false) - spent.used)}, and ${coins(mostOf(spent, true) - spent.used)} for payments under way`,
+    `left: ${coins(mostOf(spent, false) - spent.used)}, and ${coins(mostOf(spent, true) - spent.used)} for open payments`,
   ].join('; ')
 }
 
@@ -156,7 +156,7 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   const passphrase = findPassphrase(settings, isLocal(settings))
   if (passphrase === undefined)
     throw new PermanentError(
-      'set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase; keep it apart from the seed',
+      'set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE to a file that holds the passphrase; keep it in another place than the seed',
     )
   const phrase = (await readSeed(home, passphrase)) ?? (await createSeed(home, passphrase))
   console.log(existed ? `There is a seed in ${seedFile(home)} already.` : `Made a seed: ${seedFile(home)}`)
@@ -164,10 +164,10 @@ async function init({showPhrase}: {showPhrase?: boolean}): Promise<void> {
   for (const family of familyNames)
     console.log(`treasury  ${await derive({family, purpose: 'treasury', index: 0})}  ${chainsOf(family)}`)
   if (!settings.custodyPassphrase && !settings.custodyPassphraseFile)
-    console.log(`Its passphrase lies beside it, in ${passphraseFile(home)}: for local chains only.`)
+    console.log(`Its passphrase is beside it, in ${passphraseFile(home)}: that is for local chains only.`)
   if (showPhrase) console.log(`phrase    ${phrase}`)
   console.log(
-    'Keep a copy at another place: sluice custody backup --to FILE. Seed and passphrase together are the money.',
+    'Keep a copy in another place: sluice custody backup --to FILE. Seed and passphrase together give access to all money.',
   )
 }
 

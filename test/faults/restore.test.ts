@@ -186,7 +186,7 @@ test('what was paid since the backup is not paid again, and the next payout pays
     },
   })
 
-  expect(await said('custody', 'reconcile')).toMatch(/entries were entered, of 3 payouts/)
+  expect(await said('custody', 'reconcile')).toMatch(/entries were imported, of 3 payouts/)
   expect(await becomes(completed.id, 'completed')).toMatchObject({gross: '200', net: '198', txid})
   await becomes(second.id, 'completed')
   await becomes(underWay.id, 'completed')
