@@ -305,7 +305,7 @@ test('what is slow and what is unattributed is listed, and is not wrong; nor is 
   other.close()
   await db.rows(`delete from app.claim where kind = 'release'`)
   expect(code).toBe(3)
-  expect(stdout).toMatch(/^on_chain_eth: not compared, no node is named for it$/m)
+  expect(stdout).toMatch(/^on_chain_eth: not compared, it has no node$/m)
   expect(stdout).toMatch(/^allocation +pay_\w+ +ETH +0 of 0 deposits/m)
   expect(stdout).toMatch(/^ETH +0xFake +unsupported_token +1 +7$/m)
 })

@@ -136,7 +136,7 @@ test('a webhook endpoint is added, tested, rotated, and sent again what failed',
   expect(await failure('webhook', 'add', '--merchant', 'hooks', '--url', 'ftp://x')).toMatch(/must be http/)
   for (const url of ['http://hooks.example/', 'https://10.0.0.7/', 'https://[::1]:9000/', 'https://localhost:9000/'])
     expect(await failure('webhook', 'add', '--merchant', 'hooks', '--url', url)).toMatch(
-      /^sluice: the URL must (be https|lead to an address of the public internet): nothing would be sent to it; .*WEBHOOK_ALLOW_PRIVATE=1/,
+      /^sluice: the URL must (be https|lead to an address of the public internet), so nothing would be sent to it; .*WEBHOOK_ALLOW_PRIVATE=1/,
     )
   const {stdout} = await sluice('webhook', 'list', '--merchant', 'hooks')
   expect(stdout).toMatch(/^merchant +url +state +id\nhooks +https:\/\/hooks\.example\/sluice +enabled +whe_\w+\n$/)
@@ -146,7 +146,7 @@ test('a webhook endpoint is added, tested, rotated, and sent again what failed',
 test('a halted chain is rewound to where it forked, or resumed, as the operator decides', async () => {
   await db.pool.query(`select chain.anchor('ETH', 'eip155:1', 100, $1, now())`, [hash])
   expect(await failure('chain', 'resume', '--chain', 'ETH')).toMatch(/not halted/)
-  expect(await failure('chain', 'rewind', '--chain', 'ETH')).toMatch(/say with --to/)
+  expect(await failure('chain', 'rewind', '--chain', 'ETH')).toMatch(/give with --to/)
   await db.pool.query(`select chain.halt('ETH', '{"common_height": 97}')`)
   const {incidents} = await json<{incidents: {id: number}[]}>('incident', 'list')
   expect(incidents).toMatchObject([{chain: 'ETH', kind: 'fork_below_final', details: {common_height: 97}}])

@@ -34,7 +34,7 @@ export function attemptsOf<D extends Details>(
 ): Attempt<D>[] {
   checkRows(journal.checkAttempts(rows, chain, subjectId))
   const other = rows.find(({stream}) => stream !== chain)
-  if (other) throw new Refusal('settlement_changed', `it was signed for on ${other.stream} before`)
+  if (other) throw new Refusal('settlement_changed', `it was signed on ${other.stream} before`)
   return rows.map(({subject_id, amount, ...row}) => ({...row, subjectId: subject_id, amount: BigInt(amount)}))
 }
 

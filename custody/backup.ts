@@ -19,7 +19,7 @@ const Header = z.object({
 /** Writes the backup of a directory. Resolves to the number of journal entries in it. */
 export function writeBackup(home: string, file: string): number {
   if (!existsSync(seedFile(home))) throw new PermanentError(`${seedFile(home)} is missing; there is nothing to back up`)
-  if (existsSync(file)) throw new PermanentError(`${file} exists; name another file`)
+  if (existsSync(file)) throw new PermanentError(`${file} exists; give the name of a new file`)
   const journal = existsSync(journalFile(home)) ? [...readEntries(journalFile(home))] : []
   const header: z.infer<typeof Header> = {
     sluice_custody_backup: 1,
@@ -49,7 +49,7 @@ export interface Backup {
 /** Reads a backup and checks its journal. Throws PermanentError if the file is no backup, or is damaged. */
 export async function readBackup(file: string): Promise<Backup> {
   if (!existsSync(file)) throw new PermanentError(`${file} does not exist`)
-  const damaged = new PermanentError(`${file} is no backup of custody, or is damaged; take another one`)
+  const damaged = new PermanentError(`${file} is not a backup of custody, or is damaged; use another backup`)
   const heads: Backup['heads'] = new Map()
   let header: z.infer<typeof Header> | undefined
   let entries = 0
@@ -79,7 +79,7 @@ export async function restoreBackup(home: string, file: string): Promise<('seed'
     placeFile(seedFile(home), [seed.trimEnd()])
     put.push('seed')
   } else if (readFileSync(seedFile(home), 'utf8').trim() !== seed.trim())
-    throw new PermanentError(`${seedFile(home)} is another seed than that of ${file}; name another directory`)
+    throw new PermanentError(`${seedFile(home)} is not the seed of ${file}; give another directory`)
   if (!existsSync(journalFile(home))) {
     placeFile(journalFile(home), entriesOf(file))
     put.push('journal')

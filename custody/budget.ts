@@ -146,12 +146,12 @@ export function mostOf({budget, raised, reserve}: Spent, isForPaymentUnderWay: b
 }
 
 function isHalted(chain: string, why: string): Refusal {
-  return new Refusal('chain_halted', `nothing is signed on ${chain}: ${why}`)
+  return new Refusal('chain_halted', `custody signs nothing on ${chain} now: ${why}`)
 }
 
 function isSpent(chain: string, {used}: Spent, most: bigint, more: bigint): Refusal {
   return new Refusal(
     'fee_budget_reached',
-    `what was signed today (UTC) may cost ${used} in network fees, and what comes next ${more} more; ${chain}_FEE_BUDGET lets it be ${most}. It goes on tomorrow, or when you raise today's: sluice custody budget`,
+    `today's (UTC) signatures may cost ${used} in network fees, and the next ${more} more; ${chain}_FEE_BUDGET allows ${most}. Signing continues tomorrow, or when you raise today's budget: sluice custody budget`,
   )
 }

@@ -129,7 +129,7 @@ test('a backup restores the seed and says how far its journal goes; a changed on
     whole.split('\n').slice(1).join('\n'),
   ]) {
     writeFileSync(file, changed)
-    await expect(readBackup(file)).rejects.toThrow('is no backup of custody, or is damaged')
+    await expect(readBackup(file)).rejects.toThrow('is not a backup of custody, or is damaged')
   }
 }, 60_000)
 

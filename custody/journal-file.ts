@@ -97,8 +97,8 @@ export function* readEntries(file: string): Generator<{entry: Entry; end: number
     const entry = parseEntry(line)
     if (!entry || !follows(heads.get(entry.stream) ?? noHead, entry))
       throw new PermanentError(
-        `${file}: line ${number} is damaged or was changed, so it cannot be known what was signed; restore the file from a copy. ` +
-          'If there is none, and the database is surely not an older copy, move the file away: it is written anew from the database',
+        `${file}: line ${number} is damaged or was changed, so custody does not know what was signed; restore the file from a copy. ` +
+          'If there is no copy, and the database is surely not an older copy, move the file away: custody writes it again from the database',
       )
     heads.set(entry.stream, entry)
     yield {entry, end}

@@ -177,7 +177,7 @@ test('a file that is ahead of the database, or another one, blocks its stream an
   const kept = await db.rows('select * from custody.journal where seq = 2')
   await remove('seq = 2')
   await expect(addOne(journal)).rejects.toThrow(
-    'the file has 1 entry more than the database, which is an older copy; run sluice custody reconcile',
+    'the file has 1 entry more than the database: the database is an older copy; run sluice custody reconcile',
   )
   expect([journal.whyBlocked('ETH'), journal.whyBlocked('POLYGON')]).toMatchObject([{code: 'journal_ahead'}, undefined])
   await addOne(journal, 'POLYGON')
@@ -319,8 +319,8 @@ describe('a table that was changed behind the back of a custody that runs', () =
     expect(journal.checkAttempts([rows[2]!], 'ETH', null)).toBeUndefined()
     expect(journal.checkAttempts([rows[2]!], 'ETH', subject)).toContain(`entries of ${subject} are missing: 1`)
     expect(journal.whyBlocked('ETH')).toEqual(wrong)
-    expect(open().check([{...rows[1]!, amount: '1'}])).toContain('entry 2 is not what the file has in its place')
-    expect(open().check([{...rows[1]!, seq: 5}])).toContain('entry 5 is not what the file has in its place')
+    expect(open().check([{...rows[1]!, amount: '1'}])).toContain('entry 2 differs from the file')
+    expect(open().check([{...rows[1]!, seq: 5}])).toContain('entry 5 differs from the file')
   })
 
   test('what was signed is the sum over the file, of each payment once; a write that fails adds nothing to it', async () => {
@@ -590,7 +590,7 @@ test('a file of other addresses is refused at the start', async () => {
   await other.write(add => add({...draft('pool:evm'), kind: 'pool', details: {up_to: 1999}}))
   const custody = spawnCustody(world.db, world.home, {CUSTODY_PASSPHRASE: 'correct horse'})
   await until(async () => custody.process.exitCode !== null, {timeoutMs: 15_000, what: 'it to end'})
-  expect(custody.log()).toContain('restore the file, or the database, that belong together')
+  expect(custody.log()).toContain('restore a file and a database that belong together')
   expect(existsSync(file)).toBe(true)
   await world.close()
 })

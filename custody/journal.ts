@@ -90,11 +90,11 @@ export class Journal {
     if (inFile.seq > inDatabase.seq) {
       const more = inFile.seq - inDatabase.seq
       ahead(
-        `the file has ${more} ${more === 1 ? 'entry' : 'entries'} more than the database, which is an older copy; run sluice custody reconcile`,
+        `the file has ${more} ${more === 1 ? 'entry' : 'entries'} more than the database: the database is an older copy; run sluice custody reconcile`,
       )
     } else if (inFile.seq > 0 && (await this.#hashAt(stream, inFile.seq)) !== inFile.hash) {
       ahead(
-        `file and database differ at or before entry ${inFile.seq}, so one of them is not of this service; restore the one that is`,
+        `file and database differ at or before entry ${inFile.seq}: one of them is from another service; restore the right one`,
       )
     } else if (inFile.seq < inDatabase.seq) await this.#append(stream, inFile.seq, isSealed)
   }
@@ -149,7 +149,7 @@ export class Journal {
   /** Why rows of the table cannot be believed: one differs from the file. Undefined if none does. */
   check(rows: Entry[]): string | undefined {
     const wrong = rows.find(row => !this.#isRight(row))
-    return wrong && this.#block(wrong.stream, `entry ${wrong.seq} is not what the file has in its place`)
+    return wrong && this.#block(wrong.stream, `entry ${wrong.seq} differs from the file`)
   }
 
   /** Like check(), for rows that must include every attempt of a payout or a withdrawal on this stream. */
@@ -293,8 +293,8 @@ export async function missingEntries(
   const other = entries.find(entry => entry.seq === headOf(entry).seq && entry.hash !== headOf(entry).hash)
   if (other)
     throw new PermanentError(
-      `${file}: entry ${other.seq} of ${other.stream} is another one than the database has, so they are not of one service; ` +
-        'restore the file, or the database, that belong together',
+      `${file}: entry ${other.seq} of ${other.stream} differs from the database: file and database are from different services; ` +
+        'restore a file and a database that belong together',
     )
   return entries.filter(entry => entry.seq > headOf(entry).seq)
 }

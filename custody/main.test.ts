@@ -93,7 +93,7 @@ test('a first start on local chains makes a seed, a passphrase, the treasury and
     path.join(home, 'custody/journal.jsonl'),
   ])
     expect(statSync(file).mode & 0o777).toBe(0o600)
-  expect(custody.log()).toContain('a passphrase that lies beside it')
+  expect(custody.log()).toContain('a passphrase beside it')
   for (const [i, word] of phrase.split(' ').entries())
     expect(custody.log()).not.toContain(`${word} ${phrase.split(' ')[i + 1] ?? word}`)
 })
@@ -209,7 +209,7 @@ test('where the seed is missing though addresses were made from it, no new one i
   const custody = spawn()
   expect(await exitOf(custody)).toBe(1)
   expect(custody.log()).toMatch(
-    /seed\.json is missing, and the database holds addresses of it; restore it from a backup/,
+    /seed\.json is missing, and the database has addresses of this seed; restore it from a backup/,
   )
   expect(existsSync(seedFile(home))).toBe(false)
 })

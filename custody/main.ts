@@ -74,13 +74,13 @@ async function main(): Promise<never> {
     if (retired !== undefined)
       log.warn(
         {family, retired},
-        'the database is an older copy; addresses that it could hand out a second time are given up',
+        'the database is an older copy; addresses that it could hand out a second time are retired',
       )
   }
   for (const {code} of chains) {
     const blocked = journal.whyBlocked(code)
     if (blocked?.code !== 'journal_ahead') continue
-    log.error({chain: code, why: blocked.why}, 'nothing is signed for this chain, and it is not followed')
+    log.error({chain: code, why: blocked.why}, 'custody signs nothing for this chain, and the chain is halted')
     await client.query('select custody.halt_chain($1, $2)', [code, blocked.why])
   }
   await journal.compareAll()
@@ -122,8 +122,8 @@ async function tellChanges(client: pg.Client, journal: Journal): Promise<void> {
     const why = blocked?.code === 'journal_changed' ? blocked.why : undefined
     journalChanged.set({stream}, why ? 1 : 0)
     const isNews = !logged.has(stream) || logged.get(stream) !== why
-    if (isNews && why) log.error({stream, why}, 'nothing is signed for this stream')
-    // Repeated while it is wrong, so the incident also shows what is found later.
+    if (isNews && why) log.error({stream, why}, 'custody signs nothing for this stream')
+    // Repeated while it is wrong, so that the incident has what is found next, too.
     if (isNews || why) await client.query('select custody.tell_journal($1, $2)', [stream, why])
     logged.set(stream, why)
   }
@@ -169,7 +169,7 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
   const mayMake = isLocal(settings)
   if (!hasSeed(home) && (await hasAddresses(client)))
     throw new PermanentError(
-      `${seedFile(home)} is missing, and the database holds addresses of it; restore it from a backup, or deposits to them cannot be moved`,
+      `${seedFile(home)} is missing, and the database has addresses of this seed; restore it from a backup, or deposits to these addresses cannot be moved`,
     )
   if (!hasSeed(home) && !mayMake)
     throw new PermanentError(
@@ -186,7 +186,7 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
   const beside = settings.custodyPassphrase || settings.custodyPassphraseFile ? undefined : passphraseFile(home)
   log.warn(
     {seed: seedFile(home), passphrase: beside},
-    beside ? 'made a seed, and a passphrase that lies beside it: for local chains only' : 'made a seed; keep a copy',
+    beside ? 'made a seed, and a passphrase beside it: for local chains only' : 'made a seed; keep a copy',
   )
   return made
 }
@@ -194,7 +194,7 @@ async function openSeed(settings: Settings, client: pg.Client): Promise<string> 
 main().catch(error => {
   const isPermanent = error instanceof PermanentError
   const stack = isPermanent || failureOf(error) ? undefined : error.stack
-  log.fatal({error: inWords(error), stack}, 'custody cannot go on')
+  log.fatal({error: inWords(error), stack}, 'custody ended with an error')
   if (isPermanent) announceFailure(error.message)
   else process.exit(1)
 })

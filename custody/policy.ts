@@ -123,9 +123,9 @@ export async function checkPay(
   before: {amount: bigint; destination: string; token: string}[],
 ): Promise<void> {
   if (payout.status !== 'paying' && payout.status !== 'swept')
-    throw new Refusal('wrong_state', `the payout is ${payout.status}; it is paid once it is swept`)
+    throw new Refusal('wrong_state', `the payout is ${payout.status}; it can be paid once it is swept`)
   if (!before.length && payout.status === 'paying')
-    throw new Refusal('wrong_state', 'the payout is paying, and nothing was signed for it')
+    throw new Refusal('wrong_state', 'the payout is paying, but the journal has no signature for it')
   for (const {amount, destination, token} of before)
     if (amount !== BigInt(payout.net) || destination !== payout.address || token !== payout.token)
       throw new Refusal('settlement_changed', 'a payout keeps the destination, token and amount of its first signature')
@@ -149,7 +149,7 @@ export function purposeOfPayout({id, merchant_id, chain, token, net, address, gr
 
 function checkNet({gross, fee, net}: Payout): void {
   if (BigInt(net) !== BigInt(gross) - BigInt(fee) || BigInt(net) <= 0n || BigInt(fee) < 0n)
-    throw new Refusal('amount_not_net', 'the amount is not what is left of the gross after the fee')
+    throw new Refusal('amount_not_net', 'the net amount is not the gross amount less the fee')
 }
 
 async function checkFirst(context: PolicyContext, payout: Payout, more = {withBegun: false}): Promise<void> {
@@ -175,7 +175,7 @@ async function checkFirst(context: PolicyContext, payout: Payout, more = {withBe
   if (signed + net > BigInt(received))
     throw new Refusal(
       'exceeds_received',
-      `${received} base units of ${token} arrived for this merchant and are final; ${signed} were signed for, and ${net} more would exceed them`,
+      `this merchant received ${received} base units of ${token} (final deposits); ${signed} are signed already, and ${net} more would exceed that`,
     )
 }
 
@@ -225,7 +225,7 @@ async function checkLimits(
   if (limit !== undefined && amount > limit)
     throw new Refusal(
       'above_limit',
-      `${amount} base units of ${token} are more than one payout may be (${chain}_PAYOUT_LIMIT: ${limit})`,
+      `${amount} base units of ${token} is more than ${chain}_PAYOUT_LIMIT allows for one payout (${limit})`,
     )
   const daily = dailyLimit.get(token)
   if (daily === undefined) return
@@ -234,7 +234,7 @@ async function checkLimits(
   if (signed + amount > daily)
     throw new Refusal(
       'daily_limit',
-      `${signed} base units of ${token} were signed for today (UTC); ${amount} more would exceed ${chain}_DAILY_LIMIT: ${daily}`,
+      `payments of ${signed} base units of ${token} are signed today (UTC); ${amount} more would exceed ${chain}_DAILY_LIMIT (${daily})`,
     )
 }
 
@@ -371,14 +371,15 @@ export async function findOutgoingPayment(
     values: [chain, ...values],
   })
   const [outgoingPayment] = rows
-  if (!outgoingPayment) throw new Refusal('unknown_settlement', `there is no such transaction to be made on ${chain}`)
-  if (outgoingPayment.status === 'final') throw new Refusal('wrong_state', `transaction ${outgoingPayment.id} is final`)
+  if (!outgoingPayment) throw new Refusal('unknown_settlement', `there is no such outgoing payment on ${chain}`)
+  if (outgoingPayment.status === 'final')
+    throw new Refusal('wrong_state', `outgoing payment ${outgoingPayment.id} is final`)
   if (outgoingPayment.cancelling !== cancelling)
     throw new Refusal(
       'wrong_state',
       cancelling
-        ? `nobody wants transaction ${outgoingPayment.id} cancelled`
-        : `transaction ${outgoingPayment.id} is being cancelled`,
+        ? `outgoing payment ${outgoingPayment.id} is not being cancelled`
+        : `outgoing payment ${outgoingPayment.id} is being cancelled`,
     )
   return {...outgoingPayment, amount: BigInt(outgoingPayment.amount)}
 }
@@ -387,9 +388,8 @@ export async function findOutgoingPayment(
 export function checkAsset({chains, family}: PolicyContext, {chain, token}: {chain: ChainCode; token: string}): Asset {
   const settings = chains.get(chain)
   const asset = settings?.chain.assets.find(known => known.token === token)
-  if (!settings || !asset) throw new Refusal('unknown_settlement', `there is no ${token} on ${chain}`)
-  if (family && settings.family !== family)
-    throw new Refusal('unknown_settlement', `${chain} is not signed for by this intent`)
+  if (!settings || !asset) throw new Refusal('unknown_settlement', `there is no token ${token} on ${chain}`)
+  if (family && settings.family !== family) throw new Refusal('unknown_settlement', `this intent is not for ${chain}`)
   return asset
 }
 
@@ -401,7 +401,7 @@ export function checkSweepFee(
   if (maxFee * 100n > BigInt(sweepFeePercent) * amount)
     throw new Refusal(
       'sweep_too_dear',
-      `it may cost ${maxFee} to move ${amount}: more than ${code}_SWEEP_FEE_PERCENT allows (${sweepFeePercent} %)`,
+      `moving ${amount} base units may cost ${maxFee}: more than ${code}_SWEEP_FEE_PERCENT allows (${sweepFeePercent} %)`,
     )
 }
 

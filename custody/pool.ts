@@ -45,8 +45,8 @@ export async function checkPool(client: pg.Client, derive: Derive, family: Famil
     const otherNetwork = familyOf({family}).otherNetwork?.(derived, address)
     if (otherNetwork) throw new PermanentError(otherNetwork)
     throw new PermanentError(
-      `the seed does not derive ${purpose} address ${index} of the database: it belongs to another database; ` +
-        'restore the seed that made these addresses, or name the database of this one',
+      `the seed does not derive ${purpose} address ${index} of the database: the seed belongs to another database; ` +
+        'restore the seed that made these addresses, or set DATABASE_URL to the database of this seed',
     )
   }
 }

@@ -63,7 +63,7 @@ test('a seed is new where it was made, until it was used; one that comes from an
 test('a wrong passphrase and a changed file are told, and neither shows the phrase', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const wrong = await readSeed(home, 'correct house').catch(error => error.message)
-  expect(wrong).toMatch(/seed\.json cannot be decrypted: the passphrase is not the one .* or the file was changed/)
+  expect(wrong).toMatch(/seed\.json cannot be decrypted: the passphrase is wrong, or the file was changed/)
   const good = JSON.parse(readFileSync(seedFile(home), 'utf8'))
   const flipped = (hex: string) => (hex[0] === '0' ? '1' : '0') + hex.slice(1)
   const changed = [
@@ -85,7 +85,7 @@ test('a wrong passphrase and a changed file are told, and neither shows the phra
   }
   writeFileSync(seedFile(home), JSON.stringify(good).slice(0, -9))
   await expect(readSeed(home, passphrase)).rejects.toThrow(
-    /seed\.json is no seed file, or was changed; restore it from a backup/,
+    /seed\.json is not a seed file, or was changed; restore it from a backup/,
   )
 }, 60_000)
 

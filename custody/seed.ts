@@ -71,7 +71,7 @@ export async function encryptPhrase(phrase: string, passphrase: string, n = cost
 /** The phrase in the content of a seed file. `name` is the file's name in errors. */
 export async function decryptPhrase(text: string, passphrase: string, name: string): Promise<string> {
   const read = SeedFile.safeParse(parseJson(text))
-  if (!read.success) throw new PermanentError(`${name} is no seed file, or was changed; restore it from a backup`)
+  if (!read.success) throw new PermanentError(`${name} is not a seed file, or was changed; restore it from a backup`)
   const {ciphertext, tag} = read.data
   const header = Header.parse(read.data)
   const key = await keyOf(header, passphrase)
@@ -82,7 +82,7 @@ export async function decryptPhrase(text: string, passphrase: string, name: stri
     return Buffer.concat([decipher.update(ciphertext, 'hex'), decipher.final()]).toString('utf8')
   } catch {
     throw new PermanentError(
-      `${name} cannot be decrypted: the passphrase is not the one that it was made with, or the file was changed; ` +
+      `${name} cannot be decrypted: the passphrase is wrong, or the file was changed; ` +
         'set CUSTODY_PASSPHRASE or CUSTODY_PASSPHRASE_FILE to the right one, or restore the file from a backup',
     )
   }
@@ -138,7 +138,7 @@ export async function changePassphrase(home: string, before: string, after: stri
   rmSync(next, {force: true}) // left by a killed process
   writeDurably(next, [await encryptPhrase(phrase, after)])
   if ((await decryptPhrase(readFileSync(next, 'utf8'), after, next)) !== phrase)
-    throw new Error(`${next} does not hold what was written; the seed is as it was`)
+    throw new Error(`${next} does not have what was written to it; the seed was not changed`)
   renameSync(next, file)
   syncDirectory(path.dirname(file))
 }

@@ -57,7 +57,7 @@ function buildServer(custody: Custody, token: string, log: Logger) {
     log.warn({method: request.method}, 'a request without the token was refused')
     await reply
       .code(401)
-      .send({error: 'unauthorized', message: 'custody wants the token of its token file, as a Bearer token'})
+      .send({error: 'unauthorized', message: 'send the token in the token file of custody as a Bearer token'})
   })
   server.setNotFoundHandler((_request, reply) =>
     reply.code(404).send({error: 'route_not_found', message: 'custody knows POST /sign and POST /check'}),
@@ -71,7 +71,7 @@ function buildServer(custody: Custody, token: string, log: Logger) {
     const {message} = error
     if (error instanceof InvalidRequest) {
       rejected.inc({reason: 'unknown_form'})
-      log.warn({details: error.details}, 'a request that is not known was refused')
+      log.warn({details: error.details}, 'an invalid request was refused')
       return reply.code(400).send({error: 'invalid_request', message, details: error.details})
     }
     const status = error.statusCode ?? 500

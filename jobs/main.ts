@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   })
   endWhenAsked(async () => (await starting).stop())
   await starting
-  log.info('jobs are worked on, webhooks are sent, and payouts are made')
+  log.info('the worker runs: jobs, webhooks and payouts')
   announceReady()
 }
 

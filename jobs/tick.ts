@@ -24,7 +24,7 @@ export function startTick(parts: Part[], log: Logger): () => Promise<void> {
       } catch (error) {
         if (!isStopped) {
           tickFailures.inc({part: part.name})
-          log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it runs again')
+          log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it will be retried')
         }
       }
       if (!isStopped) timer = setTimeout(start, part.intervalMs)

@@ -85,7 +85,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep | Cpfp, find = f
   const isOther = ({kind, subjectId}: BitcoinAttempt) =>
     subjectId === outgoing_payment_id && kind !== 'sweep' && kind !== 'cancel'
   if (outgoingPayment.kind !== 'sweep' || attempts.some(isOther))
-    throw new Refusal('settlement_changed', 'it was begun as something else than a sweep')
+    throw new Refusal('settlement_changed', 'this outgoing payment was not begun as a sweep')
   return await decide(
     context,
     purposeOfTreasury(context, chain, 'sweep', outgoing_payment_id),
@@ -106,12 +106,12 @@ async function judgeCpfp(context: FamilyContext, intent: Cpfp): Promise<BitcoinD
     values: [outgoing_payment_id, chain],
   })
   const [cpfp] = rows
-  if (!cpfp) throw new Refusal('unknown_settlement', `no CPFP child ${outgoing_payment_id} is under way`)
+  if (!cpfp) throw new Refusal('unknown_settlement', `there is no open CPFP child ${outgoing_payment_id}`)
   const known = new Set(cpfp.outputs)
   if (cpfp.firstInput !== inputs[0] || known.size !== inputs.length || !inputs.every(input => known.has(input)))
     throw new Refusal(
       'settlement_changed',
-      'a CPFP child spends the outputs that it was begun with, the same one first',
+      'a CPFP child must spend exactly the outputs that it was begun with, and the same one first',
     )
   return await judgeSweep(context, intent, async (...of) => ({
     ...(await findUnconfirmed(...of)),
@@ -179,9 +179,9 @@ async function decide(
   const newest = mine.at(-1)
   if (newest) checkInputsKept(newest, asked)
   if (attempts.some(attempt => attempt.subjectId !== subjectId && !attempt.isOver))
-    throw new Refusal('nonce_taken', 'an output was signed for something else, which can still be mined')
+    throw new Refusal('nonce_taken', 'an input was signed for another transaction, which can still be mined')
   if (outgoingPayment.sender !== asked.inputs[0])
-    throw new Refusal('settlement_changed', 'it spends that output first with which it was begun')
+    throw new Refusal('settlement_changed', 'the first input must be the one that the outgoing payment was begun with')
   const {outputs, parentVsize} = await find(context, purpose, asked.inputs)
   if (find === findOutputs) await checkReserved(context, purpose.chain, outgoingPayment, asked.inputs)
   const isForPaymentUnderWay = outgoingPayment.kind !== 'sweep' && (kind === 'cancel' || mine.length > 0)
@@ -201,14 +201,18 @@ async function decide(
   if (fee > cap)
     throw new Refusal(
       'fee_above_cap',
-      `${fee} sat for ${vsize + parentVsize} vB are more than ${purpose.chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB: ${cap})`,
+      `${fee} sat for ${vsize + parentVsize} vB is more than ${purpose.chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB: ${cap})`,
     )
   const needed = newest ? leastFee(newest, vsize) : 0n
   if (fee >= needed) return {plan}
   if (newest && isSame(newest)) return {attempt: newest}
-  throw new Refusal('fee_too_low', `it was signed before for ${newest!.fee} sat; it takes ${needed} to replace that`, {
-    fee: String(needed),
-  })
+  throw new Refusal(
+    'fee_too_low',
+    `it was signed before with a fee of ${newest!.fee} sat; replacing that needs at least ${needed} sat`,
+    {
+      fee: String(needed),
+    },
+  )
 }
 
 async function isBegunAsCpfp({client}: FamilyContext, {id}: OutgoingPayment): Promise<boolean> {
@@ -240,7 +244,7 @@ function checkInputsKept(newest: BitcoinAttempt, {inputs}: Asked): void {
   if (newest.firstInput === inputs[0] && newest.inputs.every(input => kept.has(input))) return
   throw new Refusal(
     'settlement_changed',
-    'it keeps its first output, and every other one that it was signed with before',
+    'a replacement must keep the first input, and every other input of the signature before',
   )
 }
 
@@ -263,13 +267,13 @@ function build(
   const treasury = scriptOf(context.treasury.address)
   const rest = from.reduce((sum, {value}) => sum + value, 0n) - fee - purpose.amount
   if (rest < 0n)
-    throw new Refusal('insufficient_inputs', `the outputs are ${-rest} sat less than what is to be paid, with the fee`)
+    throw new Refusal('insufficient_inputs', `the inputs are ${-rest} sat less than the payment and its fee`)
   const isPaid = purpose.kind === 'pay' || purpose.kind === 'withdraw'
   const outputs = isPaid ? [{script: destinationScript(purpose.destination, scriptOf), value: purpose.amount}] : []
   if (rest > 0n || !isPaid) outputs.push({script: treasury, value: rest})
   for (const {script, value} of outputs)
     if (value < dustLimit(script))
-      throw new Refusal('dust', `an output of ${value} sat would be dust: less than ${dustLimit(script)}`)
+      throw new Refusal('dust', `an output of ${value} sat would be dust: it is below ${dustLimit(script)} sat`)
   const isSweep = purpose.kind === 'sweep'
   const inputs = from.map(({outpoint, value, own}) => ({outpoint, value, path: own.path}))
   return {
@@ -327,7 +331,7 @@ async function findOutputs(
       order by i.place`,
     values: [chain, outpoints, token],
   })
-  checkFound(outpoints, rows, 'is no final output of an address of ours')
+  checkFound(outpoints, rows, 'is not a final output of an address of this service')
   const spent = rows.find(({is_spent}) => is_spent)
   if (spent) throw new Refusal('wrong_state', `${spent.outpoint} is spent: its transaction is final`)
   const outputs = rows.map(ownOutput)
@@ -349,7 +353,7 @@ async function checkReserved(
         where u.chain = $1 and u.txid = split_part(i.outpoint, ':', 1) and u.vout = split_part(i.outpoint, ':', 2)::int and u.outgoing_payment_id = $3)`,
     values: [chain, outpoints, id],
   })
-  if (rows[0]) throw new Refusal('settlement_changed', `${rows[0].outpoint} is not reserved for this`)
+  if (rows[0]) throw new Refusal('settlement_changed', `${rows[0].outpoint} is not reserved for this outgoing payment`)
 }
 
 /** Like findOutputs, for one transaction that is not final yet. Once it is final, its outputs are like any others. */
@@ -365,12 +369,12 @@ async function findUnconfirmed({client}: FamilyContext, {chain, token}: Purpose,
       order by i.place`,
     values: [chain, outpoints, token],
   })
-  checkFound(outpoints, rows, 'is no unconfirmed output of an address of ours')
+  checkFound(outpoints, rows, 'is not an unconfirmed output of an address of this service')
   const [first] = rows
   if (rows.some(({txid, merchant_id}) => txid !== first!.txid || merchant_id !== first!.merchant_id))
     throw new Refusal(
       'not_ours',
-      'a CPFP child spends outputs of one transaction, to addresses of one merchant or the treasury',
+      'a CPFP child may only spend outputs of one transaction, to addresses of one merchant or of the treasury',
     )
   return {outputs: rows.map(ownOutput), parentVsize: 0}
 }
@@ -392,15 +396,17 @@ function checkFound(outpoints: string[], rows: OutputRow[], isNone: string): voi
 
 /** No merchant's money pays for another merchant: a transaction spends outputs of one merchant and of the treasury only. */
 function checkOwners(kind: Kind, merchantId: string | null, outputs: OwnOutput[]): void {
-  const deposits = outputs.filter(({own}) => own.path.purpose === 'deposit')
-  const mayUse = {
-    pay: deposits.every(({own}) => own.merchantId === merchantId),
-    sweep: deposits.length === outputs.length,
-    withdraw: deposits.length === 0,
-    cancel: true,
+  const isDeposit = ({own}: OwnOutput) => own.path.purpose === 'deposit'
+  const owner = kind === 'pay' ? merchantId : outputs.find(isDeposit)?.own.merchantId
+  for (const output of outputs) {
+    const input = `input ${output.outpoint} belongs to`
+    if (!isDeposit(output)) {
+      if (kind === 'sweep')
+        throw new Refusal('not_ours', `${input} the treasury; a sweep spends merchants' outputs only`)
+    } else if (kind === 'withdraw')
+      throw new Refusal('not_ours', `${input} a merchant; a withdrawal spends the treasury's outputs only`)
+    else if (output.own.merchantId !== owner) throw new Refusal('not_ours', `${input} another merchant`)
   }
-  const ofOne = deposits.every(({own}) => own.merchantId === deposits[0]!.own.merchantId)
-  if (!mayUse[kind] || !ofOne) throw new Refusal('not_ours', `an output belongs to somebody whom this does not concern`)
 }
 
 // --- the journal ---

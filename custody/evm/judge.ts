@@ -71,9 +71,9 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   const isNative = checkAsset(context, intent) === evmSettings(context.chains.get(chain)).chain.assets[0]
   const fees = checkFees(context, chain, intent, isNative ? transferGas : gasCap)
   const source = await findOwn(context, intent.address)
-  if (source.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses are swept')
+  if (source.path.purpose !== 'deposit') throw new Refusal('not_ours', 'only deposit addresses can be swept')
   const amount = BigInt(intent.amount)
-  if (amount === 0n) throw new Refusal('settlement_changed', 'a sweep moves more than nothing')
+  if (amount === 0n) throw new Refusal('settlement_changed', 'the amount of a sweep must be above zero')
   const {treasury} = context
   const sender = isNative ? source : treasury
   const outgoingPayment = await findOutgoingPayment(context, chain, {id: intent.outgoing_payment_id})
@@ -85,7 +85,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
   if (!isAsBegun || outgoingPayment.nonce !== nonce || amount > outgoingPayment.amount)
     throw new Refusal(
       'settlement_changed',
-      'a sweep is signed with the address, token and nonce that it was begun with, and moves no more than that',
+      'a sweep must keep the address, token and nonce that it was begun with, and must not move more than it was begun with',
     )
   const attempts = await findAttempts(context, chain, sender.address, nonce, intent.outgoing_payment_id)
   for (const before of attempts.filter(
@@ -96,7 +96,7 @@ async function judgeSweep(context: FamilyContext, intent: Sweep): Promise<EvmDec
     if (isOther || (isNative ? amount > before.amount : amount !== before.amount))
       throw new Refusal(
         'settlement_changed',
-        'a sweep keeps its nonce, address and token, and moves no more than at first',
+        'a sweep must keep the nonce, address and token of its first signature, and must not move more',
       )
   }
   await checkNext(context, chain, sender, nonce)
@@ -140,7 +140,7 @@ async function judgeCancel(context: FamilyContext, intent: Cancel): Promise<EvmD
   const attempts = await findAttempts(context, chain, sender.address, nonce, null)
   const outgoingPayment = await findOutgoingPayment(context, chain, {sender: sender.address, nonce}, {cancelling: true})
   const {isFinal} = await checkNext(context, chain, sender, nonce)
-  if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used up: its transaction is final`)
+  if (isFinal) throw new Refusal('wrong_state', `nonce ${nonce} is used: its transaction is final`)
   const purpose: Purpose = {
     kind: 'cancel',
     chain,
@@ -186,12 +186,12 @@ export function checkSweep(settings: EvmSettings, sweep: EvmPlan): void {
   if (amount < least)
     throw new Refusal(
       'sweep_too_dear',
-      `${amount} base units of ${token} are less than is worth a sweep (${chain.code}_SWEEP_MIN: ${least})`,
+      `${amount} base units of ${token} is too little to sweep (${chain.code}_SWEEP_MIN: ${least})`,
     )
   if (maxFee > tokenSweepFee)
     throw new Refusal(
       'sweep_too_dear',
-      `it may cost ${maxFee} wei: more than ${chain.code}_TOKEN_SWEEP_FEE allows (${tokenSweepFee})`,
+      `the sweep may cost ${maxFee} wei: more than ${chain.code}_TOKEN_SWEEP_FEE allows (${tokenSweepFee})`,
     )
 }
 
@@ -222,12 +222,12 @@ async function checkNext(
   const {mined, isFinal} = rows[0]!
   const next = 1 + Math.max(last[0]?.nonce ?? -1, mined ?? -1)
   if (nonce <= next) return {isFinal}
-  throw new Refusal('nonce_too_high', `nonce ${nonce} is not next: ${next} is, with which nothing was signed yet`)
+  throw new Refusal('nonce_too_high', `nonce ${nonce} is too high: the next nonce to sign with is ${next}`)
 }
 
 function checkNonce(nonce: number, before: {nonce: number}[]): void {
   if (before.some(attempt => attempt.nonce !== nonce))
-    throw new Refusal('settlement_changed', 'what was begun with a nonce is signed with that nonce alone')
+    throw new Refusal('settlement_changed', 'an outgoing payment must be signed with the nonce that it was begun with')
 }
 
 /** Compares with earlier attempts with this nonce: refuses another purpose, repeats the same one, or replaces it for at least an eighth more. */
@@ -236,7 +236,7 @@ function decide(plan: EvmPlan, attempts: EvmAttempt[]): EvmDecision {
   const isSame = ({kind, subjectId}: EvmAttempt) =>
     kind === plan.kind && (kind === 'cancel' || subjectId === plan.subjectId)
   if (plan.kind !== 'cancel' && atNonce.some(({subjectId}) => subjectId !== plan.subjectId))
-    throw new Refusal('nonce_taken', `nonce ${plan.nonce} was signed for something else`)
+    throw new Refusal('nonce_taken', `nonce ${plan.nonce} was signed for another purpose`)
   const newest = atNonce.at(-1)
   if (!newest) return {plan}
   const needed = {
@@ -256,7 +256,7 @@ function decide(plan: EvmPlan, attempts: EvmAttempt[]): EvmDecision {
   if (isSame(newest)) return {attempt: newest}
   throw new Refusal(
     'fee_too_low',
-    `nonce ${plan.nonce} was signed for something else before; both fees must be an eighth higher`,
+    `nonce ${plan.nonce} was signed for another transaction before; both fees must be at least an eighth higher to replace it`,
     {
       max_fee_per_gas: String(needed.maxFeePerGas),
       max_priority_fee_per_gas: String(needed.maxPriorityFeePerGas),
@@ -275,12 +275,15 @@ function checkFees({chains}: FamilyContext, chain: ChainCode, asked: WireFees, m
   if (fees.maxFeePerGas > cap)
     throw new Refusal(
       'fee_above_cap',
-      `${fees.maxFeePerGas} wei per gas are more than ${chain}_MAX_FEE_GWEI allows (${cap})`,
+      `${fees.maxFeePerGas} wei per gas is more than ${chain}_MAX_FEE_GWEI allows (${cap})`,
     )
   if (fees.maxPriorityFeePerGas > fees.maxFeePerGas)
-    throw new Refusal('fee_above_cap', 'the priority fee is higher than the whole fee')
+    throw new Refusal('fee_above_cap', 'the priority fee is higher than the maximum fee')
   if (fees.gasLimit > mostGas)
-    throw new Refusal('fee_above_cap', `${fees.gasLimit} gas are more than this needs (${mostGas})`)
+    throw new Refusal(
+      'fee_above_cap',
+      `a gas limit of ${fees.gasLimit} is more than this transaction needs (${mostGas})`,
+    )
   return fees
 }
 
@@ -299,7 +302,7 @@ async function findOwn({client}: FamilyContext, address: string): Promise<Own> {
     values: [address],
   })
   const [own] = rows
-  if (!own) throw new Refusal('not_ours', 'the address is none of ours')
+  if (!own) throw new Refusal('not_ours', `${address} is not an address of this service`)
   return ownOf('evm', own)
 }
 

@@ -107,7 +107,7 @@ async function comparisonOf(db: pg.Client, chain: ChainCode, hasNode: boolean, f
   const {count, found, since, compared} = known
   const name = `on_chain_${chain.toLowerCase()}`
   const {claim} = auditFamilyOf(chainOf(chain))
-  const why = hasNode ? (failure ?? whyIncomplete(known)) : 'no node is named for it'
+  const why = hasNode ? (failure ?? whyIncomplete(known)) : 'it has no node'
   return {
     chain,
     since,

@@ -40,7 +40,10 @@ export function openDailyAudit({databaseUrl, pool, settings, log}: Options): Dai
     for (const [chain, settings] of nodes) {
       const why = await compareDue(db, settings)
       if (why)
-        log.warn({chain, why}, 'some addresses could not be compared with their chain; they are again in a minute')
+        log.warn(
+          {chain, why},
+          'some addresses could not be compared with their chain; they are tried again in a minute',
+        )
     }
     if (!(await isAuditDue(db))) return
     const {audit} = await import('./audit.ts')

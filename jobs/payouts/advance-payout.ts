@@ -68,7 +68,7 @@ async function take(to: Context, payout: Payout): Promise<Outcome> {
   } catch (error) {
     to.log.error(
       {payout: payout.id, status: payout.status, error: inWords(error)},
-      'a step of a payout failed; it runs again',
+      'a step of a payout failed; it will be retried',
     )
     return {reason: failureOf(error)?.reason ?? 'error', detail: inWords(error), ms: retryMs.told}
   }
@@ -145,7 +145,8 @@ async function wait(to: Context, {id}: Payout, {reason, detail, ms, failsAs, fai
     failsAs,
     detail,
   ])
-  if (rowCount) to.log.warn({payout: id, code: failsAs}, `a payout failed, and its balance is back: ${detail}`)
+  if (rowCount)
+    to.log.warn({payout: id, code: failsAs}, `a payout failed, and the merchant has the balance back: ${detail}`)
 }
 
 async function read({pool}: Context, id: string): Promise<Payout | undefined> {

@@ -87,7 +87,7 @@ export interface Wait {
   reason: string | null
   detail?: string
   ms: number
-  /** The payout fails with this code when it has waited for the same reason for too long. */
+  /** The payout fails with this code if it waits too long for the same reason. */
   failsAs?: string
   failsAfterMs?: number
 }
@@ -112,7 +112,7 @@ export async function whyHalted({pool}: Context, chain: string): Promise<string 
 
 export function noNode(code: string): string {
   const of = chain(code)
-  return `no node is named for ${code}; set ${familyOf(of).endpointVariable(of)} for the jobs worker`
+  return `${code} has no node; set ${familyOf(of).endpointVariable(of)} for the jobs worker`
 }
 
 /** The wait of a payout while one of its sweeps is not final. The reason is the most common one among those sweeps. */

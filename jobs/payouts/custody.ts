@@ -58,7 +58,7 @@ export class Custody {
   /** Up to 200 signatures, in the order of the intents. */
   async sign<Needed>(intents: object[], schema: Responses<Needed>): Promise<(Signed | Refusal<Needed>)[]> {
     const {results} = await this.#ask('/sign', {intents}, schema)
-    if (results.length !== intents.length) throw new RetryableError('custody left intents without an answer')
+    if (results.length !== intents.length) throw new RetryableError('custody did not respond to every intent')
     return results
   }
 
@@ -80,7 +80,8 @@ export class Custody {
     // 401: the token is from a custody process that has ended. 400: this program and custody differ in version.
     if (status !== 200) throw new RetryableError(`custody answered ${path} with ${status}: ${text.slice(0, 500)}`)
     const {success, data, error} = schema.safeParse(parse(text))
-    if (!success) throw new RetryableError(`custody answered ${path} with something else: ${z.prettifyError(error)}`)
+    if (!success)
+      throw new RetryableError(`custody answered ${path} with an unexpected response: ${z.prettifyError(error)}`)
     return data
   }
 

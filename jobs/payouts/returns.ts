@@ -30,7 +30,7 @@ async function begin(to: Context, of: ReturnStep): Promise<Wait | undefined> {
   } catch (error) {
     to.log.error(
       {deposit: of.depositId, step: of.step, error: inWords(error)},
-      'a step of a return failed; it runs again',
+      'a step of a return failed; it will be retried',
     )
     return {reason: failureOf(error)?.reason ?? 'error', detail: inWords(error), ms: retryMs.told}
   }

@@ -139,6 +139,6 @@ async function refused(
 
 function tooDear(more: bigint): {reason?: string; detail?: string} {
   return more > 0n
-    ? {reason: 'insufficient_treasury_funds', detail: `${more} base units more are needed for the network fee`}
+    ? {reason: 'insufficient_treasury_funds', detail: `the network fee needs ${more} base units more`}
     : {}
 }

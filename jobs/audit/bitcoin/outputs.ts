@@ -57,7 +57,7 @@ function askOutputs(db: pg.Client, settings: BitcoinSettings): Asked {
     poll: async addresses => {
       const ledger = await ledgerOf(db, settings.chain.code, addresses)
       const {unspent, refused} = await source.ask(addresses).catch(error => {
-        throw new RetryableError(`the source cannot be asked: ${(error as Error).message}`, {cause: error})
+        throw new RetryableError(`the node or server cannot be asked: ${(error as Error).message}`, {cause: error})
       })
       const differences = compare(ledger, unspent).filter(({address}) => !refused.has(address))
       return {height: ledger.height, differences, unread: [...refused].map(each => each.join(': '))}

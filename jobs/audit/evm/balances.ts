@@ -99,7 +99,7 @@ async function held(node: Questions, contract: string | undefined, addresses: {a
   if ('result' in response!) return readHeld(response.result, {height, count: addresses.length})
   const why = response!.message.slice(0, 200)
   if (contract) return why
-  throw new RetryableError(`the node refuses to tell balances at block ${height}: ${why}`)
+  throw new RetryableError(`the node refused to give balances at block ${height}: ${why}`)
 }
 
 /** The highest block up to `to` that was made before a time; undefined if the node does not give the times of its blocks. */

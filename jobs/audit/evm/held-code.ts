@@ -53,9 +53,9 @@ export function readHeld(response: unknown, {height, count}: {height: number; co
   const [number, ...balances] = Words.safeParse(response).data ?? []
   if (number === undefined || balances.length !== count)
     throw new RetryableError(
-      `the node answered the question for ${count} balances with something else: ${JSON.stringify(response)?.slice(0, 100)}`,
+      `the node gave an unexpected response to a request for ${count} balances: ${JSON.stringify(response)?.slice(0, 100)}`,
     )
   if (number !== BigInt(height))
-    throw new RetryableError(`the node was asked for balances at block ${height}, and answered of block ${number}`)
+    throw new RetryableError(`the node was asked for balances at block ${height}, and answered for block ${number}`)
   return balances.map(balance => (balance === unreadable ? null : balance))
 }

@@ -51,7 +51,7 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
   const found = select()
   if ('aboveCap' in found) return aboveCap(settings)
   if ('short' in found) {
-    const detail = `free outputs of the merchant and the treasury are short by ${found.short} sat, fee included`
+    const detail = `the free outputs of the merchant and the treasury are ${found.short} sat too little, fee included`
     return {...(await whyShort(to, payout, detail, select)), ms: retryMs.soon}
   }
   if (found.inputs.length > mostInputs) return await sweepFirst(to, payout, found.inputs, price, settings)
@@ -69,7 +69,7 @@ async function sweep(to: Context, payout: Payout, chain: Bitcoin): Promise<Outco
 
 /** No node relays such an output, and waiting does not change that. */
 function belowDust({amount}: Payout, least: bigint): Wait {
-  const detail = `${amount} sat would be dust: no node takes a payment of less than ${least} sat to such an address`
+  const detail = `${amount} sat would be dust: nodes accept no payment below ${least} sat to such an address`
   return {reason: 'below_dust', detail, ms: retryMs.soon, failsAs: 'broadcast_rejected', failsAfterMs: 0}
 }
 
@@ -79,7 +79,7 @@ async function priceOf({node, settings}: Bitcoin): Promise<Price | Wait> {
 }
 
 function aboveCap({chain, maxFeeRate}: BitcoinSettings): Wait {
-  const detail = `the network asks for more than ${chain.code}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB), or a sweep than its SWEEP_FEE_PERCENT`
+  const detail = `the network fee is above ${chain.code}_MAX_FEE_RATE (${maxFeeRate} sat/vB), or the fee of a sweep above ${chain.code}_SWEEP_FEE_PERCENT`
   return {reason: 'fee_above_cap', detail, ms: retryMs.soon}
 }
 
@@ -115,5 +115,5 @@ async function sweepFirst(
   if (typeof why === 'string') return shortOfFunds(why)
   return why && 'aboveCap' in why
     ? aboveCap(settings)
-    : shortOfFunds("the treasury's money lies in more outputs than one transaction can spend")
+    : shortOfFunds("the treasury's money is in more outputs than one transaction can spend")
 }

@@ -15,13 +15,13 @@ export async function beginCpfp(
   const {maxFeeRate} = settings
   const chain = settings.chain.code
   if (feeRate > maxFeeRate)
-    throw new PermanentError(`${feeRate} sat/vB are more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`)
+    throw new PermanentError(`${feeRate} sat/vB is more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`)
   await requireForeign(db, chain, txid)
   const inputs = await ofOneOwner(db, chain, txid)
   const parent = await parentOf(settings, txid)
   if (Number(parent.fee) >= feeRate * parent.vsize)
     throw new PermanentError(
-      `there is nothing to speed up: ${txid} pays ${(Number(parent.fee) / parent.vsize).toFixed(2)} sat/vB by itself`,
+      `there is nothing to speed up: ${txid} pays ${(Number(parent.fee) / parent.vsize).toFixed(2)} sat/vB already`,
     )
   const both = sweepSize(inputs.length) + parent.vsize
   const least = BigInt(Math.ceil(feeRate * both - 1e-9)) - parent.fee
@@ -29,7 +29,7 @@ export async function beginCpfp(
   if (!('inputs' in found))
     throw new PermanentError(
       'short' in found
-        ? `what ${txid} pays us is too little: ${found.short} sat more would have to be left after a fee of ${least} sat`
+        ? `what ${txid} pays us is too little for a fee of ${least} sat: ${found.short} sat are missing`
         : `a fee of ${least} sat is more than ${chain}_MAX_FEE_RATE allows (${maxFeeRate} sat/vB)`,
     )
   const {rows} = await db.query<{id: string}>('select app.begin_cpfp($1, $2, $3, $4) as id', [
@@ -48,8 +48,7 @@ async function requireForeign(db: pg.Client, chain: string, txid: string): Promi
     [chain, txid],
   )
   const {is_own, height} = rows[0]!
-  if (is_own)
-    throw new PermanentError(`${txid} is a transaction of ours: it is replaced by itself where no block takes it`)
+  if (is_own) throw new PermanentError(`${txid} is our own transaction: Sluice raises its fee automatically (RBF)`)
   if (height !== null) throw new PermanentError(`${txid} is in block ${height} already`)
 }
 
@@ -62,7 +61,7 @@ async function ofOneOwner(db: pg.Client, chain: string, txid: string): Promise<O
      order by sum(u.amount) over (partition by d.merchant_id) desc, d.merchant_id, u.amount desc`,
     [chain, txid],
   )
-  if (!rows.length) throw new PermanentError(`no payment by ${txid} to an address of ours waits for a block`)
+  if (!rows.length) throw new PermanentError(`there is no payment by ${txid} to an address of ours that is unconfirmed`)
   return rows
     .filter(({owner}) => owner === rows[0]!.owner)
     .slice(0, mostInputs)
@@ -75,11 +74,13 @@ async function parentOf(settings: BitcoinSettings, txid: string): Promise<Waitin
     const parent = await node.waiting(txid)
     if (parent) return parent
   } catch (error) {
-    throw new PermanentError(`the source of ${settings.chain.code} cannot be asked: ${(error as Error).message}`)
+    throw new PermanentError(
+      `the node or server of ${settings.chain.code} cannot be asked: ${(error as Error).message}`,
+    )
   } finally {
     node.close()
   }
   throw new PermanentError(
-    `the source of ${settings.chain.code} does not have ${txid} now: it would not take a child of it`,
+    `the node or server of ${settings.chain.code} does not have ${txid} now, so it would not accept a child of it`,
   )
 }

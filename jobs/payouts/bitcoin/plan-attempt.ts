@@ -37,8 +37,9 @@ export interface BitcoinAttempt extends PlannedAttempt {
 }
 
 const retryMs = 5000
-/** For an outgoing payment imported from custody's journal, or a CPFP child that will be cancelled or whose parent the source does not show. */
-const unknownOutputs = 'the outputs that it spends are not known, or not final: the indexer has to come to them'
+/** For an outgoing payment from custody's journal, or a CPFP child whose parent the node does not show, or a child that is to be cancelled. */
+const unknownOutputs =
+  'the outputs that it spends are not known, or not final: the indexer must read their blocks first'
 const lateRetryMs = 1000
 
 /** The attempts that can be made now; the others wait. Throws RetryableError if the node cannot be reached. */
@@ -135,12 +136,12 @@ async function waits(
       ? await whyShort(
           to,
           {chain: code, merchantId: null},
-          `a higher fee than ${maxFee} sat needs ${why.short} sat more than its inputs and the treasury's free outputs hold`,
+          `a fee above ${maxFee} sat needs ${why.short} sat more than its inputs and the treasury's free outputs have`,
           choose,
         )
       : {
           reason: 'fee_above_cap',
-          detail: `the network asks for more, for this or for what replaces it, than ${code}_MAX_FEE_RATE allows (${settings.maxFeeRate} sat/vB)`,
+          detail: `the network fee, for this transaction or its replacement, is above ${code}_MAX_FEE_RATE (${settings.maxFeeRate} sat/vB)`,
         }
   await waitOutgoingPayment(to, id, {...waiting, ms: retryMs})
 }

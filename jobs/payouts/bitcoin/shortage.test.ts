@@ -45,7 +45,7 @@ test('the first block from which on enough can be spent is named, and what is of
   const {height} = chain.head
   expect(await why(100_000n)).toEqual({
     reason: 'treasury_immature',
-    detail: `short; 110000 sat of new coins, which would do, can be spent when block ${height + 70} is there: nodes let no coinbase be spent before`,
+    detail: `short; 110000 sat of new coins are enough, and can be spent when block ${height + 70} is there: nodes let no coinbase be spent before`,
   })
   expect((await why(500_000n)).detail).toContain(`block ${height + 90} is there`)
 })

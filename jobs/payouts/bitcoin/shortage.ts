@@ -24,7 +24,7 @@ export async function whyShort(
     const sum = mature.reduce((total, {amount}) => total + amount, 0n)
     return {
       reason: 'treasury_immature',
-      detail: `${detail}; ${sum} sat of new coins, which would do, can be spent when block ${height} is there: nodes let no coinbase be spent before`,
+      detail: `${detail}; ${sum} sat of new coins are enough, and can be spent when block ${height} is there: nodes let no coinbase be spent before`,
     }
   }
   return {reason: 'insufficient_treasury_funds', detail}

@@ -1,4 +1,4 @@
-// A withdrawal where the treasury's money lies in outputs: chooses them, and a fee, as a payout does, and reserves them.
+// A withdrawal on a chain with outputs: chooses outputs of the treasury and a fee, as a payout does, and reserves them.
 import type pg from 'pg'
 import {PermanentError} from '../../../base/errors.ts'
 import {silent} from '../../../base/log.ts'
@@ -20,19 +20,17 @@ export async function beginWithdrawal(
   const chain = settings.chain.code
   const script = scriptOfAddress(to, settings.chain.networks[settings.network])
   if (amount < dustLimit(script))
-    throw new PermanentError(
-      `${amount} sat to ${to} would be dust: no node passes on less than ${dustLimit(script)} sat`,
-    )
+    throw new PermanentError(`${amount} sat to ${to} would be dust: nodes relay no less than ${dustLimit(script)} sat`)
   const rate = await rateOf(settings)
   const price = {rate, cap: settings.maxFeeRate}
   const found = selectPayment({amount, scriptLength: script.length}, [], await freeOutputs(db, chain, null), price)
   if ('inputs' in found && found.inputs.length > mostInputs)
     throw new PermanentError(
-      `${amount} sat lie in ${found.inputs.length} outputs of the treasury, and one transaction spends at most ${mostInputs}; withdraw less at once`,
+      `${amount} sat are in ${found.inputs.length} outputs of the treasury, and one transaction spends at most ${mostInputs}; withdraw less at a time`,
     )
   if (!('inputs' in found))
     throw new PermanentError(
-      `the treasury's free outputs are not enough for ${amount} sat and the network fee now; what is on its way is free again once it is final`,
+      `the treasury's free outputs are not enough for ${amount} sat and the network fee; outputs of open transactions are free again once these are final`,
     )
   const {rows} = await db.query<{id: string}>('select app.begin_output_withdrawal($1, $2, $3, $4, $5) as id', [
     chain,
@@ -50,7 +48,9 @@ async function rateOf(settings: BitcoinSettings): Promise<number> {
     const rates = ratesOf(await node.feeRates(), settings)
     if (rates) return rates.first
   } catch (error) {
-    throw new PermanentError(`the source of ${settings.chain.code} cannot be asked: ${(error as Error).message}`)
+    throw new PermanentError(
+      `the node or server of ${settings.chain.code} cannot be asked: ${(error as Error).message}`,
+    )
   } finally {
     node.close()
   }

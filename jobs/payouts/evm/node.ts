@@ -102,7 +102,7 @@ export class EvmNode {
 function read<T>(schema: z.ZodType<T>, response: Response, method: string): T {
   if ('message' in response) throw new RetryableError(`the node refused ${method}: ${response.message}`)
   const {success, data} = schema.safeParse(response.result)
-  if (!success) throw new RetryableError(`the node answered ${method} with something else`)
+  if (!success) throw new RetryableError(`the node answered ${method} with an unexpected response`)
   return data
 }
 

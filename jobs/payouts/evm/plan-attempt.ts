@@ -82,7 +82,7 @@ function feesOf(
 function aboveCap({settings}: Evm, {baseFee, priorityFee}: FeeMarket): string {
   const code = settings.chain.code
   const [asked, cap] = [baseFee + priorityFee, settings.maxFeePerGas].map(wei => Number(wei) / 1e9)
-  return `the chain asks for ${asked} gwei, a replacement for an eighth more than before, and ${code}_MAX_FEE_GWEI allows ${cap}`
+  return `the chain asks for ${asked} gwei, and a replacement needs an eighth more than before; ${code}_MAX_FEE_GWEI allows ${cap}`
 }
 
 /** 0 where it has to be estimated. */
@@ -135,7 +135,7 @@ export function paymentCall(
 export function paymentGas(estimate: {gas: bigint} | {failure: string}): {gas: bigint} | {failure: string} {
   if ('failure' in estimate) return estimate
   if (estimate.gas > gas.paymentMost)
-    return {failure: `it would use ${estimate.gas} gas, and a payment may use ${gas.paymentMost}`}
+    return {failure: `the payment would use ${estimate.gas} gas, and may use at most ${gas.paymentMost}`}
   return {gas: least(withRoom(estimate.gas, 25n), gas.paymentMost)}
 }
 
@@ -159,14 +159,14 @@ async function withinFunds(to: Context, chain: Evm, plans: EvmAttempt[]): Promis
     if (item.amount > 0n)
       await waitOutgoingPayment(to, outgoingPayment.id, {
         reason: 'sweep_too_dear',
-        detail: `the fee is ${feeOf(item)} wei now, and it moves ${item.amount}: more than SWEEP_FEE_PERCENT allows`,
+        detail: `the fee is ${feeOf(item)} wei now, and the sweep moves ${item.amount} wei: that is more than SWEEP_FEE_PERCENT allows`,
         ms: retryMs,
       })
     else if (balance >= feeOf(item)) await to.pool.query('select app.cancel_outgoing_payment($1)', [outgoingPayment.id])
     else
       await waitOutgoingPayment(to, outgoingPayment.id, {
         reason: 'fee_above_funds',
-        detail: `the address holds ${balance} wei, and the fee alone is ${feeOf(item)}`,
+        detail: `the address holds ${balance} wei, and the fee alone is ${feeOf(item)} wei`,
         ms: retryMs,
       })
   }

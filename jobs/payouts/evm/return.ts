@@ -31,7 +31,7 @@ async function sweep(to: Context, chain: Evm, of: ReturnStep, feePerGas: bigint)
   if (!isWorth)
     return {
       reason: 'not_worth_moving',
-      detail: `moving ${amount} base units may cost ${maxFee} wei; ${isNative ? 'SWEEP_FEE_PERCENT' : 'SWEEP_MIN and TOKEN_SWEEP_FEE'} say what is worth it`,
+      detail: `moving ${amount} base units may cost ${maxFee} wei, which is too much for the amount; ${isNative ? 'SWEEP_FEE_PERCENT sets' : 'SWEEP_MIN and TOKEN_SWEEP_FEE set'} the limit`,
       ms: retryMs.soon,
     }
   return await begin(to, 'begin_return_sweep($1, $2, $3)', [depositId, String(moved), String(maxFee)])
