@@ -71,7 +71,7 @@ export class Keys {
 
   #noteUse(secretHash: string): void {
     this.#db.change(noteKeyUse, [secretHash]).catch(error => {
-      this.#log.warn({error: error.message}, 'the day on which a key was used could not be written down')
+      this.#log.warn({error: error.message}, 'the day on which a key was used could not be stored')
     })
   }
 

@@ -7,17 +7,17 @@ import {eventTypes} from './routes/events.ts'
 
 const description = `Deposit addresses for your users, deposits as they become final, balances, payouts, payment requests, and signed webhooks.
 
-**Authentication.** Send your API key with every request: as \`Authorization: Bearer <key>\` or as \`x-api-key: <key>\`. Both work everywhere; two different keys are none. A key belongs to one account and sees nothing of another's.
+**Authentication.** Send your API key with every request: as \`Authorization: Bearer <key>\` or as \`x-api-key: <key>\`. Both work everywhere; a request with two different keys is refused. A key belongs to one account and sees only its data.
 
 **Amounts** are decimal strings, never floats. **Ids** are opaque. **Times** are ISO 8601 in UTC with milliseconds.
 
 **Lists** are pages, newest first: pass \`next_cursor\` as \`cursor\`, with the same filters, until \`has_more\` is false.
 
-**Limits.** Each reply says what is left in \`RateLimit\`; beyond it, 429 with \`Retry-After\`.
+**Limits.** The header \`RateLimit\` of each reply says how many requests are left; beyond that the reply is 429 with \`Retry-After\`.
 
 **Request ids.** Each reply has an \`X-Request-Id\`: yours, if you send one of 1 to 128 printable ASCII characters, else a new one.
 
-**Errors** are \`{error, message?, details?}\`; programs should look at \`error\` alone.
+**Errors** are \`{error, message?, details?}\`; programs should use only \`error\`.
 
 **Changes.** Unknown fields of a body are ignored. Fields and event types may be added without notice; what is removed carries \`Deprecation\` and \`Sunset\` headers for at least 180 days.`
 
@@ -25,16 +25,17 @@ const tags = [
   {name: 'Users', description: 'Your end users and their deposit addresses.'},
   {
     name: 'Deposits',
-    description: 'What arrived: `pending` in a block, then `final`; or `reorged`, when its block left the chain.',
+    description:
+      'Payments that arrived: `pending` in a block, then `final`; or `reorged`, when the block left the chain.',
   },
   {name: 'Balances', description: 'What can be paid out.'},
   {
     name: 'Payment requests',
-    description: 'An exact amount to an address of its own, for one payment by somebody who is no user of yours.',
+    description: 'An exact amount to a new address, for one payment by a customer who need not be one of your users.',
   },
-  {name: 'Payouts', description: 'Where payouts go, and what became of them.'},
-  {name: 'Events', description: 'What happened, to be read again.'},
-  {name: 'Webhook endpoints', description: 'Where events are posted to, signed as Standard Webhooks says.'},
+  {name: 'Payouts', description: 'Payout addresses, payouts and their status.'},
+  {name: 'Events', description: 'The events that webhooks deliver, as a list.'},
+  {name: 'Webhook endpoints', description: 'The URLs that events are posted to, signed by Standard Webhooks.'},
   {name: 'Operations', description: 'For operators; no key is needed.'},
 ]
 
@@ -105,7 +106,7 @@ export function documentOf(app: App): OpenApi {
 
 function finished(document: OpenApi): OpenApi {
   for (const name of Object.keys(document.components.schemas)) {
-    if (name.endsWith('Input')) delete document.components.schemas[name] // twins for requests, which none refers to
+    if (name.endsWith('Input')) delete document.components.schemas[name] // duplicates for requests, which nothing refers to
   }
   for (const operation of Object.values(document.paths).flatMap(Object.values<Operation>)) {
     for (const [status, response] of Object.entries(operation.responses)) {
@@ -123,7 +124,7 @@ function webhook(type: string): [string, {post: Operation}] {
   const subject = {deposit: 'DepositEvent', payout: 'PayoutEvent', webhook: 'TestEvent'}[type.split('.')[0]!]
   const schema = {$ref: `#/components/schemas/${subject}`}
   const content = {'application/json': {schema}}
-  const responses = {'2XX': {description: 'Received. Any other answer, and none within 15 s, is tried again.'}}
+  const responses = {'2XX': {description: 'Received. Any other response, or none within 15 s, is retried.'}}
   return [type, {post: {summary: type, security: [], requestBody: {content}, responses}}]
 }
 

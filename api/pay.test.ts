@@ -252,7 +252,7 @@ test('while the database is away a person is told to wait, and the page tries ag
     expect([reply.status, reply.headers.get('content-type')]).toEqual([500, 'text/html; charset=utf-8'])
     expect(html).toContain('<h1>This page cannot be shown at the moment</h1>')
     expect(html).toContain('<meta http-equiv="refresh"')
-    expect(html).toMatch(/the operator finds the cause by [0-9a-f-]{36}/)
+    expect(html).toMatch(/the operator finds the cause in the log by the id [0-9a-f-]{36}/)
   } finally {
     await money.db.rows('grant execute on function app.payment_page to sluice_api')
   }

@@ -708,7 +708,7 @@ test('a request without Host is 400, one that expects what is unknown 417, with 
   for (const path of ['/v1/users', '/livez', '/nothing', '/docs']) {
     for (const [header, expected, why] of [
       ['X-Nothing: 1', 400, 'the header Host is missing'],
-      ['Host: x\r\nExpect: 200-ok', 417, 'nothing can be expected but 100-continue'],
+      ['Host: x\r\nExpect: 200-ok', 417, 'the only value that the header Expect may have is 100-continue'],
     ] as const) {
       const {status, headers, body} = await exchange(`GET ${path} HTTP/1.1\r\n${header}\r\nConnection: close\r\n\r\n`)
       expect([status, body], path).toEqual([expected, {error: 'invalid_request', message: why}])

@@ -66,8 +66,8 @@ export class Databases {
   }
 
   #measure(): void {
-    gauge('sluice_replica_serving', '1 while the replica takes the reads of the API.', () => Number(this.#isServing()))
-    gauge('sluice_replica_lag_seconds', 'For how long at most what the replica shows has not been the newest.', () =>
+    gauge('sluice_replica_serving', '1 while the replica serves the reads of the API.', () => Number(this.#isServing()))
+    gauge('sluice_replica_lag_seconds', 'The most that the replica may be behind the primary.', () =>
       Number(this.replica?.lag_seconds ?? Number.NaN),
     )
   }
@@ -184,7 +184,7 @@ export class Databases {
     if (this.#isUp)
       this.#log.warn(
         {error: (error as Error).message},
-        'the replica fails; the primary takes the reads until it is back',
+        'the replica fails; the primary serves the reads until the replica is back',
       )
     this.#isUp = false
   }

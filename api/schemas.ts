@@ -113,7 +113,7 @@ const conditions = {
   ],
   413: ['`payload_too_large`', {error: 'payload_too_large', message: 'the body is too large'}],
   415: [
-    '`unsupported_media_type`: the body is no JSON',
+    '`unsupported_media_type`: the body is not JSON',
     {error: 'unsupported_media_type', message: 'send the body as application/json'},
   ],
   422: [
@@ -122,12 +122,12 @@ const conditions = {
   ],
   429: [
     '`rate_limited`: too many requests; wait as long as `Retry-After` says',
-    {error: 'rate_limited', message: 'more than 600 requests in 60 s; ask again in 12 s'},
+    {error: 'rate_limited', message: 'too many requests; try again in 12 s'},
   ],
   500: ['`internal_error`', {error: 'internal_error', message: 'something went wrong on our side'}],
   503: [
-    '`unavailable`: ask again in a moment',
-    {error: 'unavailable', message: 'no address is free at the moment; ask again'},
+    '`unavailable`: try again in a moment',
+    {error: 'unavailable', message: 'no address is free at the moment; try again'},
   ],
 } as const
 

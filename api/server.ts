@@ -121,7 +121,8 @@ export async function buildServer({
 
   function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     const known = isGone(request) ? noteGone(request) : toApiError(error)
-    if (known.cause) known.message += `; the operator finds the cause by ${logCause(known.cause, request)}`
+    if (known.cause)
+      known.message += `; the operator finds the cause in the log by the id ${logCause(known.cause, request)}`
     reply.code(known.status).headers(known.headers).header('content-type', 'application/json; charset=utf-8')
     // After a body that is too large, Fastify would close the connection, and the client would see a reset instead of the reply.
     reply.removeHeader('connection').send(known.body)
@@ -196,10 +197,10 @@ function refusalOf({httpVersion, headers: {host, expect}}: IncomingMessage): Api
   if (httpVersion !== '1.1') return undefined
   if (host === undefined) return new ApiError(400, 'invalid_request', 'the header Host is missing')
   if (expect === undefined || /(^|\W)100-continue($|\W)/i.test(expect)) return undefined // as Node reads it
-  return new ApiError(417, 'invalid_request', 'nothing can be expected but 100-continue')
+  return new ApiError(417, 'invalid_request', 'the only value that the header Expect may have is 100-continue')
 }
 
-const cutOff = new ApiError(400, 'invalid_request', 'the body has no end')
+const cutOff = new ApiError(400, 'invalid_request', 'the body is incomplete')
 
 /** Whether the client went away before it had sent all of its body. */
 function isGone({raw}: FastifyRequest): boolean {
@@ -207,7 +208,7 @@ function isGone({raw}: FastifyRequest): boolean {
 }
 
 function tooMany({resetSeconds}: Allowance): ApiError {
-  return new ApiError(429, 'rate_limited', `too many requests; ask again in ${resetSeconds} s`, {
+  return new ApiError(429, 'rate_limited', `too many requests; try again in ${resetSeconds} s`, {
     headers: {'retry-after': String(resetSeconds)},
   })
 }
@@ -226,7 +227,7 @@ function acceptJson(app: App): void {
     try {
       done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer)))
     } catch {
-      done(new ApiError(400, 'invalid_request', 'the body is no JSON in UTF-8'))
+      done(new ApiError(400, 'invalid_request', 'the body is not JSON in UTF-8'))
     }
   })
 }

@@ -1,6 +1,6 @@
-// Asks whether a process is well: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 when the URL answers with a status of
-// 200 to 299, or somebody listens at the socket, within five seconds; else 1, with the reason on stderr. For containers, whose image need not
-// hold a program like curl for it.
+// Checks the health of a process: node base/healthcheck.ts URL, or unix:PATH for a socket. Exit code 0 if the URL answers with a status of
+// 200 to 299, or a process listens at the socket, within five seconds; else 1, with the reason on stderr. It is for containers, whose image then
+// needs no program like curl.
 import {once} from 'node:events'
 import {connect} from 'node:net'
 

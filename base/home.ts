@@ -1,6 +1,6 @@
-// The files of one running service in SLUICE_HOME. Promises: whoever knows the directory finds the service by service.json, which is
-// written whole or not at all and is readable by its owner only (it holds the database password); one service at a time has the
-// directory, and whatever killed it, the next one gets it.
+// The files of one running service in SLUICE_HOME. Promises: service.json says how to reach the service; it is written whole or not at all, and
+// only its owner can read it (it has the database password); one service at a time has the directory, and however it was killed, the next
+// one can take it.
 import {chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
@@ -68,7 +68,7 @@ export function writeProcesses(home: string, processes: Process[]): void {
 const Holder = z.object({pid: z.int(), command: z.string(), since: z.iso.datetime()})
 type Holder = z.infer<typeof Holder>
 
-/** Whether a service has this directory: one that runs, or one that starts and cannot be reached yet. */
+/** Whether a service has this directory: it runs, or it is starting and cannot be reached yet. */
 export async function isHeld(home: string): Promise<boolean> {
   return (await holderOf(path.join(home, 'lock.json'))) !== undefined
 }
@@ -78,18 +78,18 @@ async function holderOf(lock: string): Promise<Holder | undefined> {
   return holder && (await commandLine(holder.pid)) === holder.command ? holder : undefined
 }
 
-/** Throws PermanentError for a directory that holds a seed in plain text, as versions before the first release made it. Touches nothing. */
+/** Throws PermanentError for a directory with a seed in plain text, as versions before the first release made it. Changes nothing. */
 export function refuseOldHome(home: string): void {
   if (existsSync(path.join(home, 'seed')))
     throw new PermanentError(
-      `${path.join(home, 'seed')} is the seed of a version of Sluice from before its first release, which this version does not take over; set SLUICE_HOME to a new directory`,
+      `${path.join(home, 'seed')} is the seed of a version of Sluice before its first release; this version cannot use it; set SLUICE_HOME to a new directory`,
     )
 }
 
 /**
- * Takes the directory for this process, until the returned function is called or the process ends in any way. Throws a PermanentError
- * that names the process which has it. (Two that find a dead holder in the same instant may both believe to have it; the port and
- * the database then stop one of them.)
+ * Takes the directory for this process, until the returned function is called or the process ends in any way. If another process has it, throws a
+ * PermanentError that names that process. (Two processes that find a dead holder in the same instant may both take it; the port and the
+ * database then stop one of them.)
  */
 export async function lockHome(home: string): Promise<() => void> {
   refuseOldHome(home)
@@ -105,7 +105,7 @@ export async function lockHome(home: string): Promise<() => void> {
   try {
     while (!linked(mine, lock)) {
       const other = await holderOf(lock)
-      // Our own pid stands there when a container's first process gets the same one each time.
+      // The file may have our own pid: a container's first process gets the same pid each time.
       if (other && other.pid !== process.pid)
         throw new PermanentError(
           `a service runs in ${home} already (pid ${other.pid}, since ${other.since}); stop it, or set SLUICE_HOME to another directory`,
@@ -148,7 +148,7 @@ export function writeWhole(file: string, text: string, mode = 0o600): void {
   renameSync(temporary, file)
 }
 
-/** Where custody listens (a unix socket), and the token that it wants to see. Whoever may ask custody shares this directory with it. */
+/** Where custody listens (a unix socket), and the token that it requires. Processes that may ask custody share this directory with it. */
 export function custodySocket(home: string): {socket: string; tokenFile: string} {
   const directory = path.join(path.resolve(home), 'run')
   return {socket: path.join(directory, 'custody.sock'), tokenFile: path.join(directory, 'custody.token')}

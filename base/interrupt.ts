@@ -5,8 +5,8 @@ const secondAfterMs = 700
 const parentIntervalMs = 500
 
 /**
- * Calls `first` when the process is asked to end, and `again` at each later asking. What follows in the same moment counts as one
- * asking: npm passes on the Ctrl-C that the terminal has sent to the process already.
+ * Calls `first` when the process is asked to end, and `again` each later time. Requests in the same moment count as one: npm passes on the
+ * Ctrl-C that the terminal has sent to the process already.
  */
 export function onInterrupt({first, again}: {first(): void; again(): void}): void {
   let askedAt: number | undefined

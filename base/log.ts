@@ -6,8 +6,8 @@ export type {Logger}
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 /**
- * A logger for the process of this name, to stderr or to a file. The level comes from LOG_LEVEL; while that is none, it is info: the
- * settings, which are read later, say so, and need a logger for it.
+ * A logger for the process of this name, to stderr or to a file. The level comes from LOG_LEVEL. If that is not a level, it is info: the
+ * settings, which are read later, report the error, and need a logger for that.
  */
 export function logger(process_: string, file?: string): Logger {
   const level = logLevels.find(known => known === process.env.LOG_LEVEL) ?? 'info'
@@ -17,5 +17,5 @@ export function logger(process_: string, file?: string): Logger {
   )
 }
 
-/** For what a person waits for, who is told of failures otherwise. */
+/** Logs nothing: for programs that a person waits for, and that report failures otherwise. */
 export const silent = (): Logger => pino({level: 'silent'})

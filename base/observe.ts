@@ -1,12 +1,12 @@
-// What every process tells of itself: GET /metrics for Prometheus, and GET /livez for whoever wants to know that it lives, on
-// HOST:METRICS_PORT where that is set. Promises: nothing else is answered, and nothing that is served names a merchant, a user or an address;
-// a port that is taken is an error that says so; the server keeps no process from ending.
+// The metrics and liveness of every process: GET /metrics for Prometheus, and GET /livez for health checks, on HOST:METRICS_PORT if that is
+// set. Promises: no other path is served, and nothing that is served names a merchant, a user or an address; a port that is taken is an error
+// that says so; the server keeps no process from ending.
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
 import {collectDefaultMetrics, Registry} from 'prom-client'
 import {PermanentError} from './errors.ts'
 import type {Logger} from './log.ts'
 
-/** What this process counts. Who counts something makes it with registers: [registry]. */
+/** The metrics of this process. Make each one with registers: [registry]. */
 export const registry = new Registry()
 
 export interface ObserveOptions {
@@ -18,7 +18,7 @@ export interface ObserveOptions {
   text?: () => Promise<string>
 }
 
-/** Begins to measure this process, and to serve what it measures and counts. Resolves to what ends the server. */
+/** Begins to measure this process and to serve its metrics. Resolves to a function that ends the server. */
 export async function observe({host, metricsPort, log, text}: ObserveOptions): Promise<() => Promise<void>> {
   if (!registry.getSingleMetric('process_start_time_seconds')) collectDefaultMetrics({register: registry})
   if (metricsPort === undefined) return async () => {}
@@ -53,7 +53,11 @@ async function listen(server: Server, host: string, port: number): Promise<void>
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
-      reject(new PermanentError(`metrics cannot be served on ${host}:${port} (METRICS_PORT): ${why}; set another port`))
+      reject(
+        new PermanentError(
+          `metrics cannot be served on ${host}:${port} (METRICS_PORT): ${why}; set METRICS_PORT to another port`,
+        ),
+      )
     })
     server.listen(port, host, resolve)
   })

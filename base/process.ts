@@ -1,4 +1,4 @@
-// Facts about operating-system processes, for whoever has to decide whether a recorded pid still means what it meant.
+// Facts about operating-system processes, to decide whether a recorded pid still is the same process.
 import {execFile} from 'node:child_process'
 import {readFile} from 'node:fs/promises'
 import {promisify} from 'node:util'

@@ -1,8 +1,8 @@
-// Which addresses webhooks may go to. Promises: what is not surely of the public internet is not public.
+// Which addresses webhooks may go to. Promises: an address that is not surely on the public internet is not public.
 import {isIP} from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** Whether an address is one of the public internet, and not one that leads back into a private network by a translation. */
+/** Whether an address is on the public internet, and does not lead back into a private network by a translation. */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
   const address = ipaddr.process(text) // unwraps ::ffff:a.b.c.d
@@ -11,7 +11,7 @@ export function isPublicAddress(text: string): boolean {
   return address.kind() === 'ipv4' || address.match(ipaddr.parse('2000::'), 3)
 }
 
-/** Why an endpoint cannot have this URL; undefined if it can. What another name leads to is seen when something is sent to it. */
+/** Why an endpoint cannot have this URL; undefined if it can. A host name is resolved and checked only when something is sent to it. */
 export function refusalOfWebhook(url: string, allowPrivate: boolean): string | undefined {
   if (allowPrivate) return undefined
   if (/^http:/i.test(url)) return 'must be https'
@@ -25,7 +25,7 @@ function leadsToPrivate(text: string): boolean {
   return address === undefined ? /(^|\.)localhost\.?$/.test(url.hostname) : !isPublicAddress(address)
 }
 
-/** The address that a URL's host is, not by name but as it stands; undefined where it is a name. The URL parser brought it into its one form. */
+/** The address in a URL's host; undefined if the host is a name. The URL parser has normalised the address. */
 export function literalAddress({hostname}: {hostname: string}): string | undefined {
   const host = hostname.replace(/^\[|\]$/g, '')
   return isIP(host) ? host : undefined

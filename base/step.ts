@@ -1,10 +1,10 @@
-// Labels of the steps between which a process may die. Promises: costs nothing and changes nothing unless somebody subscribed, which only
-// tests do (test/support/crash.ts ends the process at a label).
+// Labels for the steps between which a process may die. Promises: they cost nothing and change nothing unless there is a subscriber, which only
+// tests have (test/support/crash.ts ends the process at a label).
 import {channel} from 'node:diagnostics_channel'
 
 const steps = channel('sluice:step')
 
-/** The process has come to this step; the label names it for the tests of crashes. */
+/** The process has reached this step; crash tests use the label. */
 export function step(label: string): void {
   if (steps.hasSubscribers) steps.publish(label)
 }

@@ -1,6 +1,6 @@
-// Variables of the environment, and how they are checked. Promises: whatever a variable holds is taken, or is a problem that names the variable,
-// what it was (unless it may hold a secret), what it may be, and an example; what may hold a password can be given by a file, whose name is
-// then in the variable of the same name with _FILE.
+// Environment variables, and how they are checked. Promises: every value is accepted, or is a problem that names the variable, its value (unless
+// that may be a secret), what it may be, and an example; a variable that may have a password can be given by a file: the variable of the same
+// name with _FILE then has the name of the file.
 import {existsSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {z} from 'zod'
@@ -71,7 +71,7 @@ function readValue(environment: Environment, name: string, mayBeInFile: boolean,
   }
 }
 
-/** Names a file in an error, in brackets, unless it may be the secret itself, put where the name of its file belongs. */
+/** Names a file in an error, in brackets, unless the name may be the secret itself, put there by mistake. */
 export function shownFile(file: string): string {
   const folder = path.dirname(path.resolve(file))
   const isName = existsSync(file) || (path.isAbsolute(file) && folder !== '/' && existsSync(folder))
@@ -86,7 +86,7 @@ function shownValue(value: string): string {
 
 // --- what variables may be ---
 
-/** Ten years: who writes something longer means something else. */
+/** Ten years: a longer time is a mistake. */
 const longestMs = 315_360_000_000
 
 /** A whole number, written in decimal digits. */

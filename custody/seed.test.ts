@@ -80,7 +80,7 @@ test('a wrong passphrase and a changed file are told, and neither shows the phra
   for (const file of changed) {
     writeFileSync(seedFile(home), JSON.stringify(file))
     const message = await readSeed(home, passphrase).catch(error => error.message)
-    expect(message).toMatch(/seed\.json (cannot be decrypted|is no seed file)/)
+    expect(message).toMatch(/seed\.json (cannot be decrypted|is not a seed file)/)
     expect(message).not.toContain('junk')
   }
   writeFileSync(seedFile(home), JSON.stringify(good).slice(0, -9))
@@ -94,7 +94,7 @@ test('a home with the plaintext seed of a version before the first release is re
   const plaintext = path.join(home, 'seed')
   writeFileSync(plaintext, junk)
   const refusal =
-    /seed is the seed of a version of Sluice from before its first release.*set SLUICE_HOME to a new directory$/
+    /seed is the seed of a version of Sluice before its first release.*set SLUICE_HOME to a new directory$/
   expect(() => hasSeed(home)).toThrow(refusal)
   await expect(readSeed(home, passphrase)).rejects.toThrow(refusal)
   await expect(createSeed(home, passphrase)).rejects.toThrow(refusal)

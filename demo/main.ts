@@ -1,6 +1,6 @@
-// npm run demo: the whole service on local chains, with a merchant, deposits, reorganisations, a payment request, payouts and webhooks, as a person
-// would like to see it. Then it stays up. With --once it ends instead; with --json what happened is one JSON object on the last line of stdout, and
-// the progress is on stderr.
+// npm run demo: shows the whole service on local chains, with a merchant, deposits, reorganisations, a payment request, payouts and webhooks. Then
+// the service keeps running. With --once it ends instead; with --json the result is one JSON object on the last line of stdout, and the progress is
+// on stderr.
 import path from 'node:path'
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
@@ -31,7 +31,7 @@ function options() {
 }
 
 async function main(): Promise<void> {
-  process.stdout.on('error', () => {}) // whoever read it is gone; the service goes on
+  process.stdout.on('error', () => {}) // the reader is gone; the service keeps running
   loadEnvironmentFile()
   process.env.WEBHOOK_ALLOW_PRIVATE = '1' // the receiver is on this machine
   const settings = readSettings()
@@ -100,7 +100,7 @@ async function show(service: RunningService): Promise<void> {
   const payouts = new Payouts(cast)
   await payouts.play()
   const counts = receiver.counts()
-  screen.say(`\n${screen.style('bold', 'Webhooks')}  all signatures are right${block(`\n${facts(counts)}`)}`)
+  screen.say(`\n${screen.style('bold', 'Webhooks')}  all signatures are valid${block(`\n${facts(counts)}`)}`)
   if (json) {
     const deposits = story.deposits.map(({confirmations: _, ...deposit}) => deposit)
     result = {ok: true, deposits, payment: payment.played, webhooks: counts, balances, payouts: payouts.played}
@@ -123,7 +123,7 @@ function stayUp({service: {home, apiUrl}, receiver, key, addresses, stranger}: L
   const sluice = `${home === path.resolve('.sluice') ? '' : `SLUICE_HOME=${home} `}npm run -s sluice --`
   screen.say(
     [
-      `\n${screen.style('bold', 'It stays up.')}  Ctrl-C stops everything.`,
+      `\n${screen.style('bold', 'The service keeps running.')}  Ctrl-C stops everything.`,
       block(
         facts({
           API: apiUrl,
@@ -150,9 +150,9 @@ function requireLocalChains({devnet, chains}: Settings): void {
   const remote = [...chains.values()].filter(hasNode).map(({chain}) => chain.code)
   if (remote.length)
     throw new PermanentError(
-      `the demo plays on local chains; unset the nodes that are named for ${remote.join(' and ')}`,
+      `the demo uses local chains only; unset the nodes of ${remote.join(' and ')} in the settings`,
     )
-  if (!devnet) throw new PermanentError('the demo plays on local chains; unset SLUICE_DEVNET')
+  if (!devnet) throw new PermanentError('the demo uses local chains only; unset SLUICE_DEVNET')
 }
 
 /** Indents, below an empty line. */

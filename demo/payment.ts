@@ -87,14 +87,14 @@ export class Payment {
 
   // --- what must hold ---
 
-  /** GET /payments tells the exact amount and the customer's transaction, and no webhook told of it. */
+  /** GET /payments has the exact amount and the customer's transaction, and no webhook was sent for it. */
   async #check(externalId: string, txid: string): Promise<void> {
     const {shop, receiver} = this.#cast
     const payment = (await shop.payments()).find(({external_id}) => external_id === externalId)
     Object.assign(this.played, {amount_received: payment?.amount_received, txid: payment?.txid})
     if (payment?.status !== 'paid' || payment.amount_received !== amount || payment.txid !== txid)
       throw new Error(`GET /payments has ${JSON.stringify(payment)}, and ${txid} paid ${amount} ${currency}`)
-    if (receiver.typesOf('txid', txid).length) throw new Error(`a webhook told of ${txid}`)
+    if (receiver.typesOf('txid', txid).length) throw new Error(`a webhook was sent for ${txid}`)
     this.#say(`GET /payments has it as ${payment.status}, by ${txid.slice(0, 10)}...`)
   }
 
@@ -108,6 +108,6 @@ export class Payment {
 /** BIP-21. */
 function readUri(uri: string): {to: string; amount: string} {
   const {protocol, pathname, searchParams} = new URL(uri)
-  if (protocol !== 'bitcoin:') throw new Error(`${uri} is no payment URI of Bitcoin`)
+  if (protocol !== 'bitcoin:') throw new Error(`${uri} is not a payment URI of Bitcoin`)
   return {to: pathname, amount: searchParams.get('amount') ?? ''}
 }

@@ -9,7 +9,7 @@ import type {Cast} from './story.ts'
 
 const pollMs = 100
 const patienceMs = 90_000
-/** Comes in while the others are paid, and is asked for by somebody who is not on the whitelist. */
+/** Arrives while the others are paid; its payout goes to an address that is not on the whitelist. */
 const late = {chain: 'POLYGON', token: 'POL', amount: '5'} as const
 
 export interface PlayedPayout {
@@ -21,7 +21,7 @@ export interface PlayedPayout {
   status: PayoutStatus
   txid: string | null
   address: string
-  /** What the address holds more than before. */
+  /** How much the address's balance has grown. */
   arrived: string
 }
 
@@ -140,7 +140,7 @@ export class Payouts {
 
   // --- what must hold ---
 
-  /** Exactly the net arrived, once, and it was told once. */
+  /** Exactly the net amount arrived, once, with one event. */
   async #check({played, id}: Line): Promise<void> {
     const {receiver, chains} = this.#cast
     const {decimals} = chains[played.chain].asset(played.token)

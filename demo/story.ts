@@ -1,5 +1,5 @@
 // The first part of the story that the demo plays: deposits of every asset that become final, one that a reorganisation drops, and one that a
-// reorganisation moves into another block. Promises: it ends when every deposit has met its fate and every webhook that must come has come, and
+// reorganisation moves into another block. Promises: it ends when every deposit has its expected state and every expected webhook has arrived, and
 // throws, naming what was missing, if something does not happen in time or happens that must not.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {ChainCode, Chains} from './chains.ts'
@@ -72,9 +72,7 @@ export class Story {
     screen.settle()
     this.#check(dropped)
     if (this.#cast.receiver.typesOf('txid', moved.txid).includes('deposit.reorged'))
-      this.#say(
-        `The ${name(moved)} were seen gone before they were seen back: one deposit.reorged, one more deposit.pending`,
-      )
+      this.#say(`The ${name(moved)} left the chain and came back: one deposit.reorged, one more deposit.pending`)
   }
 
   #announce(chain: ChainCode, token: string, amount: string): PlayedDeposit {

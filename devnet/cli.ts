@@ -16,21 +16,21 @@ const tokens = [...new Set(chains.flatMap(({assets}) => assets.map(({token}) => 
 
 const program = new Command('sluice devnet')
   .description(
-    `Play with the local chains of a running service: pay, mine, reorganise.
+    `Controls the local test chains of a running service: pay, mine, reorganise.
 
-The local chains are those that the service started because it was given no node for them;
-each makes a block every second or two. They are found by SLUICE_HOME (default: .sluice in this directory).`,
+The service starts a local chain for each chain that has no node in the settings.
+A local chain makes a block every second or two. It is found by SLUICE_HOME (default: .sluice in this directory).`,
   )
-  .showHelpAfterError('(--help says how it is used)')
+  .showHelpAfterError('(--help shows how to use it)')
 
-command('send', 'pay from the faucet, which is rich; returns once the payment is in a block')
+command('send', 'pay from the faucet; returns once the payment is in a block')
   .requiredOption(
     '--token <token>',
-    `the chain's own coin, or one of its tokens: ${tokens.join(', ')}; on EVM chains also EURC and JPYC`,
+    `the native coin, or one of the tokens of the chain: ${tokens.join(', ')}; on EVM chains also EURC and JPYC`,
   )
-  .requiredOption('--to <address>', 'who is paid')
+  .requiredOption('--to <address>', 'the address to pay')
   .requiredOption('--amount <amount>', 'how much, such as 1 or 0.25')
-  .option('--fee-rate <rate>', 'where transactions spend outputs, in sat per virtual byte (default: 2)', feeRate)
+  .option('--fee-rate <rate>', 'Bitcoin only: fee rate in sat/vB (default: 2)', feeRate)
   .addHelpText(
     'after',
     example('send --chain ETH --token USDC --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --amount 12.5'),
@@ -42,12 +42,12 @@ command('send', 'pay from the faucet, which is rich; returns once the payment is
     }),
   )
 
-command('mine', 'make blocks at once, to let time pass: a deposit is final some blocks below the head')
+command('mine', 'mine blocks at once, for example to make a deposit final')
   .requiredOption('--blocks <number>', 'how many, up to 10000', wholeNumber)
   .addHelpText(
     'after',
     `
-Each block is at least one second later than the one before, so that many blocks at once put the chain's clock ahead of
+Each block is at least one second later than the one before, so mining many blocks at once sets the chain's clock ahead of
 yours.
 ${example('mine --chain POLYGON --blocks 20')}`,
   )
@@ -58,18 +58,18 @@ ${example('mine --chain POLYGON --blocks 20')}`,
     }),
   )
 
-command('reorg', 'replace the newest blocks by others, as a chain does when it changes its mind')
+command('reorg', 'replace the newest blocks by others: a chain reorganisation')
   .requiredOption('--depth <number>', 'how many blocks to replace', wholeNumber)
   .option('--keep-transactions', 'mine their transactions again, each one block later than before')
   .option(
     '--double-spend <txid>',
-    "where transactions spend outputs: mine another one with the inputs of this one, the faucet's, instead",
+    'Bitcoin only: instead of this transaction of the faucet, mine another one with the same inputs',
   )
   .addHelpText(
     'after',
     `
-The blocks are replaced by one more new ones. Without --keep-transactions these are empty: what the old ones paid was
-never paid. A depth that takes final blocks away (sluice status shows the final height) is what a real chain does not do: the service will halt.
+The new blocks are one more than the old ones. Without --keep-transactions they are empty: the payments in the old blocks are
+gone. Do not replace final blocks (sluice status shows the final height): a real chain does not do that, and the service halts the chain.
 ${example('reorg --chain ETH --depth 3 --keep-transactions')}`,
   )
   .action(
@@ -96,7 +96,7 @@ function example(line: string): string {
   return `\nExample:\n  sluice devnet ${line}`
 }
 
-/** What a command does: finds the chain, does it, shows what came of it or why not. */
+/** Runs a command: finds the chain, does the work, shows the result or the error. */
 function run<More extends object>(work: (chain: LocalClient, options: More) => Promise<Outcome>) {
   return async (options: Options & More): Promise<void> => {
     try {

@@ -77,7 +77,7 @@ export abstract class LocalClient<Included = unknown> {
   /** Gives a signed transaction to those that wait for a block. Resolves to the txid. */
   abstract submit(raw: string): Promise<string>
 
-  /** What waits for a block is to do so no more. */
+  /** Removes the transactions that wait for a block. */
   async forget(txids: string[]): Promise<void> {
     await this.rpc('devnet_forget', [txids])
   }
@@ -119,14 +119,14 @@ export abstract class LocalClient<Included = unknown> {
     )
   }
 
-  /** What the blocks of now leave to an address of a token, in base units. */
+  /** An address's balance of a token in the blocks of now, in base units. */
   abstract balance(token: string, address: string): Promise<bigint>
 
   /** An address whose key nobody has. */
   abstract newAddress(): string
 }
 
-/** What the chain at a URL says of itself; rejects where nothing, or something else, answers. */
+/** What the chain at a URL says about itself; rejects if no local chain answers there. */
 export async function askInfo(url: string): Promise<Info> {
   try {
     return Info.parse(await call(url, 'devnet_info'))

@@ -1,7 +1,7 @@
 // The process of one local chain: node devnet/main.ts --chain ETH --dir DIR [--block-interval-ms 1000] [--node NODE]
 // Promises: DIR/devnet.json says where the chain is, and is there only while it serves; a second process for the same DIR
 // prints what the first one serves and ends; SIGTERM and SIGINT end it and its engine within 5 s; after any kill -9 the next
-// start goes on with the very same blocks. With an interval of 0 it mines on request only.
+// start continues with exactly the same blocks. With an interval of 0 it mines on request only.
 import {mkdirSync, realpathSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -19,7 +19,7 @@ const stopTimeoutMs = 4_000
 
 const {chain: code, family, dir, blockIntervalMs, node} = await options()
 const log = logger(`devnet-${code.toLowerCase()}`)
-process.stdout.on('error', () => {}) // whoever started us may be gone
+process.stdout.on('error', () => {}) // the reader may be gone
 
 mkdirSync(dir, {recursive: true})
 const opened = await open()
@@ -41,12 +41,12 @@ async function mineForEver(serving: Serving): Promise<void> {
       await serving.mine()
     } catch (error) {
       if (stopping) return
-      log.error({error: String(error)}, 'no block was mined; the next interval tries again')
+      log.error({error: String(error)}, 'no block was mined; it is tried again at the next interval')
     }
   }
 }
 
-/** Opens the chain's journal. Where a living process has it, tells what that one serves and ends this one. */
+/** Opens the chain's journal. If a running process has it, prints what that process serves and ends this one. */
 async function open(): Promise<Opened> {
   for (const deadline = Date.now() + adoptTimeoutMs; ; await sleep(100)) {
     try {

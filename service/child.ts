@@ -1,6 +1,6 @@
-// One process of the service under supervision. Promises: while it is wanted it runs; when it dies it is started again after a wait
-// that doubles from 0.25 s to 30 s, or to 1 s where somebody killed it, and begins anew once it has run for 10 s; when it is not wanted it is
-// gone within the grace given.
+// One supervised process of the service. Promises: it runs while it is wanted; when it dies it is restarted after a wait. The wait doubles from
+// 0.25 s to 30 s, or to 1 s if the process was killed, and starts from 0.25 s again once it has run for 10 s. When it is not wanted, it ends
+// within the given grace.
 import {type ChildProcess, fork, type StdioOptions} from 'node:child_process'
 import {closeSync, openSync} from 'node:fs'
 import {Counter, Gauge} from 'prom-client'
@@ -16,27 +16,27 @@ const longestWaitMs = 30_000
 const longestWaitAfterKillMs = 1000
 const healthyAfterMs = 10_000
 
-/** How a process ends that somebody else ended: nothing is wrong with it. (One that is asked to end does so with exit code 0.) */
+/** Signals by which a process was killed from outside: nothing is wrong with it. (A process that is asked to end exits with code 0.) */
 const killed = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'exit code 0'])
 
 const up = new Gauge({
   name: 'sluice_process_up',
-  help: '1 while the process does its work, 0 while it starts or waits to be started again.',
+  help: '1 while the process works, 0 while it starts or waits to be restarted.',
   labelNames: ['name'],
   registers: [registry],
 })
 const restarts = new Counter({
   name: 'sluice_process_restarts_total',
-  help: 'How often the process ended and was started again.',
+  help: 'How often the process ended and was restarted.',
   labelNames: ['name'],
   registers: [registry],
 })
 
-/** What a process says over IPC once it does its work; the API adds where it listens. */
+/** What a process sends over IPC once it works; the API adds where it listens. */
 const Ready = z.object({ready: z.literal(true), url: z.string().optional()})
 export type Ready = z.infer<typeof Ready>
 
-/** What a process says instead where it cannot do its work, and an operator can help. */
+/** What a process sends instead if it cannot work, and an operator can help. */
 const Failed = z.object({failed: z.string()})
 
 export interface ChildOptions {
@@ -44,7 +44,7 @@ export interface ChildOptions {
   /** The module that it runs, as an absolute path, and its arguments. */
   module: string
   args?: string[]
-  /** As whom it runs; absent: as we do. */
+  /** The user that it runs as; absent: the supervisor's. */
   user?: User
   /** Called before each start. */
   prepare?(): void
@@ -141,11 +141,11 @@ export class Child {
     }
     child.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`))
     child.on('error', error => {
-      if (child.pid === undefined) ended(error.message) // it never came to be, and no 'exit' follows
+      if (child.pid === undefined) ended(error.message) // it could not be started, and no 'exit' follows
     })
   }
 
-  /** It ended: again, unless it is not wanted any more. */
+  /** It ended: restart it, unless it is not wanted any more. */
   #after(how: string): void {
     if (!this.#wanted) {
       this.#change('stopped', undefined)

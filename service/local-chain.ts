@@ -1,6 +1,5 @@
-// A local chain for a chain without a node of its own. Promises: the chain's process outlives this one, unless it is stopped, and is
-// adopted by the next; when it dies it is started again. It is reached by its path and its devnet.json alone: production imports
-// nothing of devnet/.
+// A local chain, for a chain that has no node. Promises: the chain's process outlives this one, unless it is stopped, and the next supervisor
+// adopts it; when it dies it is restarted. It is reached only by its path and its devnet.json: production imports nothing of devnet/.
 import {spawn} from 'node:child_process'
 import {closeSync, mkdirSync, openSync, readFileSync} from 'node:fs'
 import path from 'node:path'
@@ -82,7 +81,7 @@ export class LocalChain {
     }
   }
 
-  /** The settings that tell this chain and its contracts from others; what is signed is bound to them. */
+  /** The settings that identify this chain and its contracts; signatures are bound to them. */
   identity(): Record<string, string> {
     return this.#serving().identity
   }
@@ -92,7 +91,7 @@ export class LocalChain {
     return {...this.identity(), ...this.#serving().source, [`${this.chain}_START_HEIGHT`]: '1'}
   }
 
-  /** Sends 100 coins to an address that has nothing. A node that does not answer is told about: the service runs without them, too. */
+  /** Sends 100 coins to an address that has none. If the node does not answer, that is logged: the service also runs without them. */
   async fund(address: string): Promise<void> {
     try {
       if (await fund(this.#serving(), address))
@@ -155,14 +154,16 @@ export class LocalChain {
       ended = signal ?? `exit code ${code}`
     })
     for (const deadline = Date.now() + readyTimeoutMs; Date.now() < deadline; await sleep(25)) {
-      const had = ended // read before the file: a process that found another one serving ends, too
+      const had = ended // read before the file: a process ends, too, if another one already serves the chain
       if (this.#stopping.signal.aborted) break
       const found = await this.#find()
       if (found) return found
       if (had) throw new Error(`the local ${this.chain} chain did not start (${had}); see ${this.#logFile}`)
     }
     if (child.pid) killGroup(child.pid)
-    throw new Error(`the local ${this.chain} chain did not serve in ${readyTimeoutMs / 1000} s; see ${this.#logFile}`)
+    throw new Error(
+      `the local ${this.chain} chain was not ready after ${readyTimeoutMs / 1000} s; see ${this.#logFile}`,
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-// The node of a local chain, as its process describes it in devnet.json, whatever the family of the chain.
+// The node of a local chain of any family, as its process describes it in devnet.json.
 import {z} from 'zod'
 
 const answerTimeoutMs = 3000
@@ -25,7 +25,7 @@ export async function responses(node: LocalNode): Promise<boolean> {
   )
 }
 
-/** Sends 100 coins to an address that has nothing; false where it has something. */
+/** Sends 100 coins to an address that has none; false if it has some. */
 export async function fund(node: LocalNode, address: string): Promise<boolean> {
   return z.boolean().parse(await ask(node, 'devnet_fund', [address, firstCoins]))
 }
@@ -40,6 +40,6 @@ async function ask({control_url}: LocalNode, method: string, params: unknown[]):
     signal: AbortSignal.timeout(answerTimeoutMs),
   })
   const {result, error} = Response.parse(await response.json())
-  if (error || result === undefined) throw new Error(`${method}: ${error?.message ?? 'no answer'}`)
+  if (error || result === undefined) throw new Error(`${method}: ${error?.message ?? 'no response'}`)
   return result
 }

@@ -1,4 +1,4 @@
-// npm start: runs the service on this machine until it is interrupted; with --without, but for the processes that are named. What runs where
+// npm start: runs the service on this machine until it is interrupted; --without leaves out the processes that it names. What runs where
 // is printed on stdout, for a person; logs are JSON lines on stderr.
 import {parseArgs} from 'node:util'
 import {PermanentError} from '../base/errors.ts'
@@ -10,7 +10,7 @@ import {type RunningService, Supervisor} from './supervisor.ts'
 
 async function main(): Promise<void> {
   const startedAt = performance.now()
-  process.stdout.on('error', () => {}) // whoever read it is gone; the service goes on
+  process.stdout.on('error', () => {}) // the reader is gone; the service keeps running
   const {without} = options()
   loadEnvironmentFile()
   const settings = readSettings()
@@ -73,8 +73,8 @@ function summary({home, apiUrl, chains}: RunningService, {embedded, without, too
     row('database', embedded ? 'PostgreSQL, started here' : 'the one of DATABASE_URL'),
     row('data', home),
     '',
-    '  npm run -s sluice -- status       how it is',
-    '  npm run -s sluice -- --help       what you can do',
+    '  npm run -s sluice -- status       the state of the service',
+    '  npm run -s sluice -- --help       all commands',
     '  Ctrl-C                            stops everything',
     '',
   ].join('\n')

@@ -1,6 +1,6 @@
 // Keeps the logs of npm start from filling the disk. Promises: a file *.log of these directories that is over the limit becomes NAME.1, and what
-// was NAME.1 becomes NAME.2, and so on to `kept`; who writes to it, Postgres and processes that others started among them, goes on without noticing.
-// For that the file is copied and emptied instead of renamed: everybody appends. A line written in the instant between the two is lost.
+// was NAME.1 becomes NAME.2, and so on up to `kept`; its writers, such as Postgres and processes that others started, are not disturbed. So the
+// file is copied and emptied instead of renamed: every writer appends. A line that is written between the two is lost.
 import {copyFileSync, existsSync, readdirSync, renameSync, statSync, truncateSync} from 'node:fs'
 import path from 'node:path'
 

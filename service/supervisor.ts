@@ -1,7 +1,7 @@
-// The whole service on one machine: Postgres, local chains where no node is named, and a process each for custody, the API, the jobs
-// and every chain. Promises: once startService resolves, each of them runs, and is started again when it dies; the others start only
-// once custody has seen the database, which may be an older copy; stop() ends them all within 10 seconds, whatever hangs; if this process
-// is killed instead, its processes end by themselves, while Postgres and the local chains live on and are adopted by the next start.
+// The whole service on one machine: Postgres, local chains for chains without a node, and one process each for custody, the API, the jobs
+// and every chain. Promises: once startService resolves, each of them runs, and is restarted when it dies; the others start only after
+// custody has checked the database, which may be an older copy; stop() ends them all within 10 seconds, whatever hangs; if this process
+// is killed instead, its processes end by themselves, while Postgres and the local chains keep running and are adopted by the next start.
 import {mkdirSync} from 'node:fs'
 import {createServer} from 'node:net'
 import path from 'node:path'
@@ -40,7 +40,7 @@ const noop = () => {}
 export interface ServiceOptions {
   /** Logs go to files in SLUICE_HOME/logs instead of stderr. */
   quiet?: boolean
-  /** Told, in a few words, what is waited for. */
+  /** Called with a few words on what the start waits for. */
   onStep?(what: string): void
   /** Names of processes that are not started: custody, jobs, api, indexer-eth and so on. */
   without?: string[]
@@ -143,7 +143,7 @@ export class Supervisor {
       try {
         rotateLogs([path.join(this.#home, 'logs'), path.join(this.#home, 'postgres')], rotation)
       } catch (error) {
-        this.#log.warn({error: (error as Error).message}, 'logs could not be rotated; is the disk full?')
+        this.#log.warn({error: (error as Error).message}, 'the logs could not be rotated; is the disk full?')
       }
     }
     rotate()
@@ -240,13 +240,13 @@ export class Supervisor {
       const {port} = this.#settings
       if (port > 0 && port < 1024 && this.#isWanted('api'))
         throw new PermanentError(
-          `PORT must be above 1023, such as 8080 (it is ${port}): the API does not run as root, and only root may listen below; put a web server before it`,
+          `PORT must be above 1023, such as 8080 (it is ${port}): the API does not run as root, and only root may listen on lower ports; put a web server in front of it`,
         )
       this.#users = users
     } else
       this.#log.warn(
         {why: users},
-        'all processes are one user: whoever runs code in one of them can read the seed (docs/operations.md)',
+        'all processes run as one user: code that runs in one of them can read the seed (docs/operations.md)',
       )
   }
 
@@ -266,7 +266,7 @@ export class Supervisor {
     await start(custody)
     this.#goOn()
     for (const indexer of indexers) {
-      // A node that does not answer must not keep the rest from running: it is told about, and tried again for ever.
+      // A node that does not answer must not stop the rest: it is logged, and retried for ever.
       start(indexer).catch(error => {
         if (!this.#stopping) this.#log.warn({error: error.message}, 'a chain is not followed yet')
       })
@@ -347,7 +347,7 @@ export class Supervisor {
       for (const deadline = Date.now() + followedTimeoutMs; missing.length; await sleep(50)) {
         this.#goOn()
         if (Date.now() > deadline) {
-          this.#log.warn({chains: missing}, 'chains that are not followed yet; the service goes on without them')
+          this.#log.warn({chains: missing}, 'some chains are not followed yet; the service runs without them')
           return
         }
         const {rows} = await client.query<{chain: string}>(
@@ -375,7 +375,7 @@ export class Supervisor {
     }
   }
 
-  // --- what is written down ---
+  // --- service.json and processes.json ---
 
   #writeService(): void {
     if (!this.#isReachable) return // a chain or the database moved while the processes start
@@ -437,7 +437,7 @@ export class Supervisor {
     this.#leave()
   }
 
-  /** Ends everything at once. What it kept is safe: Postgres and the local chains recover at the next start. */
+  /** Ends everything at once. No data is lost: Postgres and the local chains recover at the next start. */
   async kill(): Promise<void> {
     void this.#unobserve()
     for (const child of this.#children) child.kill()
@@ -454,7 +454,7 @@ export class Supervisor {
   }
 }
 
-/** Starts everything, and resolves when all of it runs. If something does not, stops the rest and rejects with the reason. */
+/** Starts everything, and resolves when all of it runs. If a part does not start, stops the rest and rejects with the reason. */
 export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<RunningService> {
   const supervisor = new Supervisor(settings, options)
   try {
@@ -469,7 +469,7 @@ function merged<T>(items: T[], environment: (item: T) => Record<string, string>)
   return Object.assign({}, ...items.map(environment))
 }
 
-/** What one role alone gets: what decrypts the seed is custody's, and the replica the API's. */
+/** Settings for one role only: the seed's passphrase is for custody, the replica for the API. */
 const belongings: [prefix: string, role: Role][] = [
   ['CUSTODY_PASSPHRASE', 'sluice_custody'],
   ['DATABASE_REPLICA_URL', 'sluice_api'],
@@ -503,7 +503,7 @@ async function requireFree(host: string, port: number): Promise<void> {
       const why = error.code === 'EADDRINUSE' ? 'another program listens there' : error.message
       reject(
         new PermanentError(
-          `the API cannot listen on ${host}:${port} (PORT): ${why}; set PORT to a free one, or to 0 for any`,
+          `the API cannot listen on ${host}:${port} (PORT): ${why}; set PORT to a free port, or to 0 for any free port`,
         ),
       )
     })

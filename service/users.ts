@@ -1,7 +1,7 @@
-// As whom the processes of npm start run. Promises: where the supervisor is root, custody, the jobs, the API and the indexers are a user each,
-// none of them root: none can read another's memory, environment or files, and the seed's files are custody's alone; only the jobs share a
-// group with custody, by which they reach its socket and its token. Where the supervisor is not root, or where such users could not reach the
-// program or SLUICE_HOME, all are the supervisor's user, and why is told: whoever runs code in one of them then has the seed.
+// The users that the processes of npm start run as. Promises: if the supervisor is root, custody, the jobs, the API and the indexers have one user
+// each, none of them root: none can read another's memory, environment or files, and only custody can read the seed's files; only the jobs share
+// a group with custody, for its socket and its token. If the supervisor is not root, or such users could not reach the program or SLUICE_HOME,
+// all processes run as the supervisor's user, and the reason is logged: code that runs in one of them can then read the seed.
 import {execFile} from 'node:child_process'
 import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, realpathSync} from 'node:fs'
 import path from 'node:path'
@@ -19,19 +19,19 @@ export interface User {
 const root = fileURLToPath(new URL('..', import.meta.url))
 const run = promisify(execFile)
 
-/** Numbers that Debian's policy keeps for nobody; a user of this name, where there is one, takes the number's place. */
+/** Numbers that Debian's policy assigns to no user. If there is a user of this name, its number is used instead. */
 const users = {sluice_custody: 59021, sluice_jobs: 59022, sluice_api: 59023, sluice_indexer: 59024} as const
 export type ProcessRole = keyof typeof users & Role
 
 export type Users = Record<ProcessRole, User>
 
-/** The user of each process; or, in words, why all are one. */
+/** The user of each process; or a text that says why all have the same user. */
 export async function findUsers(home: string): Promise<Users | string> {
   if (process.getuid?.() !== 0) return 'the service was not started by root'
   const roles = Object.keys(users) as ProcessRole[]
   const uids = await Promise.all(roles.map(uidOf))
   const taken = roles.find((_, i) => uids[i] === undefined)
-  if (taken) return `user number ${users[taken]} is somebody's; make a user ${nameOf(taken)}`
+  if (taken) return `user number ${users[taken]} belongs to another user; make a user ${nameOf(taken)}`
   const uid = (role: ProcessRole) => uids[roles.indexOf(role)]!
   const found = Object.fromEntries(roles.map(role => [role, {uid: uid(role), gid: uid(role)}])) as Users
   found.sluice_jobs.gid = found.sluice_custody.gid
@@ -56,7 +56,7 @@ export async function findUsers(home: string): Promise<Users | string> {
 
 const nameOf = (role: ProcessRole) => role.replace('_', '-')
 
-/** Undefined where the number belongs to somebody else. */
+/** Undefined if the number belongs to another user. */
 async function uidOf(role: ProcessRole): Promise<number | undefined> {
   const named = await run('id', ['-u', nameOf(role)]).catch(() => undefined)
   if (named) return Number(named.stdout)
@@ -64,7 +64,7 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
   return isTaken ? undefined : users[role]
 }
 
-/** Makes the directories of the seed and of the socket custody's, with whatever root wrote there since. No link in them is followed. */
+/** Gives the directories of the seed and of the socket to custody, with all files that root wrote there. No link in them is followed. */
 export function giveToCustody(home: string, {uid, gid}: User): void {
   const [seedDirectory, socketDirectory] = [path.join(home, 'custody'), path.dirname(custodySocket(home).socket)]
   for (const directory of [seedDirectory, socketDirectory]) {
@@ -78,17 +78,17 @@ export function giveToCustody(home: string, {uid, gid}: User): void {
   chmodSync(socketDirectory, 0o750)
 }
 
-/** The environment for a user who cannot read the files that its variables name: what they hold is in its place. */
+/** The environment for a user who cannot read the files that its variables name: has the files' contents instead. */
 export function withFilesRead(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const read = {...environment}
   for (const name of settingNames()) {
     const file = name.endsWith('_FILE') && environment[name]
     const variable = name.slice(0, -'_FILE'.length)
-    if (!file || environment[variable]) continue // of both the variable counts, or the process refuses them
+    if (!file || environment[variable]) continue // if both are set, the variable counts, or the process refuses them
     try {
       read[variable] = readFileSync(file, 'utf8').trim()
       read[name] = ''
-    } catch {} // the process names it, and says what is wrong
+    } catch {} // the process reports the file and the reason itself
   }
   return read
 }

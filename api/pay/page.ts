@@ -45,7 +45,7 @@ export function refusalOf(status: number, message: string): string {
     )
   return documentOf(
     'Please wait',
-    `<main><h1>This page cannot be shown at the moment</h1><p>It tries again by itself. A payment that you have sent counts in any case.</p><p class="soft">${escaped(message)}</p></main>`,
+    `<main><h1>This page cannot be shown at the moment</h1><p>It tries again automatically. A payment that you have sent counts in any case.</p><p class="soft">${escaped(message)}</p></main>`,
     reload,
   )
 }

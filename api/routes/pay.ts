@@ -28,7 +28,7 @@ export function pay(app: App, {db, chains}: Context): void {
   app.get('/pay/:token/qr.svg', {...options, onSend: guarded}, async ({params: {token}}, reply) => {
     const {payment, settings} = await read(token)
     const {uri} = await shownOf(payment, settings)
-    if (uri === null) throw new ApiError(410, 'nothing_due', 'nothing is to be paid here any more')
+    if (uri === null) throw new ApiError(410, 'nothing_due', 'this payment request takes no more payments')
     reply.header('content-type', 'image/svg+xml')
     return qrSvg(uri)
   })

@@ -182,7 +182,7 @@ describe('on an EVM chain', () => {
     }
     expect(() => readHeld('0x', {height, count: 1})).toThrow(RetryableError)
     expect(() => readHeld(`0x${'0'.repeat(128)}`, {height, count: 1})).toThrow(
-      /asked for balances at block \d+, and answered of block 0/,
+      /asked for balances at block \d+, and answered for block 0/,
     )
   })
 
