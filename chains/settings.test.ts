@@ -24,7 +24,7 @@ function problemsOf(environment: Record<string, string | undefined>): string[] {
   } catch (error) {
     expect(error).toBeInstanceOf(PermanentError)
     const [title, ...problems] = (error as Error).message.split('\n')
-    expect(title).toBe('settings that cannot be used:')
+    expect(title).toBe('these settings are wrong:')
     return problems.map(line => line.replace(/^ {2}/, ''))
   }
 }

@@ -166,7 +166,7 @@ function sharedNames(ofChains: ChainSettings[]): string[] {
 }
 
 function refusal(problems: string[]): PermanentError {
-  return new PermanentError(`settings that cannot be used:\n${problems.join('\n')}`)
+  return new PermanentError(`these settings are wrong:\n${problems.join('\n')}`)
 }
 
 /** What another process is told of a chain that is read with these settings. */
@@ -198,6 +198,6 @@ export function settingsFrom(code: ChainCode, told: ChainFacts['settings'] = {})
 export function databaseUrlOf(settings: Settings): string {
   if (settings.databaseUrl) return settings.databaseUrl
   throw new PermanentError(
-    'no database is named: set DATABASE_URL or DATABASE_URL_FILE (npm start does so for the processes that it starts, and migrates their database itself)',
+    'there is no database: set DATABASE_URL or DATABASE_URL_FILE (npm start does so for the processes that it starts, and migrates their database itself)',
   )
 }

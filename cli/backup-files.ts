@@ -1,5 +1,5 @@
-// A backup of a whole service, as a directory. Promises: one that has its backup.json is whole, and on disk; the journal of custody in it is
-// not older than the database in it; what is restored never takes the place of anything.
+// A backup of a whole service, as a directory. Promises: a backup with a backup.json is whole, and on disk; its journal of custody is not
+// older than its database; restoring never overwrites anything.
 //
 //   backup.json     when it was made, and the password of the database's owner. Mode 0600
 //   data/           the database: a copy of the cluster (db/base-backup.ts)
@@ -32,13 +32,13 @@ export async function makeBackup(home: string, databaseUrl: string, directory: s
   const cluster = await findCluster(postgresOf(home))
   if (!cluster || new URL(databaseUrl).port !== String(cluster.port))
     throw new PermanentError(
-      'this service has a database of its own, which sluice backup does not know; back that up with pg_dump, pg_basebackup or pgBackRest, ' +
+      'the database of this service was not made by npm start; back it up with pg_dump, pg_basebackup or pgBackRest, ' +
         'and custody with sluice custody backup (docs/operations/backup.md)',
     )
   makeNew(directory)
   try {
     const {bytes} = await copyCluster(databaseUrl, path.join(directory, 'data'))
-    // After the database: what custody signed meanwhile is in the journal then, and sluice custody reconcile enters it.
+    // After the database: so the journal has what custody signed meanwhile, and sluice custody reconcile imports it.
     await custody(home, ['backup', '--to', path.join(directory, 'custody.backup')])
     const facts: z.infer<typeof Facts> = {
       sluice_backup: 1,
@@ -63,7 +63,7 @@ export async function restoreBackup(directory: string, home: string): Promise<vo
   try {
     if (existsSync(postgresOf(home)))
       throw new PermanentError(
-        `${postgresOf(home)} exists; if it is the database that was lost, move it away, or else name another directory with --home`,
+        `${postgresOf(home)} exists; if it is the database that was lost, move it away; else give another directory with --home`,
       )
     await custody(home, ['restore', '--from', path.join(directory, 'custody.backup')])
     await restoreDatabase(directory, postgresOf(home), password)
@@ -87,7 +87,7 @@ async function restoreDatabase(directory: string, dir: string, password: string)
   }
 }
 
-/** What an older copy of the database needs before anything uses it, wherever it came from. */
+/** Prepares an older copy of the database from any source, before anything uses it. */
 export async function settleIn(ownerUrl: string): Promise<void> {
   await migrate(ownerUrl)
   const client = new pg.Client({connectionString: ownerUrl, application_name: 'sluice-restore'})
@@ -146,15 +146,15 @@ function makeNew(directory: string): void {
     mkdirSync(directory, {mode: 0o700})
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    throw new PermanentError(`${directory} exists; name a directory that does not`)
+    throw new PermanentError(`${directory} exists; give a directory that does not exist`)
   }
 }
 
 function factsOf(directory: string): z.infer<typeof Facts> {
   const file = path.join(directory, 'backup.json')
   if (!existsSync(file))
-    throw new PermanentError(`${directory} is no backup, or one that was not finished: it has no backup.json`)
+    throw new PermanentError(`${directory} is not a backup, or the backup was not finished: it has no backup.json`)
   const read = Facts.safeParse(JSON.parse(readFileSync(file, 'utf8')))
-  if (!read.success) throw new PermanentError(`${file} is not what sluice backup writes; take another backup`)
+  if (!read.success) throw new PermanentError(`${file} was not written by sluice backup; use another backup`)
   return read.data
 }

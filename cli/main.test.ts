@@ -316,7 +316,7 @@ test('a text of the help is broken where the terminal ends alone, and the list o
 test('a drill of what is no database says how one is named, and is noted as one that failed', async () => {
   const {code, stdout} = await sluice('drill', '--database', 'nonsense')
   expect(code).toBe(1)
-  expect(stdout).toContain('"nonsense" is no URL of a database; write it like postgres://')
+  expect(stdout).toContain('"nonsense" is not a database URL; write it like postgres://')
   expect(await db.rows('select kind, error from app.backup_run')).toEqual([
     {kind: 'drill', error: expect.stringContaining('restore: "nonsense" is no URL')},
   ])

@@ -1,6 +1,6 @@
-// The rehearsal of a loss: a backup restored into a directory and a database server of its own, brought up to the chains, and audited.
-// Promises: of the service's processes only indexers run on the copy, so nothing is signed, sent or delivered; the running service is only
-// read; end() removes everything that was made, whatever happened.
+// The rehearsal of a loss: restores a backup into its own directory and its own database server, lets it catch up with the chains, and audits it.
+// Promises: only indexers run on the copy, so nothing is signed, sent or delivered; the running service is only read; end() removes everything
+// that was made, whatever happened.
 import {type ChildProcess, execFile, fork} from 'node:child_process'
 import {
   chmodSync,
@@ -27,15 +27,15 @@ import type {Sluice} from './command.ts'
 import {Progress} from './progress.ts'
 
 const pollMs = 500
-/** So long no chain moved: the nodes, or the copy, stand still. */
+/** If no chain moved for so long, the nodes, or the copy, stand still. */
 const stallMs = 10 * 60_000
-/** An indexer ends with it where only an operator can help. */
+/** The exit code of an indexer if only an operator can help. */
 const permanent = 78
 
 const program = fileURLToPath(new URL('main.ts', import.meta.url))
 const indexer = fileURLToPath(new URL('../indexers/main.ts', import.meta.url))
 
-/** What is restored: a backup made now where nothing is named. */
+/** What is restored; a new backup if neither is given. */
 export interface Source {
   from?: string
   database?: string
@@ -106,12 +106,10 @@ export class Rehearsal {
     return `a database server of its own, on port ${new URL(postgres.url).port}`
   }
 
-  /** A database that somebody restored. It must be nobody's: what runs on it would be disturbed. */
+  /** A database that an operator restored. No service may use it: the drill would disturb that service. */
   async #take(url: string): Promise<string> {
     if (!/^postgres(ql)?:\/\//.test(url))
-      throw new PermanentError(
-        `"${url}" is no URL of a database; write it like postgres://owner:password@host:5432/name`,
-      )
+      throw new PermanentError(`"${url}" is not a database URL; write it like postgres://owner:password@host:5432/name`)
     const {rows} = await query<{application_name: string}>(
       url,
       `select distinct application_name from pg_stat_activity
@@ -119,7 +117,7 @@ export class Rehearsal {
     )
     if (rows.length)
       throw new PermanentError(
-        `a service uses that database (${rows.map(row => row.application_name).join(', ')}); name a copy that nothing runs on`,
+        `a service uses that database (${rows.map(row => row.application_name).join(', ')}); give a copy that no service uses`,
       )
     this.#copyCustody()
     await settleIn(url)
@@ -139,7 +137,7 @@ export class Rehearsal {
     })
   }
 
-  /** The newest files of custody that there are: after a loss they are what survived. */
+  /** The newest files of custody: they stand for what survives a loss. */
   #copyCustody(): void {
     const [from, to] = [this.#sluice.home, this.#home].map(home => path.join(home, 'custody')) as [string, string]
     mkdirSync(to, {recursive: true, mode: 0o700})
@@ -153,7 +151,7 @@ export class Rehearsal {
     return said.split('\n')[0]!
   }
 
-  /** Of processes that work on the copy, and must not find the service's database instead. */
+  /** The environment of processes on the copy, which must not find the service's database instead. */
   #environment(): Record<string, string> {
     return {SLUICE_HOME: this.#home, DATABASE_URL: this.#url, DATABASE_URL_FILE: '', METRICS_PORT: ''}
   }
@@ -187,7 +185,7 @@ export class Rehearsal {
     return `${blocks} blocks of ${targets.map(({chain}) => chain).join(', ')}`
   }
 
-  /** What is signed meanwhile is entered before it can be met on a chain; else it would be taken for somebody else's. */
+  /** Imports what is signed meanwhile before the indexers see it on a chain; else it would be taken for a foreign transaction. */
   async #followJournal(): Promise<void> {
     if (sizeOf(path.join(this.#sluice.home, 'custody', 'journal.jsonl')) === this.#journalSize) return
     this.#copyCustody()
@@ -203,7 +201,7 @@ export class Rehearsal {
       [halted],
     )
     const why = rows.map(({chain, message}) => `${chain}: ${message}`).join('; ')
-    throw new PermanentError(`the copy stands still, so it cannot be brought up to the chains (${why})`)
+    throw new PermanentError(`the copy stands still and cannot catch up with the chains (${why})`)
   }
 
   #startIndexer(chain: string): void {
@@ -224,7 +222,7 @@ export class Rehearsal {
       this.#indexers.delete(child)
       if (this.#isOver) return
       if (code === permanent) console.error(`the indexer of ${chain} ended:\n${readFileSync(log, 'utf8').slice(-1000)}`)
-      else if (code !== 0) this.#startIndexer(chain) // it goes on from what was committed
+      else if (code !== 0) this.#startIndexer(chain) // it continues from the last commit
     })
   }
 
@@ -263,7 +261,7 @@ export class Rehearsal {
     const wrong = checks.filter(check => !check.right)
     if (code || wrong.length)
       throw new PermanentError(wrong.map(({name, found, why}) => `${name}: ${why ?? JSON.stringify(found)}`).join('; '))
-    const made = `; the copy lacks ${entries} whitelist entries of the service: after a real loss, make them again`
+    const made = `; the copy is missing ${entries} whitelist entries of the service: after a real loss, add them again`
     return `${checks.length} checks${entries ? made : ''}`
   }
 }

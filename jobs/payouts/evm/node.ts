@@ -37,7 +37,7 @@ export class EvmNode {
   readonly #questions: Questions
   readonly #beforeAll: () => Promise<void>
 
-  /** `beforeAll` resolves once anything may be sent: nothing is without a look at the market. */
+  /** `beforeAll` resolves once anything may be sent: nothing is sent before the market's fees are known. */
   constructor(url: string, beforeAll: () => Promise<void>) {
     this.#questions = new Questions(url, timeoutMs)
     this.#beforeAll = beforeAll
