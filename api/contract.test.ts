@@ -71,7 +71,7 @@ test('POST /v1/users creates a user with an address on each enabled chain, and i
   expect(found.body).toEqual(created.body)
 })
 
-test('POST /v1/users with chains gives addresses on these alone, and adds missing ones to the same user later', async () => {
+test('POST /v1/users with chains gives addresses on these chains only, and a later call adds missing ones to the same user', async () => {
   const {id, client} = await newMerchant()
   const first = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
   expect(first.body.addresses).toMatchObject([{chain: 'ETH'}])
@@ -117,7 +117,7 @@ test('POST /v1/users many times at once with one external_ref makes one user and
   expect(await takenAddresses()).toBe(before + 1)
 })
 
-test('addresses that are added many times at once are one address', async () => {
+test('adding an address many times at once gives one address', async () => {
   const {id, client} = await newMerchant([])
   const {body: user} = await client.post('/v1/users', {external_ref: 'without any'})
   expect(user.addresses).toEqual([])
@@ -138,7 +138,7 @@ test('addresses that are added many times at once are one address', async () => 
   expect(await takenAddresses()).toBe(before + 1)
 })
 
-test('many users at once get an address each, the oldest of the pool', async () => {
+test('many users created at once each get their own address, the oldest of the pool first', async () => {
   const {client} = await newMerchant()
   const [{next}] = (await db.rows<{next: number}>(
     'select min(derivation_index)::int as next from custody.address where taken_at is null',
@@ -155,7 +155,7 @@ test('many users at once get an address each, the oldest of the pool', async () 
   expect(addresses.toSorted()).toEqual(taken.map(({address}) => address).toSorted())
 })
 
-test('with an empty pool, POST /v1/users asks custody for addresses and waits for them', async () => {
+test('POST /v1/users asks custody for addresses and waits for them when the pool is empty', async () => {
   const other = await testDatabase()
   const otherApi = await startApi(other)
   const custody = new pg.Client({connectionString: other.url('sluice_custody')})
@@ -230,7 +230,7 @@ test('POST /v1/users/:id/addresses adds the chains that are missing and shows al
   expect([refused.status, refused.body.error]).toEqual([422, 'chain_not_enabled'])
 })
 
-test('a chain that is enabled or disabled for a merchant counts from the next request on', async () => {
+test('enabling or disabling a chain for a merchant takes effect at the next request', async () => {
   const {id, client} = await newMerchant(['ETH'])
   const {body: before} = await client.post('/v1/users', {external_ref: 'a'})
   expect(before.addresses).toMatchObject([{chain: 'ETH'}])
@@ -329,7 +329,7 @@ test('GET /v1/deposits filters by status, chain and user_id, each alone and toge
       }
 })
 
-test('what is not credited is no deposit: another token, or a chain that was not asked for', async () => {
+test('a transfer of another token, or on a chain that is not enabled, is no deposit', async () => {
   const {id, client} = await newMerchant()
   const user = await makeUser(db, id, ['ETH'])
   await deposit(eth, user.address, 5n, '0x0000000000000000000000000000000000000bad')
@@ -342,7 +342,7 @@ test('what is not credited is no deposit: another token, or a chain that was not
 
 // --- pages ---
 
-test('pages list every item once, newest first, though others are added between them', async () => {
+test('pages list every item once, newest first, even if others are added in between', async () => {
   const {id, client} = await newMerchant()
   const user = await makeUser(db, id)
   for (let n = 0; n < 7; n++) await deposit(eth, user.address, BigInt(n + 1))
@@ -378,7 +378,7 @@ test('limit is 1 to 200, by default 50', async () => {
   }
 })
 
-test('a cursor is refused with other filters, in another list, for another merchant, and when a bit of it differs', async () => {
+test('a cursor is refused with other filters, in another list, for another merchant, and when any bit is changed', async () => {
   const {id, client} = await newMerchant()
   const user = await makeUser(db, id)
   for (let n = 0; n < 3; n++) await deposit(eth, user.address, 1n)
@@ -441,7 +441,7 @@ test('GET /v1/balances sums final deposits per chain and token; the fee is floor
   expect((await client.get('/v1/balances')).body).toMatchObject({fee_bps: 0, balances: [{fee: '0', net: '1'}, {}, {}]})
 })
 
-test('a balance below zero is shown and bears no fee; one of zero is left out', async () => {
+test('a negative balance is shown without a fee; a balance of zero is left out', async () => {
   const {id, client} = await newMerchant()
   await db.rows(
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
@@ -456,7 +456,7 @@ test('a balance below zero is shown and bears no fee; one of zero is left out', 
 
 // --- events ---
 
-test('GET /v1/events shows each event as webhooks deliver it, newest first, by type, and forward after an event', async () => {
+test('GET /v1/events shows each event as webhooks deliver it, newest first, filtered by type, and forward from a given event', async () => {
   const {id, client} = await newMerchant()
   const user = await makeUser(db, id)
   const txids = [await deposit(eth, user.address, 1_500_000n), await deposit(eth, user.address, 2_000_000n)]
@@ -496,7 +496,7 @@ test('GET /v1/events shows each event as webhooks deliver it, newest first, by t
   expect((await client.get('/v1/events?type=deposit.nonsense')).status).toBe(400)
 })
 
-test('a Bitcoin deposit that is in no block yet is pending with 0 confirmations, and counts blocks once it is mined', async () => {
+test('an unconfirmed Bitcoin deposit is pending with 0 confirmations, and counts blocks once it is mined', async () => {
   const {id, client} = await newMerchant(['BTC'])
   const address = 'bcrt1qcontract'
   await watchAddress(db, id, {address, family: 'bitcoin', watched: ['BTC'], chains: ['BTC']})
@@ -539,7 +539,7 @@ test('PUT /v1/payout-address registers or replaces the destination, in EIP-55 fo
   }
 })
 
-test('PUT /v1/payout-address refuses what is no address of the chain with 400', async () => {
+test('PUT /v1/payout-address refuses a text that is no address of the chain with 400', async () => {
   const {client} = await newMerchant()
   for (const address of [
     '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed', // one letter's case
@@ -571,7 +571,7 @@ describe('PUT /v1/payout-address of Bitcoin', () => {
     return [status, body.error ?? body.address]
   }
 
-  test('asks for a moment of patience before custody has made an address, which tells the network', async () => {
+  test('asks the client to retry before custody has made an address, which tells the network', async () => {
     expect(await put('bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080')).toEqual([503, 'unavailable'])
     await db.rows(
       `insert into custody.address (address, family, derivation_index, purpose)
@@ -591,7 +591,7 @@ describe('PUT /v1/payout-address of Bitcoin', () => {
     expect(await put(address)).toEqual([200, address])
   })
 
-  test('shows a bech32 address that is all in upper case in lower case', async () => {
+  test('shows an upper-case bech32 address in lower case', async () => {
     expect(await put('BCRT1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KYGT080')).toEqual([
       200,
       'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080',

@@ -36,7 +36,7 @@ async function busy(): Promise<() => Promise<void>> {
   }
 }
 
-test('identical reads that wait for a connection are answered by one execution, others by their own', async () => {
+test('identical reads that wait for a connection share one execution, and other reads have their own', async () => {
   const letGo = await busy()
   const same = Array.from({length: 5}, () => database.read(next, ['a']))
   const other = database.read(next, ['b'])
@@ -48,7 +48,7 @@ test('identical reads that wait for a connection are answered by one execution, 
   expect(new Set(all.map(response => response![0])).size).toBe(4)
 })
 
-test('a read that has begun is not shared with what is asked for afterwards', async () => {
+test('a read that has begun is not shared with later requests', async () => {
   const slow = statement('slow', 'select pg_advisory_lock_shared(2), pg_advisory_unlock_shared(2), nextval($1)')
   const client = new pg.Client({connectionString: db.ownerUrl})
   await client.connect()
@@ -63,7 +63,7 @@ test('a read that has begun is not shared with what is asked for afterwards', as
   expect((await first)![2]).not.toBe((await second)![2])
 })
 
-test('a read that fails fails for everyone who waits for it, and is asked anew afterwards', async () => {
+test('a read that fails, fails for everyone who waits for it, and the next request runs it again', async () => {
   const letGo = await busy()
   const failing = statement('failing', 'select 1 / $1::int')
   const reads = [database.read(failing, [0]), database.read(failing, [0])]
@@ -73,14 +73,14 @@ test('a read that fails fails for everyone who waits for it, and is asked anew a
   await expect(database.read(failing, [0])).rejects.toThrow('division by zero')
 })
 
-test('a refusal by the database costs no connection', async () => {
+test('a refusal by the database does not close the connection', async () => {
   const pid = statement('pid', 'select pg_backend_pid()')
   const before = await database.read(pid, [])
   await expect(database.change(statement('refuse', `select 1 / 0`), [])).rejects.toThrow()
   expect(await database.read(pid, [])).toEqual(before)
 })
 
-test('a statement that the database does not answer fails in time, and its connection is replaced', async () => {
+test('a statement without a response fails in time, and its connection is replaced', async () => {
   const hasty = new Database(db.ownerUrl, {max: 1, timeoutMs: 200})
   const pid = statement('pid', 'select pg_backend_pid()')
   const before = await hasty.read(pid, [])

@@ -48,7 +48,7 @@ test('/livez is 200 while the process lives', async () => {
   expect([status, body]).toEqual([200, {alive: true}])
 })
 
-test('/readyz waits until some chain was followed at some time; a chain that is added, or whose node is away, shows in the body alone', async () => {
+test('/readyz waits until any chain was followed once; an added chain, or a node that is away, shows in the body only', async () => {
   const own = await testDatabase()
   const indexer = new pg.Client({connectionString: own.url('sluice_indexer')})
   try {
@@ -115,7 +115,7 @@ test('/readyz waits until some chain was followed at some time; a chain that is 
   }
 })
 
-test('without a database: alive, not ready, 503 unavailable with Retry-After, and metrics of its own', async () => {
+test('without a database the API is alive and not ready, returns 503 unavailable with Retry-After, and still serves its own metrics', async () => {
   const gone = {...db, url: () => 'postgres://nobody:x@127.0.0.1:1/nothing'}
   const blind = await startApi(gone, {metricsOnApiPort: true})
   try {
@@ -139,7 +139,7 @@ test('without a database: alive, not ready, 503 unavailable with Retry-After, an
   }
 })
 
-test('an unexpected error is 500 internal_error without a word about its cause', async () => {
+test('an unexpected error is 500 internal_error and does not reveal its cause', async () => {
   const own = await testDatabase()
   const ownApi = await startApi(own)
   try {
@@ -157,7 +157,7 @@ test('an unexpected error is 500 internal_error without a word about its cause',
 
 // --- metrics ---
 
-test('/metrics counts requests by method, route and status, and tells what the database knows, without names of anybody', async () => {
+test('/metrics counts requests by method, route and status, and shows what the database knows, without names of anybody', async () => {
   const {client, merchantId} = await newClient()
   const user = await makeUser(db, merchantId)
   const eth = await ChainWriter.open(db, 'ETH')
@@ -214,7 +214,7 @@ test('/metrics counts requests by method, route and status, and tells what the d
     expect(text).not.toContain(secret)
 })
 
-test('what treasuries hold is told on the port of metrics alone, unless METRICS_ON_API_PORT says otherwise', async () => {
+test('treasury holdings are served on the metrics port only, unless METRICS_ON_API_PORT is set', async () => {
   const metricsPort = await freePort()
   const {url} = await startProcess({METRICS_PORT: `${metricsPort}`})
   const {status, body} = await new Client({...api, url}).get('/metrics')
@@ -229,7 +229,7 @@ test('what treasuries hold is told on the port of metrics alone, unless METRICS_
 
 const getJson = async (path: string) => (await fetch(api.url + path)).json()
 
-test('/openapi.json is an OpenAPI 3.1 document of every route, whose references lead somewhere', async () => {
+test('/openapi.json is an OpenAPI 3.1 document of every route, and all its references resolve', async () => {
   const document = (await getJson('/openapi.json')) as OpenApi & {openapi: string; security: unknown}
   expect(document.openapi).toMatch(/^3\.1\./)
   expect(document.security).toEqual([{bearer: []}, {xApiKey: []}])
@@ -306,7 +306,7 @@ async function withBalance(work: (client: Client, own: TestDatabase, secret: str
   }
 }
 
-test('the examples of the document are accepted by the API', () =>
+test('the API accepts the examples of the OpenAPI document', () =>
   withBalance(async (client, own) => {
     const {body: user} = await client.post('/v1/users', {external_ref: 'a', chains: ['ETH']})
     const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
@@ -328,7 +328,7 @@ test('the examples of the document are accepted by the API', () =>
     }
   }))
 
-test('/docs is one page with every route, which asks nobody else for anything', async () => {
+test('/docs is one page with every route that loads nothing from other servers', async () => {
   const response = await fetch(`${api.url}/docs`)
   const html = await response.text()
   expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -363,7 +363,7 @@ test('/docs is one page with every route, which asks nobody else for anything', 
   for (const name of names) expect(new RegExp(`[>.]${name}</code>`).test(html), name).toBe(true)
 })
 
-test('the commands of the guides for merchants work', () =>
+test('the commands in the guides for merchants work', () =>
   withBalance(async (client, own, secret) => {
     const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'https://example.com/'})
     await client.post(`/v1/webhook-endpoints/${endpoint.id}/test`)
@@ -423,7 +423,7 @@ const exitOf = async ({child}: Process) => {
   return child.exitCode
 }
 
-test('the process says where it listens, and ends cleanly on SIGTERM, on SIGINT and when its parent is gone', async () => {
+test('the API logs where it listens, and ends cleanly on SIGTERM, on SIGINT and when its parent is gone', async () => {
   for (const end of [
     (child: ChildProcess) => child.kill('SIGTERM'),
     (child: ChildProcess) => child.kill('SIGINT'),
@@ -437,7 +437,7 @@ test('the process says where it listens, and ends cleanly on SIGTERM, on SIGINT 
   }
 })
 
-test('logs are JSON lines that tell the route and the status, and no secret', async () => {
+test('logs are JSON lines with the route and the status, and without secrets', async () => {
   const {secret, merchantId} = await newClient()
   const started = await startProcess({LOG_LEVEL: 'debug'})
   const headers = {authorization: `Bearer ${secret}`, 'content-type': 'application/json'}
@@ -479,7 +479,7 @@ const linesOf = (log: string) =>
     .split('\n')
     .map(line => JSON.parse(line))
 
-test('each line of the log that a request makes has its id', async () => {
+test('each log line that a request causes has the id of the request', async () => {
   const own = await testDatabase()
   try {
     const {secret} = await makeKey(own, await makeMerchant(own))
@@ -502,7 +502,7 @@ test('each line of the log that a request makes has its id', async () => {
   }
 })
 
-test('a client that goes away in the middle of its body is no error', async () => {
+test('a client that disconnects in the middle of its body is no error', async () => {
   const {secret} = await newClient()
   const started = await startProcess({})
   const headers = {host: 'x', authorization: `Bearer ${secret}`, 'content-type': 'application/json'}
@@ -529,7 +529,7 @@ test('a client that goes away in the middle of its body is no error', async () =
   expect(started.log()).not.toContain('stack')
 })
 
-test('a process that cannot start says why and what to do', async () => {
+test('a process that cannot start logs the reason and what to do', async () => {
   const missing = await startProcess({DATABASE_URL: ''})
   expect(await exitOf(missing)).toBe(1)
   expect(missing.log()).toContain('DATABASE_URL')

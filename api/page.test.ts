@@ -73,7 +73,7 @@ const users = pageStatement({
 const ofPayments = [...paymentLists].filter(([name]) => !name.includes('_of_id') && !name.endsWith('_paid'))
 
 test.each(['user', 'payment_request'])(
-  'a page of %s looks at its own rows and one more, beside whoever has many',
+  'a page of %s reads its own rows and one more, even beside a user with many rows',
   async table => {
     const lists: [name: string, list: Statement][] = table === 'user' ? [['users', users]] : ofPayments
     const perItem = table === 'user' ? 1 : 2 // the receipts of a payment are looked up by it

@@ -32,7 +32,7 @@ const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const uriFor = (address: string, baseUnits: number) =>
   `ethereum:${usdc}@11155111/transfer?address=${address}&uint256=${baseUnits}`
 
-test('the page has the amount, the address, the network and the URI for wallets in it, before any script runs', async () => {
+test('before any script runs, the page has the amount, the address, the network and the URI for wallets', async () => {
   const made = await ask(1_250_000)
   const html = await pageOf(made)
   expect(html).toContain('<h1>1.25 USDC</h1>')
@@ -44,14 +44,14 @@ test('the page has the amount, the address, the network and the URI for wallets 
   expect(html).toMatch(/<noscript><meta http-equiv="refresh" content="\d+"><\/noscript>/)
 })
 
-test('the QR code says what the link for wallets says', async () => {
+test('the QR code holds the same URI as the link for wallets', async () => {
   const made = await ask(42)
   const reply = await get(`${made.page_token}/qr.svg`)
   expect(reply.headers.get('content-type')).toBe('image/svg+xml')
   expect((await readQrSvg(await reply.text())).text).toBe(uriFor(made.address, 42))
 })
 
-test('what a merchant is called is shown as text', async () => {
+test('the name of a merchant is shown as text', async () => {
   const name = `<script>alert("1")</script> & "Sons" 'n' <img src=x onerror=alert(1)>`
   await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
   const html = await pageOf(await ask())
@@ -62,7 +62,7 @@ test('what a merchant is called is shown as text', async () => {
   expect(html).not.toContain('<img src=x')
 })
 
-test('each reply, refusals too, forbids to keep it, to frame it, to tell of it, and to load what is not its own', async () => {
+test('each response, refusals too, forbids caching, framing, referrers, and loading from other origins', async () => {
   const {page_token} = await ask()
   const unknown = 'x'.repeat(32)
   for (const path of [page_token, `${page_token}/state`, `${page_token}/qr.svg`, unknown, `${unknown}/state`]) {
@@ -87,7 +87,7 @@ test('each reply, refusals too, forbids to keep it, to frame it, to tell of it, 
   }
 })
 
-test('the policy lets exactly the style and the script of the page pass', async () => {
+test('the policy allows exactly the style and the script of the page', async () => {
   const reply = await get((await ask()).page_token)
   const html = await reply.text()
   const policy = reply.headers.get('content-security-policy')!
@@ -98,7 +98,7 @@ test('the policy lets exactly the style and the script of the page pass', async 
   expect(html).not.toMatch(/ style="| on\w+="/)
 })
 
-test('a payment that is seen is told with its confirmations, and nothing more is asked for', async () => {
+test('an unconfirmed payment is shown with its confirmations, and the page asks for nothing more', async () => {
   const made = await ask(1_000_000)
   await money.deposit(made.address, 1_000_000, {final: false})
   await money.block([], [])
@@ -114,7 +114,7 @@ test('a payment that is seen is told with its confirmations, and nothing more is
   expect(await pageOf(made)).toContain('<section id="due" aria-label="How to pay" hidden>')
 })
 
-test('of a part that came, the rest is asked for, by the link and the QR code, too', async () => {
+test('after a partial payment the page, the link and the QR code ask for the rest', async () => {
   const made = await ask(1_000_000)
   await money.deposit(made.address, 250_000)
   await money.deposit(made.address, 100_000, {final: false})
@@ -131,7 +131,7 @@ test('of a part that came, the rest is asked for, by the link and the QR code, t
   expect(html).toContain('<span id="amount">0.65</span> USDC')
 })
 
-test('what is paid says so with the transaction, asks for nothing, and need not be asked again', async () => {
+test('a paid request is shown with the transaction, asks for nothing, and stops polling', async () => {
   const made = await ask(1_000_000)
   const txid = `0x${'ab'.repeat(32)}`
   await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
@@ -152,7 +152,7 @@ test('what is paid says so with the transaction, asks for nothing, and need not 
   expect(html).not.toContain('http-equiv="refresh"')
 })
 
-test('too much is told to the digit', async () => {
+test('an overpayment is shown to the last digit', async () => {
   const made = await ask(1_000_000)
   await money.deposit(made.address, 1_000_001)
   expect(await stateOf(made)).toMatchObject({
@@ -162,7 +162,7 @@ test('too much is told to the digit', async () => {
   })
 })
 
-test('after it expired nothing is asked for any more, and what was too little is told', async () => {
+test('an expired request asks for nothing, and shows an underpayment', async () => {
   const [nothing, little] = [await ask(), await ask()]
   await money.deposit(little.address, 1)
   await requests.expire([nothing.id, little.id])
@@ -180,14 +180,14 @@ test('after it expired nothing is asked for any more, and what was too little is
   })
 })
 
-test('a request whose time is over is expired at once, even if no worker has looked', async () => {
+test('a request expires at its time, even if no worker has processed it', async () => {
   const made = await ask()
   await money.db.rows(`update app.payment_request set expires_at = now() where id = $1`, [made.id])
   expect(await requests.state(made.id)).toMatchObject({status: 'awaiting'})
   expect(await stateOf(made)).toMatchObject({state: 'expired', due: null})
 })
 
-test('money that comes late counts, and is told as such', async () => {
+test('a late payment counts, and is shown as late', async () => {
   const [all, rest] = [await ask(1_000_000), await ask(1_000_000)]
   await money.deposit(rest.address, 400_000)
   await requests.expire([all.id, rest.id], '1 minute')
@@ -203,7 +203,7 @@ test('money that comes late counts, and is told as such', async () => {
   for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
 })
 
-test('of a part that is seen when the time is over, the rest is told, and not asked for', async () => {
+test('after a request expired during a partial payment, the missing rest is shown and not asked for', async () => {
   const made = await ask(1_000_000)
   await money.deposit(made.address, 400_000, {final: false})
   await requests.expire([made.id])
@@ -215,7 +215,7 @@ test('of a part that is seen when the time is over, the rest is told, and not as
   })
 })
 
-test('a payment that left the chain is asked for again', async () => {
+test('the page asks again for a payment that left the chain', async () => {
   const made = await ask(1_000_000)
   await money.deposit(made.address, 1_000_000, {final: false})
   expect(await stateOf(made)).toMatchObject({state: 'seen', due: null})
@@ -224,7 +224,7 @@ test('a payment that left the chain is asked for again', async () => {
 })
 
 test.each([['x'.repeat(32)], ['short'], ['%00'.repeat(32)], [`${"'".repeat(31)}%22`]])(
-  'a link with the token %s leads to a page that says so',
+  'a link with the token %s leads to a page that says the link is invalid',
   async token => {
     const reply = await get(token)
     expect([reply.status, reply.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
@@ -234,7 +234,7 @@ test.each([['x'.repeat(32)], ['short'], ['%00'.repeat(32)], [`${"'".repeat(31)}%
   },
 )
 
-test('other methods are refused, and no key is asked for', async () => {
+test('other methods are refused, and no key is required', async () => {
   const {page_token} = await ask()
   for (const path of [page_token, `${page_token}/state`, `${page_token}/qr.svg`]) {
     expect((await get(path, {method: 'HEAD'})).status).toBe(200)
@@ -243,7 +243,7 @@ test('other methods are refused, and no key is asked for', async () => {
   }
 })
 
-test('while the database is away a person is told to wait, and the page tries again', async () => {
+test('while the database is away, the page asks people to wait, and retries', async () => {
   const {page_token} = await ask()
   await money.db.rows('revoke execute on function app.payment_page from sluice_api')
   try {

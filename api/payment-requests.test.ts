@@ -111,7 +111,7 @@ test('GET /v1/crypto lists the assets of the enabled chains, in a fixed order', 
 
 // --- a new request ---
 
-test('POST /v1/:currency/payment-request gives the payment an address of its own, a URI, a page and 24 hours', async () => {
+test('POST /v1/:currency/payment-request gives each payment its own address, a URI, a page and 24 hours', async () => {
   const merchant = await newMerchant()
   const external_id = reference(merchant)
   const {status, headers, body} = await merchant.client.post('/v1/ETH-USDC/payment-request', {
@@ -137,7 +137,7 @@ test('POST /v1/:currency/payment-request gives the payment an address of its own
   expect([other.address, other.payment_url]).not.toEqual([address, payment_url])
 })
 
-test('each asset has its payment URI, with the settings of its chain', async () => {
+test('each asset has a payment URI with the settings of its chain', async () => {
   const merchant = await newMerchant()
   await db.rows(`insert into custody.address (address, family, derivation_index) values ('bcrt1qpay', 'bitcoin', 0)`)
   const uris = new Map<string, string>()
@@ -156,7 +156,7 @@ test('each asset has its payment URI, with the settings of its chain', async () 
   })
 })
 
-test('where browsers reach the service, and how long requests wait, are settings', async () => {
+test('the public URL and the lifetime of requests are settings', async () => {
   const own = await startApi(db, {publicUrl: 'https://pay.example/sluice', paymentExpiryMs: 90_000})
   try {
     const {payment_url, expires_at} = await ask(await newMerchant(['ETH'], own))
@@ -168,7 +168,7 @@ test('where browsers reach the service, and how long requests wait, are settings
   }
 })
 
-test('amounts come back canonical', async () => {
+test('amounts are returned in canonical form', async () => {
   const merchant = await newMerchant()
   for (const [given, currency, canonical] of [
     ['1.50', 'ETH-USDC', '1.5'],
@@ -184,7 +184,7 @@ test('amounts come back canonical', async () => {
   }
 })
 
-test('what is no amount of the asset is 400 invalid_request, names the amount, and takes no address', async () => {
+test('an invalid amount is 400 invalid_request that names the amount, and takes no address', async () => {
   const merchant = await newMerchant()
   const before = await takenAddresses()
   const amounts = [
@@ -235,7 +235,7 @@ test('what is no amount of the asset is 400 invalid_request, names the amount, a
   expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before, 0])
 })
 
-test('external_id begins with the prefix of the account and -, or is 400 external_id_prefix_mismatch', async () => {
+test('an external_id without the prefix of the account and - is 400 external_id_prefix_mismatch', async () => {
   const merchant = await newMerchant()
   const {prefix} = merchant
   const {prefix: another} = await newMerchant()
@@ -276,7 +276,7 @@ test('external_id begins with the prefix of the account and -, or is 400 externa
   }
 })
 
-test('an unknown currency is 404 currency_not_found, also where it is the name of another route', async () => {
+test('an unknown currency is 404 currency_not_found, even if it is the name of another route', async () => {
   const merchant = await newMerchant()
   for (const currency of ['DOGE', 'eth', 'USDC', 'SOL', 'payments', 'balances', '%00', '%F0%9F%98%80', 'ETH%20', "'"]) {
     const reply = await merchant.client.post(`/v1/${currency}/payment-request`, {
@@ -292,7 +292,7 @@ test('an unknown currency is 404 currency_not_found, also where it is the name o
   expect([...refusal(other), other.headers.get('allow')]).toEqual([405, 'method_not_allowed', 'OPTIONS, POST'])
 })
 
-test('a chain that is not enabled is 422 chain_not_enabled; requests of a chain that was disabled later stay visible and are paid', async () => {
+test('a disabled chain is 422 chain_not_enabled; requests from before it was disabled stay visible and can be paid', async () => {
   const merchant = await newMerchant(['ETH'])
   const made = await ask(merchant)
   for (const currency of ['POL', 'BTC']) {
@@ -311,7 +311,7 @@ test('a chain that is not enabled is 422 chain_not_enabled; requests of a chain 
   expect(await paymentsOf(merchant)).toMatchObject([{external_id: made.external_id, status: 'paid'}])
 })
 
-test('an external_id backs one request: reuse is 409 external_id_conflict, and GET recovers the lost reply', async () => {
+test('an external_id belongs to one request: reuse is 409 external_id_conflict, and GET recovers a lost response', async () => {
   const [merchant, other] = [await newMerchant(), await newMerchant()]
   const made = await ask(merchant)
   for (const [currency, amount] of [
@@ -354,7 +354,7 @@ test('an external_id backs one request: reuse is 409 external_id_conflict, and G
       expect(refusal(await client.get(path)), path).toEqual([404, 'payment_request_not_found'])
 })
 
-test('of twenty calls at once with one external_id, one gets a request and one address is taken', async () => {
+test('of twenty simultaneous calls with one external_id, one gets a request and one address is taken', async () => {
   const merchant = await newMerchant()
   await openConnections(merchant)
   const [before, body] = [await takenAddresses(), {external_id: reference(merchant), amount: '25'}]
@@ -366,7 +366,7 @@ test('of twenty calls at once with one external_id, one gets a request and one a
   expect([await takenAddresses(), await requestCount(merchant)]).toEqual([before + 1, 1])
 })
 
-test('no free address is 503 unavailable, and leaves nothing behind', async () => {
+test('an empty address pool is 503 unavailable, and stores nothing', async () => {
   const merchant = await newMerchant()
   const body = {external_id: reference(merchant), amount: '1'}
   const ask = () => merchant.client.call('POST', '/v1/BTC/payment-request', body, {'idempotency-key': 'once-more'})
@@ -382,7 +382,7 @@ test('no free address is 503 unavailable, and leaves nothing behind', async () =
 const withKey = ({client}: Merchant, key: string, body: unknown, currency = 'ETH-USDC') =>
   client.call('POST', `/v1/${currency}/payment-request`, body, {'idempotency-key': key})
 
-test('the same Idempotency-Key with the same body gives the reply first given, quoted or bare, however late', async () => {
+test('the same Idempotency-Key with the same body returns the first response, quoted or bare, however late', async () => {
   const [merchant, other] = [await newMerchant(), await newMerchant()]
   const body = {external_id: reference(merchant), amount: '25.0'}
   const first = await withKey(merchant, '"key-1"', body)
@@ -415,7 +415,7 @@ test('the same Idempotency-Key with the same body gives the reply first given, q
   expect(refusal(refused)).toEqual([422, 'payout_failed'])
 })
 
-test('a refused request does not use its key up, and a malformed key is 400', async () => {
+test('a refused request does not use up its key, and a malformed key is 400', async () => {
   const merchant = await newMerchant()
   const external_id = reference(merchant)
   expect(refusal(await withKey(merchant, 'k', {external_id, amount: '1.0000001'}))).toEqual([400, 'invalid_request'])
@@ -428,7 +428,7 @@ test('a refused request does not use its key up, and a malformed key is 400', as
     ])
 })
 
-test('twenty calls at once with one Idempotency-Key and one body get the same reply, and one address is taken', async () => {
+test('twenty simultaneous calls with one Idempotency-Key and one body get the same response, and one address is taken', async () => {
   const merchant = await newMerchant()
   await openConnections(merchant)
   const [before, body] = [await takenAddresses(), {external_id: reference(merchant), amount: '25'}]
@@ -440,7 +440,7 @@ test('twenty calls at once with one Idempotency-Key and one body get the same re
 
 // --- what becomes of it ---
 
-test('GET shows what arrived: detected, paid with the transaction, too much, and what is late', async () => {
+test('GET shows what arrived: detected, paid with the transaction, overpaid, and late', async () => {
   const merchant = await newMerchant()
   const made = await ask(merchant)
   const state = () => stateOf(merchant, made.external_id)
@@ -485,7 +485,7 @@ test('GET shows what arrived: detected, paid with the transaction, too much, and
   expect(await state()).toMatchObject({amount_received: '30.000001', late: true, txid: second})
 })
 
-test('GET /payments shows what was paid, or underpaid when it expired, and nothing else', async () => {
+test('GET /payments shows paid requests and expired underpaid ones, and nothing else', async () => {
   const merchant = await newMerchant()
   const [, seen, expired, part, paid] = [
     await ask(merchant),
@@ -522,7 +522,7 @@ test('GET /payments shows what was paid, or underpaid when it expired, and nothi
   expect(await paymentsOf(await newMerchant())).toEqual([])
 })
 
-test('receipts count in the balance and are paid out with it; they are no deposits, and have no events', async () => {
+test('receipts count in the balance and are paid out with it; they are no deposits, and cause no events', async () => {
   const merchant = await newMerchant()
   const {client} = merchant
   const treasury = await makeTreasury(db)
@@ -562,7 +562,7 @@ test('receipts count in the balance and are paid out with it; they are no deposi
   expect(await payment()).toMatchObject({settlement_id: rest.id, settlement})
 })
 
-test('a payment has no settlement_id while a receipt of it is in no payout', async () => {
+test('a payment has no settlement_id while one of its receipts is in no payout', async () => {
   const merchant = await newMerchant(['ETH'])
   const {client} = merchant
   await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
@@ -608,7 +608,7 @@ test('GET /payments filters by external_id, currency and status, alone or togeth
       }
 })
 
-test('GET /payments has pages of 1 to 200, by default 200, newest first; what changes meanwhile comes to the front, and nothing else moves', async () => {
+test('GET /payments has pages of 1 to 200, by default 200, newest first; an item that changes moves to the front, and nothing else moves', async () => {
   const merchant = await newMerchant(['ETH'])
   const made = []
   for (let n = 0; n < 5; n++) {
@@ -647,7 +647,7 @@ test('GET /payments has pages of 1 to 200, by default 200, newest first; what ch
   await db.rows(`delete from app.payment_request where page_token like 'page %'`)
 })
 
-test('GET /payments refuses a cursor of another list, other filters or another merchant, and filters that cannot be', async () => {
+test('GET /payments refuses a cursor of another list, other filters or another merchant, and invalid filters', async () => {
   const [merchant, other] = [await newMerchant(['ETH']), await newMerchant(['ETH'])]
   for (let n = 0; n < 2; n++) await pay(await ask(merchant), 25_000_000n)
   const {next_cursor} = (await merchant.client.get('/payments?limit=1')).body
@@ -682,7 +682,7 @@ test('GET /v1/payment-requests/:external_id/qr.svg draws the payment URI', async
 
 // --- keys and limits ---
 
-test('either header opens both groups of routes, and without a key all of them are 401 invalid_api_key', async () => {
+test('both groups of routes accept either header, and without a key all of them are 401 invalid_api_key', async () => {
   const {prefix, secret} = await newMerchant()
   for (const header of ['authorization', 'x-api-key'] as const) {
     const [client, stranger] = [new Client(api, secret, header), new Client(api, `sk_${'A'.repeat(43)}`, header)]
@@ -701,7 +701,7 @@ test('either header opens both groups of routes, and without a key all of them a
   }
 })
 
-test('GET /payments counts for the rate limit, as everything that needs a key', async () => {
+test('GET /payments counts for the rate limit, like every route that needs a key', async () => {
   const limited = await startApi(db, {rateLimitPerMinute: 2})
   try {
     const {client} = await newMerchant(['ETH'], limited)

@@ -75,7 +75,7 @@ async function finish(payout: string, success = true): Promise<string> {
   return txid
 }
 
-test('POST /v1/payouts collects the whole balance and answers 202 with gross, fee and net', async () => {
+test('POST /v1/payouts collects the whole balance and returns 202 with gross, fee and net', async () => {
   const merchant = await richMerchant()
   const {client} = merchant
   const {body: before} = await client.get('/v1/balances')
@@ -113,7 +113,7 @@ test('POST /v1/payouts collects the whole balance and answers 202 with gross, fe
   expect(await payoutsOf(client)).toEqual([{...shown, created_at}])
 })
 
-test('a payout says why it waits, in the list as well, for reasons that it can tell and for no others', async () => {
+test('a payout shows why it waits, in the list too, with the published reasons only', async () => {
   const {client} = await richMerchant()
   const {body: payout} = await client.post('/v1/payouts', usdc)
   const id = uuid(payout.id)
@@ -153,13 +153,13 @@ test('a payout says why it waits, in the list as well, for reasons that it can t
   })
 })
 
-test('the API names the codes that a payout can wait with, and those of chains that are to come', async () => {
+test('the API lists every code that a payout can wait with, including those for future chains', async () => {
   const rows = await db.rows<{code: string}>('select distinct code from app.waiting_code')
   const toCome = ['treasury_below_rent', 'unproven_expiry', 'payment_contested']
   expect([...rows.map(({code}) => code), ...toCome].sort()).toEqual(waitingCodes.toSorted())
 })
 
-test('a payout that was paid is completed, with its txid; its deposits show the settlement, and the merchant is told', async () => {
+test('a paid payout is completed with its txid, its deposits show the settlement, and the merchant is notified', async () => {
   const merchant = await richMerchant()
   const {client} = merchant
   const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
@@ -203,7 +203,7 @@ test('a payout that was paid is completed, with its txid; its deposits show the 
   expect(deliveries).toMatchObject([{event_id: body.events[0].id, event_type: 'payout.completed'}])
 })
 
-test('a payout that failed says why, and its deposits are in the balance again', async () => {
+test('a failed payout says why, and its deposits are in the balance again', async () => {
   const {client} = await richMerchant()
   const {body: payout} = await client.post('/v1/payouts', usdc)
   await finish(payout.id, false)
@@ -217,7 +217,7 @@ test('a payout that failed says why, and its deposits are in the balance again',
   expect((await client.post('/v1/payouts', usdc)).body).toMatchObject({gross: '250'})
 })
 
-test('of many requests at once one is accepted, and the others are 422 payout_failed', async () => {
+test('of many requests at once, one is accepted and the others are 422 payout_failed', async () => {
   const {client} = await richMerchant()
   await Promise.all(Array.from({length: 20}, (_, n) => client.get(`/v1/users?limit=${n + 1}`))) // opens connections
   const replies = await Promise.all(Array.from({length: 20}, () => client.post('/v1/payouts', usdc)))
@@ -226,7 +226,7 @@ test('of many requests at once one is accepted, and the others are 422 payout_fa
   expect(await payoutsOf(client)).toHaveLength(1)
 })
 
-test('a payout is listed newest first, page by page, to its merchant alone', async () => {
+test('payouts are listed newest first, page by page, to their own merchant only', async () => {
   const merchant = await richMerchant()
   const {client} = merchant
   const ids: string[] = []
@@ -245,7 +245,7 @@ test('a payout is listed newest first, page by page, to its merchant alone', asy
   expect((await client.get(`/v1/payouts/${ids[0]}`)).body.status).toBe('pending')
 })
 
-test('POST /v1/payouts/:id/cancel fails a pending payout at once, and no other', async () => {
+test('POST /v1/payouts/:id/cancel fails a pending payout at once, and refuses any other', async () => {
   const {client} = await richMerchant()
   const {body: payout} = await client.post('/v1/payouts', usdc)
   const cancelled = await client.post(`/v1/payouts/${payout.id}/cancel`)
@@ -265,7 +265,7 @@ test('POST /v1/payouts/:id/cancel fails a pending payout at once, and no other',
   expect(refusal(await client.post(`/v1/payouts/${second.id}/cancel`))).toEqual([422, 'unprocessable'])
 })
 
-test('a payout that is worth less than the network takes for it is 422, unless the operator set a smaller one', async () => {
+test('a payout worth less than its network fee is 422, unless the operator set a smaller minimum', async () => {
   const merchant = await newMerchant()
   const {client} = merchant
   await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
@@ -290,7 +290,7 @@ test('a payout that is worth less than the network takes for it is 422, unless t
   }
 })
 
-test('what cannot be paid out is 422 with the code and the reason, and changes nothing', async () => {
+test('a payout that is impossible is 422 with the code and the reason, and changes nothing', async () => {
   const merchant = await newMerchant(['ETH'])
   const {client} = merchant
   const post = async (body: unknown) => {
@@ -325,7 +325,7 @@ test('what cannot be paid out is 422 with the code and the reason, and changes n
   expect((await client.post('/v1/payouts', usdc)).status).toBe(202)
 })
 
-test('a balance below zero is 422 payout_failed', async () => {
+test('a negative balance is 422 payout_failed', async () => {
   const {id, client} = await newMerchant()
   await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
   await db.rows(
@@ -356,7 +356,7 @@ test('no payout goes to an address of the service: a user’s, a free one of the
   expect(reply.body.message).toMatch(/belongs to this service/)
 })
 
-test('a later change of the payout address does not change a payout under way', async () => {
+test('changing the payout address does not change a payout under way', async () => {
   const {client} = await richMerchant()
   const {body: payout} = await client.post('/v1/payouts', usdc)
   await client.put('/v1/payout-address', {chain: 'ETH', address: '0xde709f2102306220921060314715629080e2fb77'})
@@ -365,7 +365,7 @@ test('a later change of the payout address does not change a payout under way', 
 
 // --- Idempotency-Key ---
 
-test('the same Idempotency-Key gives the first reply again, quoted or bare, and makes one payout', async () => {
+test('the same Idempotency-Key returns the first response again, quoted or bare, and makes one payout', async () => {
   const merchant = await richMerchant()
   const {client} = merchant
   const first = await withKey(client, '"key-1"')
@@ -392,14 +392,14 @@ test('the same Idempotency-Key gives the first reply again, quoted or bare, and 
   expect((await withKey((await richMerchant()).client, 'key-1')).body.id).not.toBe(first.body.id)
 })
 
-test('twins that come at once with one key get the same reply', async () => {
+test('simultaneous duplicates with one key get the same response', async () => {
   const {client} = await richMerchant()
   const replies = await Promise.all(Array.from({length: 20}, () => withKey(client, 'twin')))
   for (const reply of replies) expect([reply.status, reply.body]).toEqual([202, replies[0]!.body])
   expect(await payoutsOf(client)).toHaveLength(1)
 })
 
-test('a refused request does not use its key up', async () => {
+test('a refused request does not use up its key', async () => {
   const merchant = await newMerchant()
   const {client} = merchant
   await client.put('/v1/payout-address', {chain: 'ETH', address: destination})
@@ -408,7 +408,7 @@ test('a refused request does not use its key up', async () => {
   expect((await withKey(client, 'again')).status).toBe(202)
 })
 
-test('a key is 1 to 255 visible characters; what is none is 400, and makes no payout', async () => {
+test('a key is 1 to 255 visible characters; any other key is 400, and makes no payout', async () => {
   const {client} = await richMerchant()
   for (const key of [
     '',
@@ -436,7 +436,7 @@ test('a key is 1 to 255 visible characters; what is none is 400, and makes no pa
   expect((await withKey(client, `"${'x'.repeat(255)}"`)).body).toEqual(longest.body)
 })
 
-test('a body that is none of the contract is 400, and makes no payout', async () => {
+test('a body that does not match the contract is 400, and makes no payout', async () => {
   const {client} = await richMerchant()
   for (const [body, path] of [
     [undefined, ''],

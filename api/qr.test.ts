@@ -11,11 +11,11 @@ test.each([
   person,
   '1',
   'straße & <b>"日本"</b>',
-])('a reader sees in the code of %s just that', async text => {
+])('a reader decodes exactly %s from its code', async text => {
   expect(await readQrSvg(qrSvg(text))).toMatchObject({text, isMirrored: false, isInverted: false})
 })
 
-test('the code stands on white, with four modules of it on each side', () => {
+test('the code is on white, with a margin of four modules on each side', () => {
   const svg = qrSvg(person)
   const size = Number(/^<svg xmlns="http:\/\/www.w3.org\/2000\/svg" viewBox="0 0 (\d+) \1"/.exec(svg)![1])
   expect(svg).toContain(`<path fill="#fff" d="M0 0h${size}v${size}H0z"/>`)

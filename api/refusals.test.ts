@@ -81,7 +81,7 @@ test('a missing or invalid key is 401 invalid_api_key, in either header', async 
   }
 })
 
-test('every route needs a key but for those that tell of health', async () => {
+test('every route needs a key except the health routes', async () => {
   const open: string[] = []
   for (const [path, methods] of Object.entries(documentOf(api.app).paths))
     for (const [method, {security}] of Object.entries(methods)) {
@@ -92,7 +92,7 @@ test('every route needs a key but for those that tell of health', async () => {
   expect(open).toEqual(['/livez', '/readyz'])
 })
 
-test('a key works as Authorization: Bearer, as x-api-key, and as both if they are the same', async () => {
+test('a key works as Authorization: Bearer, as x-api-key, and as both if they are equal', async () => {
   const {secret} = await makeKey(db, merchantId)
   const status = async (headers: Record<string, string>) =>
     (await new Client(api).call('GET', '/v1/users', undefined, headers)).status
@@ -111,14 +111,14 @@ test('a key works as Authorization: Bearer, as x-api-key, and as both if they ar
   expect(await status({authorization: `Basic ${secret}`, 'x-api-key': secret})).toBe(401)
 })
 
-test('a key is asked for however the path is spelled', async () => {
+test('a key is required however the path is spelled', async () => {
   for (const path of ['/%76%31/users', '/v1/%75sers', '/v1/./users', '/v1/x/../users', '/v1/users/'])
     expect(refusal(await new Client(api).get(path)), path).toEqual([401, 'invalid_api_key'])
   for (const path of ['/v1//users', '/V1/users', '//v1/users', '/v1%2fusers'])
     expect(refusal(await new Client(api).get(path)), path).toEqual([404, 'route_not_found'])
 })
 
-test('a revoked key stops working at once in every API process, and the other keys of the merchant go on', async () => {
+test('a revoked key stops working at once in every API process, and other keys of the merchant still work', async () => {
   const other = await startApi(db)
   try {
     const [doomed, kept] = [await makeKey(db, merchantId), await makeKey(db, merchantId)]
@@ -140,7 +140,7 @@ test('a revoked key stops working at once in every API process, and the other ke
   }
 })
 
-test('no key of a suspended merchant works, in any process, new ones included; resumed, they work again', async () => {
+test('no key of a suspended merchant works in any process, new keys included; all work again after resuming', async () => {
   const kept = await makeKey(db, merchantId)
   const other = await startApi(db)
   const statuses = (secret = kept.secret) =>
@@ -165,7 +165,7 @@ test('no key of a suspended merchant works, in any process, new ones included; r
   }
 })
 
-test('the day on which a key was used is written down, once a day', async () => {
+test('the day a key was last used is stored, once a day', async () => {
   const {id, secret} = await makeKey(db, merchantId)
   const row = async () =>
     (
@@ -188,7 +188,7 @@ test('the day on which a key was used is written down, once a day', async () => 
   expect((await row()).version).toBe(version)
 })
 
-test('while nobody can tell of revoked keys, every key is looked up', async () => {
+test('every key is looked up in the database while notifications of revoked keys cannot arrive', async () => {
   const {id, secret} = await makeKey(db, merchantId)
   const headers = {authorization: `Bearer ${secret}`}
   const url = new URL(db.url('sluice_api'))
@@ -259,7 +259,7 @@ async function startLink(databasePort: number) {
 
 // --- rate limit ---
 
-test('beyond the limit a merchant gets 429 rate_limited with Retry-After; each reply tells what is left', async () => {
+test('over the limit a merchant gets 429 rate_limited with Retry-After; each response shows what is left', async () => {
   const limited = await startApi(db, {rateLimitPerMinute: 5})
   try {
     const [one, two] = [await makeMerchant(db), await makeMerchant(db)]
@@ -290,7 +290,7 @@ test('beyond the limit a merchant gets 429 rate_limited with Retry-After; each r
   }
 })
 
-test('in no span of 60 seconds more is allowed than the limit, and what a reply tells of the rate limit comes true', () => {
+test('no span of 60 seconds allows more than the limit, and the rate-limit headers are right', () => {
   const told = (header: string) => /^"default";r=(\d+);t=(\d+)$/.exec(header)!.slice(1).map(Number) as [number, number]
   const waitMs = fc.oneof(fc.double({min: 0, max: 50, noNaN: true}), fc.double({min: 0, max: 61_000, noNaN: true}))
   fc.assert(
@@ -321,7 +321,7 @@ test('in no span of 60 seconds more is allowed than the limit, and what a reply 
   )
 })
 
-test('twice the rate limit cannot be had at the end of a minute and the beginning of the next', () => {
+test('a client cannot get twice the rate limit around a change of minute', () => {
   let now = 1000
   const limiter = new RateLimiter(10, () => now)
   const taken = () => Array.from({length: 20}, () => limiter.take('m')).filter(({allowed}) => allowed).length
@@ -337,7 +337,7 @@ test('twice the rate limit cannot be had at the end of a minute and the beginnin
 
 // --- other merchants ---
 
-test('another merchant’s ids are 404, as if they did not exist, and its things are in no list', async () => {
+test('ids of another merchant are 404, as if they did not exist, and its objects are in no list', async () => {
   const user = await makeUser(db, merchantId)
   const eth = await ChainWriter.open(db, 'ETH')
   await eth.write({add: [[{txid: '0xA', amount: 5n, recipient: user.address}]]})
@@ -384,7 +384,7 @@ test('another merchant’s ids are 404, as if they did not exist, and its things
     expect((await stranger.get(path)).body[key]).toEqual([])
 })
 
-test('an id that can be none is 404', async () => {
+test('an id in an impossible form is 404', async () => {
   for (const bad of [
     'x',
     'usr_',
@@ -426,7 +426,7 @@ test('an unknown route is 404 route_not_found', async () => {
     expect(refusal(await client.call(method, path, body)), path).toEqual([404, 'route_not_found'])
 })
 
-test('a method that a path does not take is 405 method_not_allowed with Allow; OPTIONS tells it; HEAD is GET without a body', async () => {
+test('a method that a path does not support is 405 method_not_allowed with Allow; OPTIONS lists methods; HEAD is GET without a body', async () => {
   for (const [method, path, allow] of [
     ['DELETE', '/v1/users', 'GET, HEAD, OPTIONS, POST'],
     ['PATCH', '/v1/balances', 'GET, HEAD, OPTIONS'],
@@ -449,7 +449,7 @@ test('a method that a path does not take is 405 method_not_allowed with Allow; O
   expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0)
 })
 
-test('a body that is no JSON is 415 unsupported_media_type, and nothing is made', async () => {
+test('a body that is not JSON is 415 unsupported_media_type, and stores nothing', async () => {
   const before = await everything()
   for (const type of [
     'text/plain',
@@ -467,7 +467,7 @@ test('a body that is no JSON is 415 unsupported_media_type, and nothing is made'
   expect((await client.call('POST', '/v1/users', '{"external_ref":"x"}', withCharset)).status).toBe(201)
 })
 
-test('a body beyond 64 KiB is 413 payload_too_large, however large it is and however it is sent', async () => {
+test('a body over 64 KiB is 413 payload_too_large, however large it is and however it is sent', async () => {
   const before = await everything()
   for (const size of [64 * 1024 + 1, 3_000_000]) {
     const external_ref = 'x'.repeat(size)
@@ -492,7 +492,7 @@ test('a body beyond 64 KiB is 413 payload_too_large, however large it is and how
 
 // --- bodies ---
 
-test('a malformed body is 400 invalid_request, with details that name what is wrong, and changes nothing', async () => {
+test('a malformed body is 400 invalid_request with details that name the errors, and changes nothing', async () => {
   const before = await everything()
   const bodies: [unknown, string?][] = [
     [''],
@@ -562,7 +562,7 @@ test('a malformed query is 400 invalid_request', async () => {
 
 // --- anything ---
 
-test('nothing that a client can send is answered with a 500, and what is refused changes nothing', async () => {
+test('no request of a client causes a 500, and a refused request changes nothing', async () => {
   const {body: endpoint} = await client.post('/v1/webhook-endpoints', {url: 'http://127.0.0.1:9/'})
   const {body: user} = await client.post('/v1/users', {external_ref: 'anything'})
   const [{prefix}] = (await db.rows<{prefix: string}>('select prefix from app.merchant where id = $1', [
@@ -698,13 +698,13 @@ async function exchange(sent: string) {
   return {status: Number(line!.split(' ')[1]), headers, body: body && JSON.parse(body)}
 }
 
-test('what is not even HTTP gets 400 and an end', async () => {
+test('a request that is not HTTP gets 400, and its connection is closed', async () => {
   const {status, headers, body} = await exchange('NONSENSE\r\n\r\n')
   expect([status, body.error, headers.get('cache-control')]).toEqual([400, 'invalid_request', 'no-store'])
   expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a request without Host is 400, one that expects what is unknown 417, with the body of every refusal', async () => {
+test('a request without Host is 400, and one with an unknown Expect is 417, with the body of every refusal', async () => {
   for (const path of ['/v1/users', '/livez', '/nothing', '/docs']) {
     for (const [header, expected, why] of [
       ['X-Nothing: 1', 400, 'the header Host is missing'],
@@ -723,7 +723,7 @@ test('a request without Host is 400, one that expects what is unknown 417, with 
   expect((await exchange(waiting)).status).toBe(401)
 })
 
-test('every reply has the id of its request: the client’s, if it can stand in a line, else a new one', async () => {
+test("every response has the request id: the client's if it is valid in a header, else a new one", async () => {
   const idFor = async (sent: string, path = '/livez') =>
     (
       await exchange(`GET ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${sent}\r\nConnection: close\r\n\r\n`)
@@ -741,7 +741,7 @@ test('every reply has the id of its request: the client’s, if it can stand in 
   expect((await client.get('/v1/users')).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('no cache keeps what the API says', async () => {
+test('responses of the API forbid caching', async () => {
   const paths = [
     '/v1/users',
     '/v1/users?limit=0',

@@ -28,7 +28,7 @@ async function change(times: number): Promise<void> {
     await Promise.all(Array.from({length: 100}, () => databases.of('merchant').change(one, [])))
 }
 
-test('while the replica is down, changes leave nothing in memory, for however long that is', async () => {
+test('while the replica is down, changes leave nothing in memory, however long it lasts', async () => {
   setFlagsFromString('--expose_gc')
   const collect = runInNewContext('gc') as () => void
   const used = () => {

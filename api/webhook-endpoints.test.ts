@@ -82,7 +82,7 @@ test('a created endpoint shows its secret once and has the four types of the con
   expect((await create()).secret).not.toBe(secret)
 })
 
-test('deposit.reorged goes only to endpoints that subscribe to it; types are kept once each', async () => {
+test('deposit.reorged goes only to endpoints that subscribe to it; duplicate types are stored once', async () => {
   const event_types = ['deposit.reorged', 'deposit.pending', 'deposit.reorged']
   expect((await create({event_types})).event_types).toEqual(['deposit.reorged', 'deposit.pending'])
   for (const refused of [[], ['deposit.*'], ['webhook.test'], 'deposit.pending', [null]]) {
@@ -91,7 +91,7 @@ test('deposit.reorged goes only to endpoints that subscribe to it; types are kep
   }
 })
 
-test('the URL is http or https, without a user name; https alone where private receivers are not allowed', async () => {
+test('the URL is http or https, without a user name; only https where private receivers are not allowed', async () => {
   const strict = await startApi(db, {webhookAllowPrivate: false})
   try {
     const strictClient = new Client(strict, (await makeKey(db, await makeMerchant(db))).secret)
@@ -150,7 +150,7 @@ test('the URL is http or https, without a user name; https alone where private r
   }
 })
 
-test('an account has at most five endpoints, however many are made at once; a deleted one makes room', async () => {
+test('an account has at most five endpoints, however many are created at once; deleting one makes room', async () => {
   await Promise.all(Array.from({length: 30}, (_, n) => client.get(`/v1/users?limit=${n + 1}`))) // opens all connections of the pool
   const replies = await Promise.all(Array.from({length: 12}, () => client.post(base, {url: receiver.url})))
   expect(replies.filter(({status}) => status === 201)).toHaveLength(5)
@@ -179,7 +179,7 @@ test('PATCH changes what it names, and nothing else', async () => {
   expect((await client.get(path)).body).toEqual({...endpoint, url, event_types})
 })
 
-test('a deleted endpoint is gone, and gets nothing more', async () => {
+test('a deleted endpoint is gone, and receives nothing more', async () => {
   receiver.response = (_request, response) => response.writeHead(500).end()
   const endpoint = await create()
   const path = `${base}/${endpoint.id}`
@@ -206,7 +206,7 @@ test('a deleted endpoint is gone, and gets nothing more', async () => {
   })
 })
 
-test('a test event is signed, delivered, recorded with its attempts, and is an event like others', async () => {
+test('a test event is signed, delivered, recorded with its attempts, and listed like other events', async () => {
   const endpoint = await create()
   const sent = await client.post(`${base}/${endpoint.id}/test`)
   expect(sent.status).toBe(201)
@@ -227,7 +227,7 @@ test('a test event is signed, delivered, recorded with its attempts, and is an e
   expect((await client.post(`${base}/${endpoint.id}/test`)).status).toBe(201)
 })
 
-test('after a rotation both secrets sign; the new one is shown once', async () => {
+test('after a rotation both secrets sign, and the new one is shown once', async () => {
   const endpoint = await create()
   const rotated = await client.post(`${base}/${endpoint.id}/rotate-secret`)
   expect(rotated.status).toBe(200)
@@ -268,7 +268,7 @@ test('redeliver sends an event again, with the same id', async () => {
   }
 })
 
-test('redeliver-failed sends again what failed since a time, once the endpoint is enabled again', async () => {
+test('redeliver-failed sends everything again that failed since a time, once the endpoint is enabled again', async () => {
   receiver.response = (_request, response) => response.writeHead(410).end()
   const endpoint = await create()
   const path = `${base}/${endpoint.id}`
@@ -299,7 +299,7 @@ test('redeliver-failed sends again what failed since a time, once the endpoint i
     expect((await client.post(`${path}/redeliver-failed`, {since: odd})).status).toBe(200)
 })
 
-test('disabling gives up the deliveries that are under way', async () => {
+test('disabling an endpoint gives up its pending deliveries', async () => {
   receiver.response = (_request, response) => response.writeHead(500).end()
   const endpoint = await create()
   await client.post(`${base}/${endpoint.id}/test`)
@@ -312,7 +312,7 @@ test('disabling gives up the deliveries that are under way', async () => {
   expect(await delivery(endpoint.id, 'failed')).toMatchObject({next_attempt_at: null})
 })
 
-test('deliveries are pages, newest first, by status', async () => {
+test('deliveries are listed in pages, newest first, filtered by status', async () => {
   const endpoint = await create()
   const path = `${base}/${endpoint.id}/deliveries`
   for (let n = 0; n < 5; n++) await client.post(`${base}/${endpoint.id}/test`)

@@ -5,7 +5,7 @@ import {expect, test} from 'vitest'
 import {measureDisk} from './disk.ts'
 import {registry} from './observe.ts'
 
-test('a disk is measured by a directory on it, for as long as that is there', async () => {
+test('a disk is measured through a directory on it, as long as the directory exists', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-disk-'))
   measureDisk('journal', directory)
   const read = async (name: string) =>

@@ -29,7 +29,7 @@ function check(...given: string[]): Promise<{code: number; stderr: string}> {
   })
 }
 
-test('who answers is well; who refuses, or does not answer, is not, and why is told', async () => {
+test('a process that responds is healthy; one that refuses, or does not respond, is unhealthy with a reason', async () => {
   expect(await check(`${url}/livez`)).toEqual({code: 0, stderr: ''})
   expect(await check(`${url}/readyz`)).toEqual({
     code: 1,
@@ -40,7 +40,7 @@ test('who answers is well; who refuses, or does not answer, is not, and why is t
   expect(await check()).toEqual({code: 1, stderr: expect.stringMatching(/no URL is given/)})
 })
 
-test('of a socket it is enough that somebody listens', async () => {
+test('a socket is healthy if a process listens on it', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-socket-'))
   const socket = path.join(folder, 'door.sock')
   const listening = createServer()

@@ -21,7 +21,7 @@ async function serve(text?: () => Promise<string>): Promise<string> {
   return `http://127.0.0.1:${metricsPort}`
 }
 
-test('/metrics is in the format of Prometheus and tells of the process; /livez says that it lives', async () => {
+test('/metrics is in Prometheus format with metrics of the process; /livez is 200 while it lives', async () => {
   const url = await serve()
   const metrics = await fetch(`${url}/metrics`)
   expect(metrics.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
@@ -32,7 +32,7 @@ test('/metrics is in the format of Prometheus and tells of the process; /livez s
   expect([alive.status, await alive.json()]).toEqual([200, {alive: true}])
 })
 
-test('other paths are 404, other methods 405, and metrics that cannot be read 500 without a reason', async () => {
+test('other paths are 404, other methods 405, and metrics that cannot be read are 500 without a reason', async () => {
   const url = await serve(() => Promise.reject(new Error('the password is wrong')))
   expect((await fetch(url)).status).toBe(404)
   expect((await fetch(`${url}/metrics/..%2f`)).status).toBe(404)
@@ -42,7 +42,7 @@ test('other paths are 404, other methods 405, and metrics that cannot be read 50
   expect([failed.status, await failed.text()]).toEqual([500, ''])
 })
 
-test('without METRICS_PORT nothing listens; a port that is taken is an error that names it', async () => {
+test('without METRICS_PORT nothing listens; a port in use is an error that names it', async () => {
   await (await observe({host: '127.0.0.1', log}))()
   const squatter: Server = createServer()
   const metricsPort = await freePort()
@@ -53,7 +53,7 @@ test('without METRICS_PORT nothing listens; a port that is taken is an error tha
   )
 })
 
-test('serving keeps no process from ending', async () => {
+test('the metrics server does not keep a process from ending', async () => {
   const metricsPort = await freePort()
   const program = `
     const {observe} = await import('./base/observe.ts')

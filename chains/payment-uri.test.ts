@@ -16,22 +16,22 @@ const paymentUri = (settings: ChainSettings, payment: Payment) =>
 const person = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359'
 const segwit = 'tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx'
 
-test('ether is asked for in wei, with the id of its chain (EIP-681)', () => {
+test('a URI for ether has wei and the id of its chain (EIP-681)', () => {
   expect(paymentUri(ethereum, {token: 'ETH', address: person, amount: 2_014_000_000_000_000_000n})).toBe(
     `ethereum:${person}@11155111?value=2014000000000000000`,
   )
 })
 
-test('Polygon differs from Ethereum by the id of its chain alone', () => {
+test('a URI for Polygon differs from Ethereum only by the id of the chain', () => {
   expect(paymentUri(polygon, {token: 'POL', address: person, amount: 1n})).toBe(`ethereum:${person}@80002?value=1`)
 })
 
-test('the id is the one that the chain was given in its settings', () => {
+test('the chain id is the one in the settings of the chain', () => {
   const local = readSettings({ETH_CHAIN_ID: '31337'}).chains.get('ETH')!
   expect(paymentUri(local, {token: 'ETH', address: person, amount: 5n})).toBe(`ethereum:${person}@31337?value=5`)
 })
 
-test('a token is asked for by a transfer of its contract, written as EIP-55 has it, in its base units', () => {
+test('a URI for a token is a transfer of its contract, in EIP-55 form, in base units', () => {
   expect(paymentUri(ethereum, {token: 'USDC', address: person, amount: 1_250_000n})).toBe(
     `ethereum:0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238@11155111/transfer?address=${person}&uint256=1250000`,
   )
@@ -52,11 +52,11 @@ test.each([
   expect(paymentUri(bitcoin, {token: 'BTC', address: segwit, amount})).toBe(`bitcoin:${segwit}?amount=${coins}`)
 })
 
-test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units stay as they are', amount => {
+test.each([1n, 2n ** 53n + 1n, 2n ** 256n - 1n])('%d base units are written exactly', amount => {
   expect(paymentUri(ethereum, {token: 'ETH', address: person, amount})).toMatch(`?value=${amount}`)
   expect(paymentUri(ethereum, {token: 'USDC', address: person, amount})).toMatch(`&uint256=${amount}`)
 })
 
-test('what has no form that wallets know is the address alone', () => {
+test('an asset without a form that wallets know has the address only', () => {
   expect(paymentUri(polygon, {token: 'USDC', address: person, amount: 1n})).toBe(person)
 })

@@ -34,7 +34,7 @@ test('.env.example lists every variable, with a comment and its default', () => 
   expect(readSettings(Object.fromEntries([...examples].filter(([, value]) => value)))).toEqual(readSettings({}))
 })
 
-test('an error names every wrong variable, what it was, and what it may be, but never a URL', () => {
+test('an error names every wrong variable, its value, and the allowed values, but never a URL', () => {
   const wrong = {
     PORT: '80800',
     RATE_LIMIT_PER_MINUTE: '0',
@@ -57,7 +57,7 @@ test('an error names every wrong variable, what it was, and what it may be, but 
   expect(problems).not.toContain('secret')
 })
 
-test('amounts are refused, with what may be written, unless each is of a token of the chain and has no more decimals than it', () => {
+test('an amount is refused with the allowed form, unless it is of a token of the chain with no more decimals than it has', () => {
   const must = 'must be amounts in whole coins, each once, of what ETH has (ETH, USDC), such as ETH:0.5,USDC:10000'
   for (const wrong of ['5', 'abc', 'ETH', 'ETH:', 'ETH:abc', 'ETH:-1', 'ETH:1e3', 'ETH:.5', 'BTC:1', 'USDC:0.0000001'])
     expect(problemsOf({ETH_PAYOUT_LIMIT: wrong})).toEqual([`ETH_PAYOUT_LIMIT (it is "${wrong}"): ${must}`])
@@ -72,7 +72,7 @@ test('amounts are refused, with what may be written, unless each is of a token o
   )
 })
 
-test('an amount of the native coin is refused, with what may be written, unless it has no more decimals than the coin', () => {
+test('an amount of the native coin is refused with the allowed form, if it has more decimals than the coin', () => {
   const must = 'must be an amount of BTC in whole coins, with at most 8 decimals, such as 0.05'
   for (const wrong of [' ', 'abc', '-1', '1e3', '.5', '5.', 'BTC:1', '1,BTC:2', '0.000000001', '9'.repeat(31)])
     expect(problemsOf({BTC_FEE_BUDGET: wrong})).toEqual([`BTC_FEE_BUDGET (it is "${wrong}"): ${must}`])
@@ -83,7 +83,7 @@ test('an amount of the native coin is refused, with what may be written, unless 
   ])
 })
 
-test('the smallest payout is what is set, else the usual one, and never less than the chain carries', () => {
+test('the smallest payout is the setting, else the default, and never less than the chain can carry', () => {
   const read = (more: Record<string, string>) =>
     Object.fromEntries(
       [...readSettings(more).chains].map(([code, {minPayout}]) => [code, Object.fromEntries(minPayout)]),
@@ -97,7 +97,7 @@ test('the smallest payout is what is set, else the usual one, and never less tha
   })
 })
 
-test('a passphrase is never shown, however short it is, nor what stands where the name of its file belongs', () => {
+test('a passphrase is never shown, however short, nor a value given instead of the name of its file', () => {
   expect(problemsOf({CUSTODY_PASSPHRASE: 'hunter2'})).toEqual([
     'CUSTODY_PASSPHRASE: must have at least 8 characters, such as six words that nobody guesses',
   ])
@@ -126,7 +126,7 @@ test('main networks are refused unless SLUICE_MAINNET allows them', () => {
   expect(allowed.chains.get('ETH')).toMatchObject({chainId: 1})
 })
 
-test('whatever a setting holds, it is taken, or refused by an error that names it, shows an example and tells no secret', () => {
+test('any value of a setting is accepted, or refused with an error that names it, shows an example and shows no secret', () => {
   const nearly = fc.constantFrom(
     ...[
       '5',
@@ -181,7 +181,7 @@ test('whatever a setting holds, it is taken, or refused by an error that names i
   )
 })
 
-test('a level of logs that is none keeps no process from saying so', () => {
+test('a process with an invalid log level still reports that error', () => {
   const before = process.env.LOG_LEVEL
   try {
     process.env.LOG_LEVEL = 'loud'
@@ -193,11 +193,11 @@ test('a level of logs that is none keeps no process from saying so', () => {
   expect(problemsOf({LOG_LEVEL: 'loud'})[0]).toMatch(/^LOG_LEVEL \(it is "loud"\): must be one of fatal, /)
 })
 
-test('a variable that is set to nothing is as good as not set', () => {
+test('an empty variable counts as not set', () => {
   expect(readSettings({PORT: '', ETH_RPC_URL: '', ETH_FINALITY: ''})).toEqual(readSettings({}))
 })
 
-test('where browsers reach the API is an http or https URL, with nothing behind its path', () => {
+test('the public URL of the API is http or https, without a path', () => {
   const read = (PUBLIC_URL: string) => readSettings({PUBLIC_URL}).publicUrl
   expect(readSettings({}).publicUrl).toBeUndefined()
   expect(read('https://pay.example')).toBe('https://pay.example')
@@ -213,7 +213,7 @@ test('where browsers reach the API is an http or https URL, with nothing behind 
     expect(() => read(wrong), wrong).toThrow('PUBLIC_URL: must ')
 })
 
-test('what may hold a password can be given by a file; an empty file is as good as none, and an error never tells what is in it', () => {
+test('settings that may hold a password can be read from a file; an empty file counts as not set, and errors never show its content', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-settings-'))
   const file = (name: string, content: string) => {
     writeFileSync(path.join(folder, name), content)

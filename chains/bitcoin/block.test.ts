@@ -24,7 +24,7 @@ const root170 = '7dac2c5666815c17a3b36427de37bb9d2e2c5ccec3f8633eb91a4205cb4c10f
 const segwit =
   '01000000000102fff7f7881a8099afa6940d42d1e7f6362bec38171ea3edf433541db4e4ad969f00000000494830450221008b9d1dc26ba6a9cb62127b02742fa9d754cd3bebf337f7a55d114c8e5cdd30be022040529b194ba3f9281a99f2b1c0a19c0489bc22ede944ccf4ecbab4cc618ef3ed01eeffffffef51e1b804cc89d182d279655c3aa89e815b1b309fe287d9b2b55d57b90ec68a0100000000ffffffff02202cb206000000001976a9148280b37df378db99f66f85c95a783a76ac7a6d5988ac9093510d000000001976a9143bde42dbee7e4dbe6a21b2d50ce2f0167faa815988ac000247304402203609e17b84f6a7d30c80bfa610b5b4542f32a8a0d5447a12fb1366d7f01cc44a0220573a954c4518331561406f90300e8f3358f51928d43c212a8caed02de67eebee0121025476c2e83188368da1ff3e292e7acafcdb3566bb0ad253f62fc70f07aeee635711000000'
 
-test("mainnet's first block", () => {
+test("mainnet's first block is parsed", () => {
   const {header, transactions} = parseBlock(bytes(genesis))
   expect(header).toEqual({
     hash: '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f',
@@ -37,7 +37,7 @@ test("mainnet's first block", () => {
   expect(isCoinbase(transactions[0]!)).toBe(true)
 })
 
-test('a transaction with a witness: its id covers the rest', () => {
+test('the id of a transaction with a witness covers everything but the witness', () => {
   const transaction = parseTransaction(bytes(segwit))
   expect(transaction.txid).toBe(Transaction.fromHex(segwit).getId())
   expect(
@@ -50,7 +50,7 @@ test('a transaction with a witness: its id covers the rest', () => {
   expect(isCoinbase(transaction)).toBe(false)
 })
 
-test('of a witness of a million items only the first are kept, and its end is found', () => {
+test('of a witness with a million items only the first ones are stored, and its end is found', () => {
   const count = Buffer.from([0xfe, 0x40, 0x42, 0x0f, 0x00])
   const body = `01${'07'.repeat(36)}00ffffffff01${'00'.repeat(8)}0151`
   const long = Buffer.concat([
@@ -104,21 +104,21 @@ describe('a merkle proof of mainnet block 170', () => {
   })
 })
 
-describe('a transaction of 64 bytes, which is an inner node as well,', () => {
+describe('a transaction of 64 bytes, which could also be an inner node,', () => {
   // version, one input without a script, one output with a script of 4 bytes, lock time
   const double = bytes(
     `02000000${'01'}${'ab'.repeat(32)}00000000${'00'}ffffffff${'01'}${'10'.repeat(8)}${'04'}${'51'.repeat(4)}00000000`,
   )
   const other = sha256d(double)
 
-  test('lets nobody pass as its child', () => {
+  test('cannot prove a false child', () => {
     const child = {txid: shown(double.subarray(32)), strippedSize: 200, inputs: [], outputs: []}
     const root = shown(sha256d(Buffer.concat([sha256d(double), other])))
     const proof = {siblings: [shown(double.subarray(0, 32)), shown(other)], position: 1}
     expect(() => assertInBlock(child, proof, root)).toThrow('goes through a transaction')
   })
 
-  test('is not believed in itself', () => {
+  test('is not accepted as itself', () => {
     const transaction = parseTransaction(double)
     expect(transaction.strippedSize).toBe(64)
     const proof = {siblings: [shown(other)], position: 0}
@@ -126,7 +126,7 @@ describe('a transaction of 64 bytes, which is an inner node as well,', () => {
     expect(() => assertInBlock(transaction, proof, root)).toThrow('could be an inner node')
   })
 
-  test('is no block without a coinbase', () => {
+  test('is not accepted as a block without a coinbase', () => {
     const block = Buffer.concat([header(shown(other)), Uint8Array.of(1), double])
     expect(() => parseBlock(block)).toThrow('has no coinbase')
   })
@@ -193,7 +193,7 @@ function proofOf(txids: string[], position: number): MerkleProof {
   return {siblings, position}
 }
 
-test('blocks are read as bitcoinjs-lib writes them, and every transaction has a proof for no other position', () => {
+test('blocks are parsed as bitcoinjs-lib writes them, and the proof of a transaction is valid for its own position only', () => {
   fc.assert(
     fc.property(transactions, fc.nat(), (contents, pick) => {
       const {made, root, raw} = blockOf(contents)
@@ -219,7 +219,7 @@ test('blocks are read as bitcoinjs-lib writes them, and every transaction has a 
   )
 })
 
-test('a block with anything changed, left out or repeated is refused', () => {
+test('a block with any part changed, left out or repeated is refused', () => {
   fc.assert(
     fc.property(transactions, fc.nat(), fc.integer({min: 1, max: 255}), (contents, at, change) => {
       const plain = contents.map(it => ({...it, inputs: it.inputs.map(input => ({...input, witness: []}))}))

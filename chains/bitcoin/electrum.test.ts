@@ -73,14 +73,14 @@ const changes = (electrum: Electrum) => {
   )
 }
 
-describe('questions', () => {
-  test('are answered with what the server says', async () => {
+describe('requests', () => {
+  test('resolve with the response of the server', async () => {
     const electrum = connect((await startServer()).url)
     expect(await echo(electrum, 'x')).toBe('x')
     expect(electrum.generation).toBe(1)
   })
 
-  test('that the server refuses reject with its code and words', async () => {
+  test('reject with the code and the words of the server when it refuses', async () => {
     const electrum = connect((await startServer()).url)
     const error = await electrum.request('nonsense', [], z.null()).catch(error => error)
     expect(error).toBeInstanceOf(ElectrumError)
@@ -88,13 +88,13 @@ describe('questions', () => {
     expect(error).toMatchObject({code: -32601, message: expect.stringContaining('unknown method nonsense')})
   })
 
-  test('are answered in order in a batch, with the refusals in their places', async () => {
+  test('of a batch resolve in order, with the refusals in their places', async () => {
     const electrum = connect((await startServer()).url)
     const calls = ['x', undefined, 'y'].map(text => ({method: text ? 'echo' : 'nonsense', params: [text]}))
     expect(await electrum.batch(calls, z.string())).toEqual(['x', expect.any(ElectrumError), 'y'])
   })
 
-  test('of large batches are in flight only some at a time', async () => {
+  test('of large batches are in flight only a few at a time', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await echo(electrum, 'connected')
@@ -114,7 +114,7 @@ describe('questions', () => {
     expect((await Promise.all(batches)).flat()).toEqual(calls.map(({params}) => params[0]))
   })
 
-  test('of one do not wait for the end of the batch of another', async () => {
+  test('do not wait for the end of a batch of another caller', async () => {
     const electrum = connect((await startServer()).url)
     let isOver = false
     const calls = Array.from({length: 20_000}, (_, i) => ({method: 'echo', params: [`${i}`]}))
@@ -142,7 +142,7 @@ describe('questions', () => {
     expect(performance.now() - started).toBeLessThan(1500)
   })
 
-  test('that are asked before there is a connection are answered once there is one', async () => {
+  test('made before there is a connection resolve once there is one', async () => {
     const server = await startServer()
     await server.close()
     const electrum = connect(server.url)
@@ -164,7 +164,7 @@ describe('questions', () => {
     await expect(response).rejects.toThrow('the connection ended')
   })
 
-  test('reject when it is closed, and ever after', async () => {
+  test('reject when the client is closed, and ever after', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await echo(electrum, 'connected')
@@ -228,7 +228,7 @@ describe('a server that', () => {
     expect(bad.connections).toBe(0)
   })
 
-  test('tells of what nobody asked for is not heeded', async () => {
+  test('sends an unrequested notification is used on, and the notification is ignored', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a])
@@ -241,7 +241,7 @@ describe('a server that', () => {
     expect([...electrum.statuses()]).toEqual([[a, null]])
   })
 
-  test('answers with a large transaction in small pieces is read', async () => {
+  test('sends a large transaction in small pieces is read', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     const large = 'ab'.repeat(3_990_000)
@@ -250,7 +250,7 @@ describe('a server that', () => {
     expect(performance.now() - started).toBeLessThan(3000)
   })
 
-  test('lied, and is dropped, is not asked next', async () => {
+  test('lied is dropped, and is not asked next', async () => {
     const [first, second] = [await startServer(), await startServer()]
     const electrum = connect([first.url, second.url])
     await echo(electrum, 'x')
@@ -264,7 +264,7 @@ describe('a server that', () => {
     expect(electrum.reasons()).toEqual(['lied'])
   })
 
-  test('ends each connection is tried less and less often', async () => {
+  test('ends each connection is retried less and less often', async () => {
     const server = await startServer()
     server.behave = faults.drop
     const started = performance.now()
@@ -274,7 +274,7 @@ describe('a server that', () => {
     expect(performance.now() - started).toBeGreaterThan(870)
   })
 
-  test('nobody asks anything is asked for a sign of life', async () => {
+  test('gets no requests is pinged', async () => {
     const server = await startServer()
     vi.useFakeTimers({toFake: ['setInterval', 'clearInterval']})
     const electrum = connect(server.url)
@@ -297,14 +297,14 @@ describe('TLS', () => {
     }
   }
 
-  test('is spoken with a server whose certificate is in the file', async () => {
+  test('is used with a server whose certificate is in the file', async () => {
     const server = await startServer(trusted)
     await withFile(selfSigned('other').cert + trusted.cert, async ca => {
       expect(await echo(connect(server.url, {ca}), 'x')).toBe('x')
     })
   })
 
-  test('is not spoken with a server that nobody trusts, whatever the environment says', async () => {
+  test('refuses a server with an untrusted certificate, whatever the environment says', async () => {
     const server = await startServer(trusted)
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
     const electrum = connect(server.url, {timeoutMs: 300})
@@ -313,7 +313,7 @@ describe('TLS', () => {
     expect(server.count()).toBe(0)
   })
 
-  test('is not spoken with a server whose certificate is of another name', async () => {
+  test('refuses a server whose certificate is for another name', async () => {
     const other = selfSigned('localhost')
     const server = await startServer(other)
     await withFile(other.cert, async ca => {
@@ -339,7 +339,7 @@ describe('TLS', () => {
 })
 
 describe('subscriptions', () => {
-  test('tell of each status that became another one, once', async () => {
+  test('report each changed status once', async () => {
     const server = await startServer()
     server.statuses.set(b, hash('1'))
     const electrum = connect(server.url)
@@ -356,7 +356,7 @@ describe('subscriptions', () => {
     ])
   })
 
-  test('tell of a status that went away and came back: what was asked between may belong to the other one', async () => {
+  test('report a status that changed and changed back, since requests between may belong to the other one', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a, b])
@@ -367,7 +367,7 @@ describe('subscriptions', () => {
     expect(electrum.takeChanged()).toEqual([a, b])
   })
 
-  test('are made anew after the server was gone, and tell of what changed meanwhile only', async () => {
+  test('are made again after a reconnect, and report only what changed meanwhile', async () => {
     const server = await startServer()
     const all = Array.from({length: 1000}, (_, i) => hash(`${i}`))
     for (const scripthash of all) server.statuses.set(scripthash, hash('1'))
@@ -385,7 +385,7 @@ describe('subscriptions', () => {
     expect(await changes(electrum)).toEqual([all[5]])
   })
 
-  test('that are asked again tell of what no notification told', async () => {
+  test('that are polled report changes that no notification reported', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a, b])
@@ -394,7 +394,7 @@ describe('subscriptions', () => {
     expect(electrum.takeChanged()).toEqual([a])
   })
 
-  test('keep the newest status when a notification comes with the answer', async () => {
+  test('keep the newest status when a notification arrives together with the response', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     await electrum.subscribeScripthashes([a])
@@ -408,7 +408,7 @@ describe('subscriptions', () => {
     expect(electrum.statuses().get(a)).toBe(hash('newer'))
   })
 
-  test('that a server refuses after a reconnect make it go to the next server', async () => {
+  test('that a server refuses after a reconnect make the client go to the next server', async () => {
     const [first, second] = [await startServer(), await startServer()]
     const electrum = connect([first.url, second.url])
     await electrum.subscribeScripthashes([a])
@@ -420,7 +420,7 @@ describe('subscriptions', () => {
     expect(electrum.reasons()[1]).toContain('too many subscriptions')
   })
 
-  test('that are refused reject, and those that are not are kept', async () => {
+  test('that are refused reject, and the others stay', async () => {
     const server = await startServer()
     server.behave = (call, pass) => (call.params[0] === b ? faults.error('no') : pass())
     const electrum = connect(server.url)
@@ -429,7 +429,7 @@ describe('subscriptions', () => {
     expect([...electrum.statuses().keys()]).toEqual([a])
   })
 
-  test('of more than most servers bear are said once', async () => {
+  test('beyond what most servers accept are logged once', async () => {
     const server = await startServer()
     const electrum = connect(server.url)
     const all = Array.from({length: 20_002}, (_, i) => hash(`${i}`))
@@ -467,7 +467,7 @@ describe('a wake-up', () => {
   })
 })
 
-test.for(['127.0.0.1:50001', 'http://127.0.0.1:50001', 'tcp://127.0.0.1', ''])('%j is no server', url => {
+test.for(['127.0.0.1:50001', 'http://127.0.0.1:50001', 'tcp://127.0.0.1', ''])('%j is refused as a server', url => {
   expect(() => connect(url)).toThrow('tcp://host:port or tls://host:port')
 })
 
@@ -487,7 +487,7 @@ describe('a real chain', () => {
   }
   const pay = () => chain.client.pay([{to: address, amount: 10_000n}])
 
-  test('tells of a payment before it is mined and after', async () => {
+  test('shows a payment before it is mined and after', async () => {
     const electrum = connect(chain.electrumUrl, {genesis: regtestGenesis})
     await electrum.subscribeScripthashes([scripthash])
     const {txid, raw} = await pay()
@@ -501,7 +501,7 @@ describe('a real chain', () => {
     expect(await electrum.request('blockchain.transaction.get', [txid], z.string())).toBe(raw)
   })
 
-  test('whose server was away tells of what came meanwhile', async () => {
+  test('reports what came while its server was away', async () => {
     const proxy = await LyingElectrum.start(chain.electrumUrl)
     open.push(proxy)
     const electrum = connect(proxy.url, {genesis: regtestGenesis})
@@ -515,7 +515,7 @@ describe('a real chain', () => {
     expect(await history(electrum)).toEqual([...before, {tx_hash: txid, height: 0}])
   })
 
-  test('is found by its genesis', async () => {
+  test('is identified by its genesis block', async () => {
     const electrum = connect(chain.electrumUrl)
     await until(async () => electrum.reasons().length > 0, {timeoutMs: 5000, what: 'a reason'})
     expect(electrum.reasons()[0]).toContain(`block 0 has the hash ${regtestGenesis}`)

@@ -60,14 +60,14 @@ describe.for(bitcoinNodes)('%s', kind => {
     await chain?.stop()
   })
 
-  test('answers, and refuses with its code', async () => {
+  test('resolves with a response, and rejects with the code of the node', async () => {
     expect(await node.call('getblockhash', [0], z.string())).toBe(regtestGenesis)
     const refusal = await node.call('getblockhash', [1_000_000], z.string()).catch(error => error)
     expect(refusal).toBeInstanceOf(RpcError)
     expect(refusal).toMatchObject({code: -8, message: expect.stringContaining('refused getblockhash')})
   })
 
-  test('answers many at once, with the refusals in their places', async () => {
+  test('resolves many requests at once, with the refusals in their places', async () => {
     const heights = Array.from({length: 250}, (_, i) => (i === 130 ? 1_000_000 : i))
     const calls = heights.map(height => ({method: 'getblockhash', params: [height]}))
     const hashes = await node.batch(calls, z.string())
@@ -78,13 +78,13 @@ describe.for(bitcoinNodes)('%s', kind => {
     expect(await node.batch([], z.string())).toEqual([])
   })
 
-  test('gives the bytes of a block', async () => {
+  test('returns the bytes of a block', async () => {
     const {hash} = await chain.client.head()
     const bytes = await node.rawBlock(hash)
     expect(Buffer.from(bytes).toString('hex')).toBe(await node.call('getblock', [hash, false], z.string()))
   })
 
-  test('says that it has no such block', async () => {
+  test('reports a block that the node does not have', async () => {
     await expect(node.rawBlock('11'.repeat(32))).rejects.toBeInstanceOf(RpcError)
   })
 })
@@ -93,13 +93,13 @@ describe('blocks', () => {
   const hash = 'ab'.repeat(32)
   const viaRpc = (body: string) => JSON.stringify({id: 0, result: '0102', error: null, asked: body})
 
-  test('come by REST where the node serves it', async () => {
+  test('are read by REST where the node serves it', async () => {
     const {host, asked} = await startServer((_, response) => response.end(Buffer.of(3, 4)))
     expect([...(await connect(`http://${host}`).rawBlock(hash))]).toEqual([3, 4])
     expect(asked).toEqual([`GET /rest/block/${hash}.bin`])
   })
 
-  test('come by RPC where it does not, which is found out once', async () => {
+  test('are read by RPC where the node has no REST, which is detected once', async () => {
     const {host, asked} = await startServer((body, response, {method}) => {
       if (method === 'GET') response.writeHead(404).end()
       else response.end(viaRpc(body))
@@ -109,7 +109,7 @@ describe('blocks', () => {
     expect(asked).toEqual([`GET /rest/block/${hash}.bin`, 'POST /', 'POST /'])
   })
 
-  test('that the node lacks do not make it forget REST', async () => {
+  test('that the node lacks do not turn REST off', async () => {
     const {host, asked} = await startServer((_, response, {method}) => {
       if (method === 'GET') response.writeHead(404).end(`${hash} not found\r\n`)
       else response.writeHead(500).end(JSON.stringify({id: 0, error: {code: -5, message: 'Block not found'}}))
@@ -124,7 +124,7 @@ describe('a password', () => {
   const secret = 'correct horse'
   const url = (host: string) => `http://user:${encodeURIComponent(secret)}@${host}`
 
-  test('is given to the node', async () => {
+  test('is sent to the node', async () => {
     const {host} = await startServer((_, response, {headers}) => {
       const given = Buffer.from(headers.authorization!.replace('Basic ', ''), 'base64').toString()
       response.end(JSON.stringify({id: 0, result: given, error: null}))
@@ -132,7 +132,7 @@ describe('a password', () => {
     expect(await connect(url(host)).call('help', [], z.string())).toBe(`user:${secret}`)
   })
 
-  test('is in nothing that is said when the node cannot be asked', async () => {
+  test('is in no error when the node cannot be reached', async () => {
     const refusing = await startServer(says(401, ''))
     const confused = await startServer(says(200, 'what?'))
     const hosts = [refusing.host, confused.host, '127.0.0.1:1', 'no-such-host.invalid:80']
@@ -162,7 +162,7 @@ describe('a connection', () => {
     })
   }
 
-  test('that the node ended while it was idle is replaced, and the question asked again', async () => {
+  test('that the node closed while it was idle is replaced, and the request is sent again', async () => {
     const {host, asked} = await startFickle(1)
     const node = connect(`http://${host}`)
     expect(await node.call('help', [], z.string())).toBe('x')
@@ -170,7 +170,7 @@ describe('a connection', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('that ends twice is told', async () => {
+  test('that breaks twice is an error', async () => {
     const {host, asked} = await startFickle(2)
     const node = connect(`http://${host}`)
     expect(await node.call('help', [], z.string())).toBe('x')
@@ -197,7 +197,7 @@ describe('a connection', () => {
   })
 })
 
-describe('an answer that is none', () => {
+describe('an invalid response', () => {
   const nothings: Record<string, [Serve, message: string]> = {
     'a page': [says(200, '<html>'), 'answered help with 200: <html>'],
     'a full work queue': [says(503, 'Work queue depth exceeded'), 'Work queue depth exceeded'],
@@ -208,7 +208,7 @@ describe('an answer that is none', () => {
       'bitcoind is starting: Loading block index',
     ],
   }
-  test.for(Object.entries(nothings))('is asked for again later: %s', async ([, [serve, message]]) => {
+  test.for(Object.entries(nothings))('is requested again later: %s', async ([, [serve, message]]) => {
     const {host} = await startServer(serve)
     const error = await connect(`http://${host}`)
       .call('help', [], z.string())
@@ -218,13 +218,13 @@ describe('an answer that is none', () => {
     expect(error.message).toContain(message)
   })
 
-  test('in a batch rejects all of it', async () => {
+  test('in a batch rejects the whole batch', async () => {
     const {host} = await startServer(says(200, JSON.stringify([{id: 0, result: 'x'}])))
     const calls = ['x', 'y'].map(topic => ({method: 'help', params: [topic]}))
     await expect(connect(`http://${host}`).batch(calls, z.string())).rejects.toThrow('without an answer')
   })
 
-  test('is not taken for that of another call of the batch', async () => {
+  test('is not used for another call of the batch', async () => {
     const shuffled = [
       {id: 1, result: 'y'},
       {id: 0, result: 'x'},

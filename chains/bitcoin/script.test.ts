@@ -55,7 +55,7 @@ test.each(known)('%s: the script has this address, and the address this script',
   expect(hex(scriptOfAddress(address, network))).toBe(script)
 })
 
-test('an address all in upper case, as QR codes have it, is the same address', () => {
+test('an upper-case address, as in QR codes, is the same address', () => {
   const address = 'BC1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4'
   expect(hex(scriptOfAddress(address, mainnet))).toBe('0014751e76e8199196d454941c45d1b3a323f1433bd6')
 })
@@ -117,7 +117,7 @@ const standard = fc.oneof(
   program(32).map(it => Uint8Array.from([0x00, 32, ...it])),
 )
 
-test('addresses are those of bitcoinjs-lib, and lead back to their script', () => {
+test('addresses are those of bitcoinjs-lib, and decode to the same script', () => {
   const bitcoinjs = {
     ...mainnet,
     messagePrefix: '',
@@ -136,7 +136,7 @@ test('addresses are those of bitcoinjs-lib, and lead back to their script', () =
   )
 })
 
-test('what is almost a standard script has no address', () => {
+test('a script that is almost standard has no address', () => {
   fc.assert(
     fc.property(standard, fc.nat(40), fc.integer({min: 1, max: 255}), (script, at, change) => {
       const other = script.slice()
@@ -162,7 +162,7 @@ test('the address of a public key is that of BIP-173', () => {
   expect(keyAddress(key, mainnet)).toBe('bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4')
 })
 
-test("a script's name in the Electrum protocol is that of its documentation", () => {
+test('the script hash of the Electrum protocol is that of its documentation', () => {
   expect(scripthashOf(scriptOfAddress('1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa', mainnet))).toBe(
     '8b01df4e368ea28f8dc0423bcf7a4923e3a12d307c875e47a0cfbf90b5c39161',
   )

@@ -23,12 +23,12 @@ const settingsOf = (more: Record<string, string>, change: object = {}) =>
     }).chains.get('ETH'),
   )
 
-test('tokens whose contracts are as their entries say are right, and a chain without tokens is', async () => {
+test('tokens are accepted when their contracts match their entries, and so is a chain without tokens', async () => {
   expect(await refusedToken(settingsOf({ETH_USDC_CONTRACT: anvil.usdc}))).toBeUndefined()
   expect(await refusedToken(settingsOf({ETH_RPC_URL: 'http://127.0.0.1:1', ETH_TOKENS: ''}))).toBeUndefined()
 })
 
-test('a token is refused that has other decimals, another domain, no contract, or no authorisations', async () => {
+test('a token with other decimals, another domain, no contract, or no authorisations is refused', async () => {
   const why = (change: object) => refusedToken(settingsOf({}, change))
   expect(await why({decimals: 18})).toMatch(
     /^ETH EURC cannot be followed: its contract 0x\w{40} was asked for decimals\(\), and it answered 6, not the entry's 18; put its entry right \(.*ETH_TOKENS for yours\), or take it out$/,
@@ -43,7 +43,7 @@ test('a token is refused that has other decimals, another domain, no contract, o
   expect(await refusedToken(settingsOf({ETH_USDC_CONTRACT: anvil.multisend}))).toContain('ETH USDC cannot be followed')
 })
 
-test('a token without authorisations is refused, though its domain is right', async () => {
+test('a token without authorisations is refused, even if its domain is right', async () => {
   const rpc = await RpcProxy.start(anvil)
   rpc.behave = ({params}, pass) => (JSON.stringify(params).includes('e94a0102') ? '0x' : pass())
   expect(await refusedToken(settingsOf({ETH_RPC_URL: rpc.httpUrl}))).toContain(
@@ -54,7 +54,7 @@ test('a token without authorisations is refused, though its domain is right', as
   await rpc.close()
 })
 
-test('nothing is begun while a node cannot be asked, or a token is refused', async () => {
+test('nothing starts while a node cannot be asked, or a token is refused', async () => {
   await expect(tokenGuard(settingsOf({ETH_RPC_URL: 'http://127.0.0.1:1'}))()).rejects.toThrow(RetryableError)
   await expect(tokenGuard(settingsOf({}, {decimals: 7}))()).rejects.toThrow('ETH EURC cannot be followed')
   await tokenGuard(settingsOf({}))()

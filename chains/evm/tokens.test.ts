@@ -29,7 +29,7 @@ function problemsOf(tokens: unknown, more?: Record<string, string>): string[] {
   }
 }
 
-test('a token of the setting is an asset of its chain, with its own limits, which other settings may name', () => {
+test('a token of the setting is an asset of its chain with its own limits, and other settings may name it', () => {
   const settings = read([euro], {ETH_PAYOUT_LIMIT: 'EURC:50', ETH_SWEEP_MIN: 'USDC:3'})
   expect(settings.chain.assets.map(({token}) => token)).toEqual(['ETH', 'USDC', 'EURC'])
   expect(Object.fromEntries(settings.tokens)).toEqual({
@@ -44,13 +44,13 @@ test('a token of the setting is an asset of its chain, with its own limits, whic
   expect(readSettings({}).chains.get('ETH')!.chain.assets).toHaveLength(2)
 })
 
-test('each process that is told how a chain is read knows its tokens', () => {
+test('every process that reads the settings of a chain knows its tokens', () => {
   const settings = read([euro], {ETH_USDC_CONTRACT: `0x${'ab'.repeat(20)}`})
   const told = settingsFrom('ETH', factsOf(settings).settings)
   expect(told).toMatchObject({tokens: settings.tokens, chain: settings.chain, ownTokens: settings.ownTokens})
 })
 
-test('USDC is where the registry, or the setting, has it; on another network nobody knows it', () => {
+test('USDC has the address of the registry, or of the setting; on another network it does not exist', () => {
   const on = (more: Record<string, string>) => evmSettings(readSettings(more).chains.get('ETH'))
   const [other, domain] = [`0x${'ab'.repeat(20)}`, {name: 'USDC', version: '2'}]
   expect(erc20(on({}), 'USDC')).toMatchObject({contract: usdc, sweep: {by: 'eip3009', domain}})
@@ -65,7 +65,7 @@ test('USDC is where the registry, or the setting, has it; on another network nob
   expect(() => erc20(elsewhere, 'USDC')).toThrow('ETH has no contract for USDC on chain 5')
 })
 
-test('a list that cannot be used names each entry and field that is wrong, and what it may be', () => {
+test('an invalid list is refused with each wrong entry and field, and the allowed values', () => {
   expect(problemsOf({}).join()).toMatch(
     /^ {2}ETH_TOKENS: must be a list of tokens in JSON, such as \[\{"code": "EURC", /,
   )
@@ -83,7 +83,7 @@ test('a list that cannot be used names each entry and field that is wrong, and w
   ])
 })
 
-test('a code, a name or a contract that is taken is refused', () => {
+test('a code, a name or a contract that is already used is refused', () => {
   const taken = (change: object, more?: Record<string, string>) => problemsOf([{...euro, ...change}], more)
   expect(taken({code: 'USDC'})).toEqual([
     '  ETH_TOKENS: [0].code must be a code that no other asset of the chain has, such as EURC; USDC is taken (each token is there once)',
