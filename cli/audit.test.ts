@@ -221,7 +221,7 @@ async function foundAfter(statement: string, name: string): Promise<object[]> {
   }
 }
 
-test('the checks are the views of the schema audit, and each has statements that break what it claims', async () => {
+test('the checks are the views of the schema audit, and each has statements that break its rule', async () => {
   const views = await db.rows<{name: string}>(
     `select relname as name from pg_class where relnamespace = 'audit'::regnamespace and relkind = 'v'
      and obj_description(oid, 'pg_class') <> ''`,
@@ -229,7 +229,7 @@ test('the checks are the views of the schema audit, and each has statements that
   expect(views.map(({name}) => name).sort()).toEqual(Object.keys(breaks).sort())
 })
 
-test('on a database where all is right every check finds nothing', async () => {
+test('on a correct database no check finds anything', async () => {
   const checks = await db.rows('select name, count::int, found from app.audit_checks()')
   expect(checks.map(({name}) => name).sort()).toEqual(Object.keys(breaks).sort())
   expect(checks.filter(({count}) => count > 0)).toEqual([])
@@ -261,7 +261,7 @@ interface Audited {
   checks: {name: string; right: boolean | null}[]
 }
 
-test('all is right, in the database and on the chain', async () => {
+test('the audit passes when the database and the chain are right', async () => {
   const {right, complete, checks} = await commandLine.json<Audited>('audit')
   expect(checks.filter(check => check.right !== true)).toEqual([])
   expect({right, complete}).toEqual({right: true, complete: true})
@@ -279,7 +279,7 @@ test('all is right, in the database and on the chain', async () => {
   expect(await db.rows('select from app.incident')).toEqual([])
 })
 
-test('with a node that does not answer nothing is wrong, and nothing is compared: the exit code is 3', async () => {
+test('with a node that does not respond nothing fails and nothing is compared: the exit code is 3', async () => {
   const other = new CommandLine(db, {
     ETH: {rpc_url: 'http://127.0.0.1:9', local: false, settings: {ETH_RPC_URL: 'http://127.0.0.1:9'}},
   })
@@ -294,7 +294,7 @@ test('with a node that does not answer nothing is wrong, and nothing is compared
   expect(await db.rows(kept, [run!.id])).toEqual([])
 })
 
-test('what is slow and what is unattributed is listed, and is not wrong; nor is a chain for which no node is named', async () => {
+test('slow and unattributed deposits are listed and do not fail the audit, nor does a chain without a node', async () => {
   await eth.write({add: [[{txid: '0x3', token: '0xFake', amount: 7n, recipient: user.address}]]})
   await eth.finalize(eth.head.height)
   await db.rows(`
@@ -310,7 +310,7 @@ test('what is slow and what is unattributed is listed, and is not wrong; nor is 
   expect(stdout).toMatch(/^ETH +0xFake +unsupported_token +1 +7$/m)
 })
 
-test('a coin that the ledger does not know, and bytes that are not those of their txid, are found; the exit code is 1', async () => {
+test('the audit finds a coin that the ledger lacks, and bytes with another txid; the exit code is 1', async () => {
   await db.rows(`update app.outgoing_attempt set raw = '0x00'`)
   const [{since_height: comparedAt}] = (await db.rows('select since_height from app.comparison')) as [
     {since_height: number},

@@ -17,7 +17,7 @@ afterAll(async () => {
   await copy.drop()
 })
 
-test('a payment to an address that was whitelisted after the copy was made is no finding of its audit; one to another address is', async () => {
+test('a payment to an address whitelisted after the backup is no finding of its audit; a payment to any other address is', async () => {
   const merchant = await makeMerchant(service)
   const [row] = await service.rows('select * from app.merchant where id = $1', [merchant])
   await copy.rows('insert into app.merchant select * from jsonb_populate_record(null::app.merchant, $1)', [

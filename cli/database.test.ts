@@ -43,7 +43,7 @@ async function whoGetsIn(ownerUrl: string): Promise<string[]> {
 }
 const everybody = ['sluice', ...roles]
 
-test('of a database that is named, owner and roles get new passwords, and the file has the URL before the server takes it', async () => {
+test('rotate-password on a named database renews owner and roles, and writes the URL to the file before the server takes it', async () => {
   const before = postgres.url
   const to = path.join(home, 'database_url.new')
   expect(await rotate({DATABASE_URL: before})).toMatchObject({code: 1, stderr: expect.stringMatching(/give --to FILE/)})
@@ -64,7 +64,7 @@ test('of a database that is named, owner and roles get new passwords, and the fi
   expect(await whoGetsIn(before)).toEqual(everybody)
 }, 60_000)
 
-test('where npm start runs Postgres the service must be stopped, and finds the new password at its next start', async () => {
+test('where npm start runs Postgres, rotating needs a stopped service, and the next start uses the new password', async () => {
   const before = postgres.url
   expect(await rotate({}, '--to', path.join(home, 'unused'))).toMatchObject({
     code: 1,
@@ -80,7 +80,7 @@ test('where npm start runs Postgres the service must be stopped, and finds the n
 }, 60_000)
 
 test.each(['before', 'after'])(
-  'killed %s the server takes the new password, the next start finds out which it is',
+  'killed %s the server takes the new password, the next start finds out which one is valid',
   async when => {
     const {url} = postgres
     const killed = renewPassword(dir, async password => {

@@ -54,7 +54,7 @@ const exportsWaiting = async (event: string) =>
     )
   ).length
 
-test('rows are written with their headings, exact amounts and times in UTC, from a time on and up to another', async () => {
+test('rows are exported with headings, exact amounts and times in UTC, between two times', async () => {
   const {code, stdout} = await sluice('export', 'unattributed', '--from', '2026-07-01T08:00', '--to', '2026-07-02')
   expect(code).toBe(0)
   const [headings, ...rows] = stdout.trimEnd().split('\n')
@@ -77,7 +77,7 @@ test('rows are written with their headings, exact amounts and times in UTC, from
   ])
 })
 
-test('every view of analytics can be exported, by the time that it has', async () => {
+test('every view of analytics can be exported, filtered by its time column', async () => {
   const known = await db.rows<{view: string; column: string | null}>(
     `select c.relname as view, (select a.attname from pg_attribute a where a.attrelid = c.oid and a.attname = ($1::jsonb)->>c.relname
        and a.atttypid in ('date'::regtype, 'timestamptz'::regtype)) as column
@@ -99,7 +99,7 @@ test('every view of analytics can be exported, by the time that it has', async (
   await analyst.end()
 })
 
-test('a text that a spreadsheet would run gets an apostrophe, unless it is to be left as it is; everything else is quoted as CSV is', async () => {
+test('a text that a spreadsheet would run gets an apostrophe, unless it is exported raw; everything else is quoted as CSV requires', async () => {
   const references = ['=1+1', '+49', '-x', '@x', '\tx', 'a "quote", and a\nline', "'plain'"]
   await db.rows(
     `insert into app.user (merchant_id, external_ref) select m.id, r from app.merchant m, unnest($1::text[]) r where prefix = 'acme'`,
@@ -120,7 +120,7 @@ test('a text that a spreadsheet would run gets an apostrophe, unless it is to be
     expect(raw).toContain(text)
 })
 
-test('a file is written whole, in the place of an older one, and its rows are counted', async () => {
+test('an export replaces the file as a whole, and counts its rows', async () => {
   const file = inHome('ledger.csv')
   writeFileSync(file, 'old')
   const {stdout, stderr} = await sluice('export', 'ledger', '--out', file, '--json')
@@ -130,7 +130,7 @@ test('a file is written whole, in the place of an older one, and its rows are co
   expect(readdirSync(commandLine.home).filter(name => name.includes('partial'))).toEqual([])
 })
 
-test('what cannot be exported is refused, and says what can be done', async () => {
+test('an impossible export is refused, and the error says what can be exported', async () => {
   expect(await failure('export', 'nothing')).toMatch(/no view "nothing"; there are address_utilisation, balances, /)
   expect(await failure('export', 'deposits', '--out', inHome('nowhere/x.csv'))).toMatch(
     /was not written: there is no directory .*nowhere; make it/,
@@ -145,7 +145,7 @@ test('what cannot be exported is refused, and says what can be done', async () =
   client.release()
 })
 
-test('rows wait for whoever reads them, and one who has read enough ends the export quietly', async () => {
+test('an export waits for a slow reader, and ends quietly when the reader has had enough', async () => {
   await db.rows(
     `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
      select uuidv7(), m.id, 'deposit.pending', uuidv7(), 1, json_build_object('filler', repeat('x', 400)), now()
@@ -164,7 +164,7 @@ test('rows wait for whoever reads them, and one who has read enough ends the exp
   expect({code, errors: stderr.match(/sluice:.*/g)}).toEqual({code: 0, errors: null})
 })
 
-test('an export into a file that is interrupted leaves nothing', async () => {
+test('an interrupted export leaves no file', async () => {
   await db.rows(
     `create or replace function analytics.coins(amount_base_units numeric, decimals int) returns numeric
      language plpgsql as 'begin perform pg_sleep(60); return 1; end'`,

@@ -5,7 +5,7 @@ import {screen, terminalSize, wrap} from './fit.ts'
 const size = {columns: 80, rows: 24}
 const lines = (name: string, count: number) => Array.from({length: count}, (_, i) => `${name} ${i} ${'x'.repeat(100)}`)
 
-test('what does not fit is left out from the end, and named with how much of it there is', () => {
+test('rows that do not fit are left out from the end, and their number is shown', () => {
   const text = screen(
     [
       {name: 'chains', lines: lines('chain', 5), most: 8},
@@ -25,7 +25,7 @@ test('what does not fit is left out from the end, and named with how much of it 
   expect(text.at(-1)).toBe('Left out (sluice status has it): 3 incidents, 10 waits, 3 jobs')
 })
 
-test('what fits is whole, without a word about it', () => {
+test('rows that fit are shown without a note', () => {
   expect(screen([{name: 'chains', lines: ['one', 'two'], most: 8}], size)).toBe('one\ntwo')
 })
 
@@ -34,7 +34,7 @@ test('a text is wrapped between words', () => {
   expect(wrap('one two three four', 9, 2)).toEqual(['one two', '  three …'])
 })
 
-test('the size is that of the terminal, else what COLUMNS and LINES say, else unknown', () => {
+test('the size is that of the terminal, else COLUMNS and LINES, else unknown', () => {
   expect(terminalSize({columns: 80, rows: 24}, {COLUMNS: '200', LINES: '50'})).toEqual({columns: 80, rows: 24})
   expect(terminalSize({}, {COLUMNS: '100', LINES: '30'})).toEqual({columns: 100, rows: 30})
   expect(terminalSize({}, {})).toBeUndefined()

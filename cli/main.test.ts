@@ -31,7 +31,7 @@ afterAll(async () => {
   commandLine.close()
 })
 
-test('a merchant is made once per prefix, and is found by prefix and by id', async () => {
+test('a merchant is created once per prefix, and found by prefix and by id', async () => {
   const made = await json(
     'merchant',
     'create',
@@ -62,7 +62,7 @@ test('a merchant is made once per prefix, and is found by prefix and by id', asy
   expect(await failure('key', 'create', '--merchant', 'nobody', '--json')).toMatch(/no merchant "nobody"/)
 })
 
-test('name and fee of a merchant change, each by itself, and nothing else', async () => {
+test('name and fee of a merchant change independently, and nothing else changes', async () => {
   const {id} = await json('merchant', 'create', '--name', 'Before', '--prefix', 'later', '--fee-bps', '10')
   expect(await json('merchant', 'update', '--merchant', 'later', '--fee-bps', '0')).toEqual({
     id,
@@ -81,7 +81,7 @@ test('name and fee of a merchant change, each by itself, and nothing else', asyn
   expect(await failure('merchant', 'update', '--merchant', 'later', '--name', ' ')).toMatch(/needs a name/)
 })
 
-test('a merchant is suspended and resumed, each as often as one likes', async () => {
+test('a merchant can be suspended and resumed any number of times', async () => {
   await json('merchant', 'create', '--name', 'Late', '--prefix', 'late')
   const suspendedAt = async () => {
     const {merchants} = await json<{merchants: {prefix: string; suspended_at: string | null}[]}>('merchant', 'list')
@@ -97,7 +97,7 @@ test('a merchant is suspended and resumed, each as often as one likes', async ()
   expect(await suspendedAt()).toBeNull()
 })
 
-test('of a key only the hash is kept, and it can be revoked', async () => {
+test('only the hash of a key is stored, and a key can be revoked', async () => {
   await json('merchant', 'create', '--name', 'Keys', '--prefix', 'keys')
   const create = ['key', 'create', '--merchant', 'keys']
   const {id, secret} = await json<{id: string; secret: string}>(...create, '--label', 'shop, test')
@@ -114,7 +114,7 @@ test('of a key only the hash is kept, and it can be revoked', async () => {
   })
 })
 
-test('a webhook endpoint is added, tested, rotated, and sent again what failed', async () => {
+test('a webhook endpoint can be added, tested and rotated, and its failed deliveries sent again', async () => {
   await json('merchant', 'create', '--name', 'Hooks', '--prefix', 'hooks')
   const added = await json('webhook', 'add', '--merchant', 'hooks', '--url', 'https://hooks.example/sluice')
   expect(added).toEqual({id: expect.stringMatching(/^whe_/), secret: expect.stringMatching(/^whsec_/)})
@@ -143,7 +143,7 @@ test('a webhook endpoint is added, tested, rotated, and sent again what failed',
   expect(stdout).not.toContain('whsec_')
 })
 
-test('a halted chain is rewound to where it forked, or resumed, as the operator decides', async () => {
+test('a halted chain is rewound to its fork, or resumed, as the operator decides', async () => {
   await db.pool.query(`select chain.anchor('ETH', 'eip155:1', 100, $1, now())`, [hash])
   expect(await failure('chain', 'resume', '--chain', 'ETH')).toMatch(/not halted/)
   expect(await failure('chain', 'rewind', '--chain', 'ETH')).toMatch(/give with --to/)
@@ -159,7 +159,7 @@ test('a halted chain is rewound to where it forked, or resumed, as the operator 
   expect(await failure('incident', 'resolve', '999', '--as', 'kept')).toMatch(/no incident 999/)
 })
 
-test('incidents are resolved all together, or none of them', async () => {
+test('several incidents are resolved together, or none of them', async () => {
   const {rows} = await db.pool.query<{id: number}>(
     `insert into app.incident (chain, kind, subject, details)
      select 'ETH', 'unknown_transaction', 'ETH:' || n, '{}' from generate_series(1, 3) n returning id::int`,
@@ -182,7 +182,7 @@ test('incidents are resolved all together, or none of them', async () => {
   expect(stdout).toBe(`Incident ${three} is resolved: kept.\n`)
 })
 
-test('status says how everything is', async () => {
+test('status shows the state of everything', async () => {
   const process_ = {name: 'api', pid: 1, state: 'running' as const, started_at: '2026-01-31T12:00:00.000Z', restarts: 2}
   writeProcesses(commandLine.home, [{...process_, command: 'node api/main.ts'}])
   expect(await json('status')).toEqual({
@@ -224,7 +224,7 @@ test('status says how everything is', async () => {
   )
 })
 
-test('a wrong command line ends with code 2, and says so on stderr alone', async () => {
+test('an invalid command line ends with code 2, and writes to stderr only', async () => {
   for (const given of [
     [],
     ['nothing'],
@@ -239,7 +239,7 @@ test('a wrong command line ends with code 2, and says so on stderr alone', async
   }
 })
 
-test('who reads only the top of a help, as head does, gets it without an error', async () => {
+test('a reader of only the first lines of a help text, such as head, gets them without an error', async () => {
   const child = spawn(process.execPath, [program, '--help'], {stdio: ['ignore', 'pipe', 'pipe']})
   child.stdout.destroy() // before it writes anything
   let errors = ''
@@ -250,11 +250,11 @@ test('who reads only the top of a help, as head does, gets it without an error',
   expect({code, errors}).toEqual({code: 0, errors: ''})
 })
 
-test('sluice --version says which one it is', async () => {
+test('sluice --version shows the version', async () => {
   expect(await sluice('--version')).toEqual({code: 0, stdout: `${packageJson.version}\n`, stderr: ''})
 })
 
-test('without a running service the answer is how to start one', async () => {
+test('without a running service, the error says how to start one', async () => {
   const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
   const {code, stderr} = await commandLine.run(['status'], empty)
   expect(code).toBe(1)
@@ -262,7 +262,7 @@ test('without a running service the answer is how to start one', async () => {
   rmSync(empty, {recursive: true})
 })
 
-test('processes that were started one by one are operated by the owner’s URL alone, and the settings say which nodes there are', async () => {
+test('processes started one by one are operated with the owner’s URL only, and the settings name the nodes', async () => {
   const empty = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
   const secret = path.join(empty, 'database_url')
   writeFileSync(secret, `${db.ownerUrl}\n`)
@@ -302,7 +302,7 @@ test('the help of each command shows an example', () => {
   for (const {name, command} of commands) expect(helpOf(command)).toContain(`Example:\n  ${name}`)
 })
 
-test('a text of the help is broken where the terminal ends alone, and the list of commands has the first paragraph of each', async () => {
+test('help texts are wrapped at the width of the terminal only, and the list of commands shows each first paragraph', async () => {
   const {code, stdout: help} = await sluice('status', '--help')
   expect(code).toBe(0)
   expect(help).toContain(
@@ -313,7 +313,7 @@ test('a text of the help is broken where the terminal ends alone, and the list o
   expect(list).not.toContain('head is the newest block')
 })
 
-test('a drill of what is no database says how one is named, and is noted as one that failed', async () => {
+test('a drill on a file that is no database says what to give instead, and is recorded as failed', async () => {
   const {code, stdout} = await sluice('drill', '--database', 'nonsense')
   expect(code).toBe(1)
   expect(stdout).toContain('"nonsense" is not a database URL; write it like postgres://')

@@ -47,7 +47,7 @@ async function requestPayout(): Promise<{merchant: string; prefix: string; id: s
   return {merchant, ...row!}
 }
 
-test('an address is put on the whitelist of one merchant and chain, counts after its waiting time, and is taken off', async () => {
+test('an address is whitelisted for one merchant and chain, counts after its waiting time, and can be removed', async () => {
   const {prefix} = await requestPayout()
   const of = ['--merchant', prefix, '--chain', 'ETH', '--address']
   const added = await json('whitelist', 'add', ...of, destination.toLowerCase(), '--wait-hours', '24')
@@ -68,7 +68,7 @@ test('an address is put on the whitelist of one merchant and chain, counts after
   expect(stdout).toMatch(new RegExp(`^${prefix} +ETH +${destination} +\\d{4}-.* UTC +\\d{4}-.* UTC\\n$`, 'm'))
 })
 
-test('what is no address, is mistyped, or is the service’s own, is put on no list', async () => {
+test('an invalid or mistyped address, or one of the service itself, cannot be whitelisted', async () => {
   const {prefix} = await requestPayout()
   const [own] = await db.rows<{address: string}>(
     `select address from custody.address where purpose = 'deposit' limit 1`,
@@ -90,7 +90,7 @@ test('what is no address, is mistyped, or is the service’s own, is put on no l
   ).toEqual([])
 })
 
-test('a payout that waits shows why, is woken by retry, and is cancelled at once', async () => {
+test('a waiting payout shows why, retries at once on request, and is cancelled at once', async () => {
   const {id, uuid, prefix} = await requestPayout()
   await db.rows(`select app.wait_payout($1, 'not_whitelisted', 'the address is on no list', 3600000)`, [uuid])
   const {payouts} = await json<{payouts: unknown[]}>('payout', 'list', '--merchant', prefix)
@@ -115,7 +115,7 @@ test('a payout that waits shows why, is woken by retry, and is cancelled at once
   expect(await failure('payout', 'show', `pay_${'0'.repeat(32)}`)).toMatch(/there is no payout/)
 })
 
-test('status counts payouts under way, what waits and why, and the treasuries', async () => {
+test('status counts payouts under way, waiting payouts with reasons, and the treasuries', async () => {
   const {uuid} = await requestPayout()
   await db.rows(`select app.wait_payout($1, 'chain_halted', null, 3600000)`, [uuid])
   expect(await json('status')).toMatchObject({
@@ -127,7 +127,7 @@ test('status counts payouts under way, what waits and why, and the treasuries', 
   expect(stdout).toMatch(/^payout +ETH +1 +chain_halted +\d{4}-/m)
 })
 
-test('a payout that is paying is cancelled by the chain alone; show lists each attempt', async () => {
+test('cancelling a payout that is being paid is decided by the chain; show lists each attempt', async () => {
   const {id, uuid} = await requestPayout()
   expect(await failure('payout', 'replace', id)).toMatch(/is pending and has no payment under way/)
   const txid = await beginToPay(db, uuid)
@@ -168,7 +168,7 @@ test('the treasury shows whose money it holds', async () => {
   ])
 })
 
-test('a withdrawal goes to the operator’s whitelist alone, and takes the operator’s own money alone', async () => {
+test('a withdrawal goes to the operator’s whitelist only, and takes the operator’s own money only', async () => {
   const withdraw = (token: string, amount: string, to = mixed) =>
     ['treasury', 'withdraw', '--chain', 'ETH', '--token', token, '--amount', amount, '--to', to] as const
   expect(await failure(...withdraw('USDC', '1'))).toMatch(

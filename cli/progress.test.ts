@@ -22,7 +22,7 @@ test('on a terminal it redraws one line with the share, the rate and the time le
   expect(written.at(-1)).toBe('\n')
 })
 
-test('elsewhere it is a line each ten seconds, and the last one says how long it took', () => {
+test('without a terminal it prints a line each ten seconds, and the last one says how long it took', () => {
   const {bar, written, clock} = progress(false)
   for (clock.ms = 0; clock.ms <= 15_000; clock.ms += 1000) bar.at(clock.ms / 20)
   expect(written).toHaveLength(2)
@@ -32,7 +32,7 @@ test('elsewhere it is a line each ten seconds, and the last one says how long it
   expect(written.at(-1)).toMatch(/100 % {2}1000 of 1000 blocks {2}5\.0\/s {2}took 3 min 20 s\n$/)
 })
 
-test('what was done by an earlier call counts for the share, and not for the rate', () => {
+test('work of an earlier run counts for the share, and not for the rate', () => {
   const {bar, written, clock} = progress(true, 500)
   clock.ms = 1000
   bar.at(600)

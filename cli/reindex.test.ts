@@ -31,12 +31,12 @@ test.each([
   expect(await db.rows('select from app.reindex')).toEqual([])
 })
 
-test('a command line that makes no sense has exit code 2', async () => {
+test('an invalid command line has exit code 2', async () => {
   for (const given of [[], ['--chain', 'ETH', '--from', 'yesterday'], ['--chain', 'nowhere', '--from', '1']])
     expect((await commandLine.run(['reindex', ...given])).code).toBe(2)
 })
 
-test('a chain that was read with call traces is not read again without', async () => {
+test('a chain that was indexed with call traces cannot be read again without them', async () => {
   await db.rows(`select chain.pin_tracer('ETH', 'debug')`)
   expect(await commandLine.failure('reindex', '--chain', 'ETH', '--from', '1')).toMatch(
     'set it to debug to read the chain again',

@@ -77,7 +77,7 @@ async function failingEndpoint(): Promise<string> {
   return endpoint!.public
 }
 
-test('it tells where chains, payouts, treasuries, jobs, webhooks and audits stand', async () => {
+test('status shows chains, payouts, treasuries, jobs, webhooks and audits', async () => {
   const endpoint = await failingEndpoint()
   await db.rows('delete from graphile_worker._private_jobs')
   await db.rows(`select app.enqueue('advance_payout', '{}', 'one'), app.enqueue('advance_payout', '{}', 'two')`)
@@ -148,7 +148,7 @@ test('it tells where chains, payouts, treasuries, jobs, webhooks and audits stan
   expect(stdout).toMatch(/^ETH +ETH .* \d+ days$/m)
 })
 
-test('a chain whose servers contradict themselves is shown as that, with the transaction, until a block is written', async () => {
+test('status shows a chain whose servers contradict themselves, with the transaction, until a block is written', async () => {
   const txid = 'cb'.repeat(32)
   const message = `a history names ${txid}, and there is no such transaction`
   const note = () => db.rows(`select chain.note_contradiction('ETH', $1, $2)`, [txid, message])
@@ -176,7 +176,7 @@ test('a chain whose servers contradict themselves is shown as that, with the tra
   expect(await commandLine.json('status')).toMatchObject({chains: [{standstill: null}, {}]})
 })
 
-test('a chain that is halted, or of which blocks are read again, is shown as that', async () => {
+test('status shows that a chain is halted, or that its blocks are read again', async () => {
   await db.rows(`insert into app.reindex (chain, from_height, to_height, next_height) values ('ETH', 1, 4, 3)`)
   expect(await commandLine.json('status')).toMatchObject({chains: [{reindexing: [{from: 1, to: 4, next: 3}]}, {}]})
   await db.rows(`update chain.cursor set halted_at = now() where chain = 'ETH'`)
@@ -187,7 +187,7 @@ test('a chain that is halted, or of which blocks are read again, is shown as tha
   expect(stdout).toMatch(/^ETH stands still since .*: it is halted: sluice chain resume --chain ETH$/m)
 })
 
-test('a chain that cannot begin is shown with the reason; where it begins later than it should is decided by name, once, and stays shown', async () => {
+test("status shows why a chain cannot start; accepting a later start needs the chain's name, happens once, and stays shown", async () => {
   const start = (...more: string[]) => commandLine.sluice('chain', 'start', '--chain', 'POLYGON', ...more)
   await db.rows(`select chain.configure('POLYGON')`)
   await db.rows(`select chain.tell_waiting('POLYGON', 'blocks_missing', 'the node has pruned block 500', 500)`)
@@ -253,7 +253,7 @@ async function endsWell(child: ChildProcess, signal: 'SIGINT' | 'SIGTERM'): Prom
   expect(await exit).toEqual([0, null])
 }
 
-test('--watch shows what changes, one report after another, until Ctrl-C, which is no failure', async () => {
+test('--watch shows one report after another until Ctrl-C, which is no failure', async () => {
   await db.rows(`insert into app.incident (kind, subject, details) values ('audit', 'audit:watched', '{}')`)
   const reports = startWatching([])
   const lines = startWatching(['--json'])
@@ -273,7 +273,7 @@ test('--watch shows what changes, one report after another, until Ctrl-C, which 
   await endsWell(terminal.child, 'SIGINT')
 }, 60_000)
 
-test('--watch ends well when nobody reads it any more', async () => {
+test('--watch ends well when its output is closed', async () => {
   const {child, written: by} = startWatching(['--json'])
   await written(/\n/, by)
   const exit = once(child, 'exit', {signal: AbortSignal.timeout(20_000)})

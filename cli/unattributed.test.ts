@@ -52,7 +52,7 @@ afterAll(async () => {
 const list = async (...given: string[]) =>
   (await json<{unattributed: {id: string}[]}>('unattributed', 'list', ...given)).unattributed
 
-test('what waits for a decision is listed with its user and why, tokens that nobody knows with their base units', async () => {
+test('deposits that wait for a decision are listed with user and reason, unknown tokens in base units', async () => {
   expect(await list('--chain', 'ETH')).toMatchObject([
     {id: ids['fake-treasury'], merchant: null, amount: null, amount_base_units: '8', reason: 'unsupported_token'},
     {id: ids.fake, token: '0xfa15e', amount: null, amount_base_units: '7', reason: 'unsupported_token'},
@@ -67,7 +67,7 @@ test('what waits for a decision is listed with its user and why, tokens that nob
   expect(stdout).toMatch(/\(treasury\) +ETH +8 base units of 0xfa15e +unsupported_token/)
 })
 
-test('several are credited at once, or none; a second time is refused', async () => {
+test('several deposits are credited together, or none; crediting twice is refused', async () => {
   const nobody = `dep_${'0'.repeat(32)}`
   const refused: [string, RegExp][] = [
     [nobody, /there is no deposit dep_0000.*Nothing was credited/],
@@ -107,7 +107,7 @@ test('several are credited at once, or none; a second time is refused', async ()
   expect(nothing.code).toBe(2)
 })
 
-test('what arrived for a payment request is credited without it, and who credits it learns that nothing tells the merchant', async () => {
+test('crediting a deposit of a payment request leaves the request as it is, and warns that no webhook is sent', async () => {
   const {stdout} = await sluice('unattributed', 'credit', ids.wrong!, '--yes')
   expect(stdout).toContain(
     `credited to ${reference.split('-')[0]}. The payment request ${reference} stays as it is, and no webhook is sent: tell the merchant yourself.`,
@@ -121,7 +121,7 @@ test('what arrived for a payment request is credited without it, and who credits
 
 const back = () => ['unattributed', 'return', ids.ether!]
 
-test('a return goes to an address of somebody else that is on the operator’s whitelist, and is none of an unknown token', async () => {
+test('a return goes only to a foreign address on the operator’s whitelist, and never for an unknown token', async () => {
   const refused: [string[], RegExp][] = [
     [[...back(), '--to', '0x12'], /"0x12" is not an address on ETH/],
     [[...back(), '--to', user.address], /belongs to this service/],
@@ -132,7 +132,7 @@ test('a return goes to an address of somebody else that is on the operator’s w
   expect(await db.rows(`select * from app.unattributed_decision where decision = 'return'`)).toEqual([])
 })
 
-test('a return is shown until it has left', async () => {
+test('a return is listed until it has left', async () => {
   await db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1)`, [destination])
   const returned = await json(...back(), '--to', destination)
   expect(returned).toEqual({id: ids.ether, chain: 'ETH', token: 'ETH', amount: '1', to: destination})

@@ -42,7 +42,7 @@ async function custody(given: string[], more: Record<string, string | undefined>
   })
 }
 
-test('init makes the seed once, names the treasury, and shows the phrase only if it is asked to', async () => {
+test('init makes the seed once, names the treasury, and shows the phrase only on request', async () => {
   const home = path.join(outside, 'home')
   const elsewhere = {SLUICE_HOME: home, ETH_RPC_URL: 'http://127.0.0.1:1'}
   const made = await custody(['init'], elsewhere)
@@ -60,7 +60,7 @@ test('init makes the seed once, names the treasury, and shows the phrase only if
   expect(without.stderr).toContain('set CUSTODY_PASSPHRASE, or CUSTODY_PASSPHRASE_FILE')
 }, 60_000)
 
-test('passphrase encrypts the same seed anew: it opens with the new one alone, and a bad file changes nothing', async () => {
+test('passphrase encrypts the same seed anew: only the new passphrase opens it, and a bad file changes nothing', async () => {
   const home = path.join(outside, 'rotated')
   const given = (word: string) => ({SLUICE_HOME: home, ETH_RPC_URL: 'http://127.0.0.1:1', CUSTODY_PASSPHRASE: word})
   const phraseWith = async (word: string) => {
@@ -90,7 +90,7 @@ test('passphrase encrypts the same seed anew: it opens with the new one alone, a
   expect(await phraseWith('battery staple')).toBe(phrase)
 }, 60_000)
 
-test('a backup restores the seed and says how far its journal goes; a changed one is refused', async () => {
+test('a backup restores the seed and says how far its journal goes; a changed backup is refused', async () => {
   const {address} = await world.merchant()
   await world.filled()
   const sweep = {
@@ -228,7 +228,7 @@ async function asBefore(sql: string, values: unknown[]): Promise<void> {
   client.release()
 }
 
-test('reconcile enters what was signed since an older copy was made, and everything of it is finished as if nothing had happened', async () => {
+test('reconcile imports what was signed after an older backup, and all of it finishes as if nothing had happened', async () => {
   await world.deposit(world.treasury, 10n ** 18n)
   const [a, b, c, d, e] = (await Promise.all(Array.from({length: 5}, () => world.merchant()))) as [
     Merchant,

@@ -89,7 +89,7 @@ const rows = () =>
 const inFile = () =>
   [...readEntries(journalFile(home))].map(({entry: {stream, seq, hash}}) => ({stream, seq: String(seq), hash}))
 
-test('an entry is the same in the database and in the file, which is for its owner alone, and carries the hash of the one before it', async () => {
+test('an entry is the same in database and file, has the hash of the one before it, and only the owner can read the file', async () => {
   const journal = open()
   for (const stream of ['ETH', 'POLYGON', 'ETH']) await addOne(journal, stream)
   expect(
@@ -102,7 +102,7 @@ test('an entry is the same in the database and in the file, which is for its own
   expect(statSync(journalFile(home)).mode & 0o777).toBe(0o600)
 })
 
-test('what fails half-way is nowhere', async () => {
+test('a write that fails half-way leaves no entry', async () => {
   const journal = open()
   await expect(
     journal.write(async add => {
@@ -115,7 +115,7 @@ test('what fails half-way is nowhere', async () => {
   expect(await rows()).toMatchObject([{seq: '1'}])
 })
 
-test('entries that only the database has are appended to the file; a file that is lost is written anew, byte for byte', async () => {
+test('entries that only the database has are appended to the file; a lost file is written again, byte for byte', async () => {
   const journal = open()
   for (const subject of ['01', '02', '03']) await addOne(journal, 'ETH', subject)
   const whole = readFileSync(journalFile(home), 'utf8')
@@ -136,7 +136,7 @@ test('entries that only the database has are appended to the file; a file that i
   expect(readFileSync(journalFile(home), 'utf8')).toBe(whole)
 })
 
-test('a last line that a crash cut short is taken away, and comes back from the database', async () => {
+test('a last line that a crash cut short is removed, and restored from the database', async () => {
   const journal = open()
   await addOne(journal, 'ETH', '01')
   await addOne(journal, 'ETH', '02')
@@ -153,7 +153,7 @@ test('a last line that a crash cut short is taken away, and comes back from the 
   expect(inFile()).toEqual(await rows())
 })
 
-test('a line that was changed, left out or put elsewhere stops custody, and is named', async () => {
+test('a line that was changed, left out or moved stops custody, and is named', async () => {
   const journal = open()
   for (const subject of ['01', '02', '03']) await addOne(journal, 'ETH', subject)
   const [one, two, three] = lines() as [string, string, string]
@@ -170,7 +170,7 @@ test('a line that was changed, left out or put elsewhere stops custody, and is n
   }
 })
 
-test('a file that is ahead of the database, or another one, blocks its stream and no other, until it is entered', async () => {
+test('a file that is ahead of the database, or differs from it, blocks only its own stream, until it is imported', async () => {
   const journal = open()
   for (const subject of ['01', '02']) await addOne(journal, 'ETH', subject)
   await addOne(journal, 'POLYGON')
@@ -203,7 +203,7 @@ test('a file that is ahead of the database, or another one, blocks its stream an
   expect(other.whyBlocked('ETH')?.why).toMatch(/file and database differ at or before entry 3/)
 })
 
-test('an entry of the table that was changed by hand is not taken over, and blocks its stream', async () => {
+test('an entry that was changed by hand in the table is not imported, and blocks its stream', async () => {
   await addOne(open())
   await addOne(open(), 'POLYGON')
   rmSync(journalFile(home))
@@ -217,7 +217,7 @@ test('an entry of the table that was changed by hand is not taken over, and bloc
   expect(inFile().map(({stream}) => stream)).toEqual(['POLYGON', 'POLYGON'])
 })
 
-test('an entry that somebody else added is not taken over, though it follows the last one; one that custody wrote before it died is', async () => {
+test('an entry that somebody else appended is not imported; one that custody wrote before it died is', async () => {
   await addOne(open(), 'ETH', '01')
   const [kept] = lines() as [string]
   const forged = {...draft('ETH', '02'), seq: 2}
@@ -239,7 +239,7 @@ test('an entry that somebody else added is not taken over, though it follows the
   expect(inFile().filter(({stream}) => stream === 'ETH')).toHaveLength(2)
 })
 
-test('entries from before there were seals are taken over until the first one that has one', async () => {
+test('entries from before there were seals are imported up to the first one that has a seal', async () => {
   const unsealed = (seq: number, previous: string) => {
     const entry = {...draft('ETH', `0${seq}`), seq}
     return {...entry, hash: hashOf(previous, entry)}
@@ -255,7 +255,7 @@ test('entries from before there were seals are taken over until the first one th
   expect(journal.whyBlocked('ETH')).toMatchObject({code: 'journal_changed'})
 })
 
-describe('a table that was changed behind the back of a custody that runs', () => {
+describe('a table that was changed while custody runs', () => {
   const all = async () => (await client.query<Entry>(`select ${entryColumns} from custody.journal j order by seq`)).rows
   const paid = (subject: string): Draft => ({...draft('ETH', subject), kind: 'pay', amount: '5'})
   const wrong = {code: 'journal_changed', why: expect.stringContaining('the table was changed by hand')}
@@ -288,7 +288,7 @@ describe('a table that was changed behind the back of a custody that runs', () =
   }
 
   test.each(Object.entries(changes))(
-    'an old entry that was %s is found, and let go of once it is restored',
+    'an old entry that was %s is found, and unblocked once it is restored',
     async (_, statements) => {
       if (statements[0] === 'replaced') {
         const [one, two] = (await all()) as [Entry, Entry]
@@ -311,7 +311,7 @@ describe('a table that was changed behind the back of a custody that runs', () =
     },
   )
 
-  test('what is judged by is compared when it is read, and all attempts of a payment must be there', async () => {
+  test('entries are compared when they are read for a decision, and all attempts of a payment must be there', async () => {
     const rows = await all()
     const subject = rows[1]!.subject_id
     expect(journal.check(rows)).toBeUndefined()
@@ -323,7 +323,7 @@ describe('a table that was changed behind the back of a custody that runs', () =
     expect(open().check([{...rows[1]!, seq: 5}])).toContain('entry 5 differs from the file')
   })
 
-  test('what was signed is the sum over the file, of each payment once; a write that fails adds nothing to it', async () => {
+  test('the signed sum comes from the file and counts each payment once; a failed write adds nothing', async () => {
     const merchant = String(null)
     expect(journal.known.paid('ETH', 'ETH', merchant)).toBe(20n)
     await asOwner('update custody.journal set amount = 0')
@@ -342,7 +342,7 @@ describe('a table that was changed behind the back of a custody that runs', () =
     }
   })
 
-  test('what may be paid for a nonce is the dearest of its attempts of that day, as the file has them; a clock that is put back begins no new day', async () => {
+  test('the fee of a nonce is that of its dearest attempt of the day in the file; setting the clock back starts no new day', async () => {
     const costing = (subject: string, nonce: number, fee: string, day = 22): Draft => {
       return {...paid(subject), nonce, max_fee: fee, signed_at: `2026-11-${day}T10:00:00.000Z`}
     }
@@ -373,7 +373,7 @@ describe('a table that was changed behind the back of a custody that runs', () =
   })
 })
 
-test('a write that failed leaves a beginning, which is taken away before the next one', () => {
+test('the incomplete line of a failed write is removed before the next write', () => {
   const file = new JournalFile(journalFile(home))
   appendFileSync(journalFile(home), '{"half":')
   file.refresh()
@@ -383,7 +383,7 @@ test('a write that failed leaves a beginning, which is taken away before the nex
 
 const crash = fileURLToPath(new URL('../test/support/crash.ts', import.meta.url))
 
-test('killed at every step under parallel signers, it gives out nothing that is not in the journal, and no more than the budget', async () => {
+test('killed at every step under parallel signers, custody returns nothing that is not in the journal, and stays within the budget', async () => {
   const world = await WrittenEvm.open({ETH_FEE_BUDGET: '0.00112'}) // three quarters of it are 20 sweeps
   const merchants: Merchant[] = []
   for (let n = 0; n < 6; n++) merchants.push(await world.merchant())
@@ -429,7 +429,7 @@ async function isHealed(world: WrittenEvm): Promise<void> {
   })
 }
 
-test('a payment that custody never signed is not repeated, to an address that is on no whitelist, because somebody put it in the table', async () => {
+test('a payment that somebody put in the table, and custody never signed, is not repeated', async () => {
   const world = await WrittenEvm.open()
   const payout = await world.swept(await world.merchant())
   const pay = {intent: 'pay', payout_id: payout, nonce: 0, ...higherFees}
@@ -461,7 +461,7 @@ test('a payment that custody never signed is not repeated, to an address that is
   await world.close()
 }, 60_000)
 
-test('among thousands of entries, of which a thousand are compared in a second, what is changed is found before anything is signed by it', async () => {
+test('a change among thousands of entries, compared at a thousand per second, is found before anything is signed based on it', async () => {
   const world = await WrittenEvm.open()
   const payout = await world.swept(await world.merchant())
   const pay = (nonce: number) => ({intent: 'pay', payout_id: payout, nonce, ...fees})
@@ -495,7 +495,7 @@ test('among thousands of entries, of which a thousand are compared in a second, 
   await world.close()
 }, 120_000)
 
-test('an older copy of the database hands out nothing twice, signs nothing, and stops its chain', async () => {
+test('with an older copy of the database custody hands out nothing twice, signs nothing, and stops its chain', async () => {
   const world = await WrittenEvm.open()
   const old = await world.merchant()
   await world.filled()
@@ -580,7 +580,7 @@ test('an older copy of the database hands out nothing twice, signs nothing, and 
   await world.close()
 }, 60_000)
 
-test('a file of other addresses is refused at the start', async () => {
+test('a file of other addresses is refused at startup', async () => {
   const world = await WrittenEvm.open()
   await killCustody(world.custody)
   const file = journalFile(world.home)

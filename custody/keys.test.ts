@@ -87,7 +87,7 @@ const paths: KeyPath[] = [
   {family: 'bitcoin', purpose: 'treasury', index: 0},
 ]
 
-test('a signature is by the key of its path, with a low s, and the same each time', async () => {
+test('a signature is made with the key of its path, with a low s, and the same each time', async () => {
   const keys = await localKeys(junk, families)
   const digest = hexToBytes(`0x${'5a'.repeat(32)}`)
   for (const path of paths) {
@@ -101,7 +101,7 @@ test('a signature is by the key of its path, with a low s, and the same each tim
 })
 
 // What @scure/bip32 and @noble/curves gave, which were here before: whoever signed with an earlier version gets the same bytes again.
-test('RFC 6979: signatures are those of other implementations, byte for byte', async () => {
+test('RFC 6979: signatures equal those of other implementations, byte for byte', async () => {
   const keys = await localKeys(junk, families)
   const hash = createHash('sha256')
   for (let index = 0; index < 300; index++) {
@@ -160,7 +160,7 @@ function base58(text: string): string {
 }
 
 // The first account of that phrase on Solana, as every wallet shows it.
-test('a family may have another curve, and paths of another form', async () => {
+test('a family may use another curve, and paths of another form', async () => {
   const branches = {deposit: "m/44'/501'/i'/0'", treasury: "m/44'/501'/i'/1'"}
   const keys = await localKeys(abandon, {...families, bitcoin: {curve: ed25519, branches}})
   const first: KeyPath = {family: 'bitcoin', purpose: 'deposit', index: 0}

@@ -66,7 +66,7 @@ const filledTo = (count: number, family: Family = 'evm') =>
 const deriverOf = async (phrase: string, settings: Record<string, string> = {}) =>
   deriver(await localKeys(phrase, families), readSettings(settings).chains)
 
-test('a first start on local chains makes a seed, a passphrase, the treasury and the pool, and opens the socket; the seed is in no log', async () => {
+test('the first start on local chains makes seed, passphrase, treasury and pool, and opens the socket; the seed is in no log', async () => {
   const custody = await start({})
   const phrase = (await readSeed(home, readFileSync(passphraseFile(home), 'utf8').trim()))!
   const derive = await deriverOf(phrase)
@@ -98,7 +98,7 @@ test('a first start on local chains makes a seed, a passphrase, the treasury and
     expect(custody.log()).not.toContain(`${word} ${phrase.split(' ')[i + 1] ?? word}`)
 })
 
-test('when addresses were handed out first is known of a seed that was made for the database, and of no older one', async () => {
+test('the time of the first addresses is known if the seed was made for the database, and unknown for an older seed', async () => {
   const firstAddresses = async (of: TestDatabase) =>
     (
       await of.rows<{at: number}>(
@@ -122,7 +122,7 @@ test('when addresses were handed out first is known of a seed that was made for 
   }
 })
 
-test('a family that is new to a database has a treasury with a time; one whose addresses were made before the database has not', async () => {
+test('a family that is new to a database has a treasury with a time; one whose addresses are older than the database has none', async () => {
   const journal = path.join(home, 'custody/journal.jsonl')
   const forget = (table: string, where: string) =>
     db.rows(
@@ -146,7 +146,7 @@ test('a family that is new to a database has a treasury with a time; one whose a
   expect(await treasuryOf('bitcoin')).toBeGreaterThan(before)
 })
 
-test('what is taken is replaced, by itself and at once when the pool is called low, also after a restart', async () => {
+test('addresses that were taken are replaced automatically, at once when the pool is low, and after a restart', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const derive = await deriverOf(junk)
   const first = await start()
@@ -166,7 +166,7 @@ test('what is taken is replaced, by itself and at once when the pool is called l
   expect((await pool()).filter(row => row.taken_at)).toHaveLength(size + 15)
 })
 
-test('a seed that did not make the addresses is refused, and nothing is added', async () => {
+test('a seed that did not make the stored addresses is refused, and nothing is added', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.kill('SIGTERM')
@@ -186,7 +186,7 @@ test('a seed that did not make the addresses is refused, and nothing is added', 
   expect(await pool()).toHaveLength(size)
 })
 
-test('a database that was filled for another Bitcoin network is refused, and nothing is added', async () => {
+test('a database filled for another Bitcoin network is refused, and nothing is added', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start({...given, BTC_NETWORK: 'signet'})
   first.process.kill('SIGTERM')
@@ -200,7 +200,7 @@ test('a database that was filled for another Bitcoin network is refused, and not
   expect(await pool('bitcoin')).toHaveLength(size)
 })
 
-test('where the seed is missing though addresses were made from it, no new one is made', async () => {
+test('a missing seed is not replaced when addresses were made from it', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.kill('SIGTERM')
@@ -214,7 +214,7 @@ test('where the seed is missing though addresses were made from it, no new one i
   expect(existsSync(seedFile(home))).toBe(false)
 })
 
-test('where a node is named, no seed is made by itself, and a seed without its passphrase is not opened', async () => {
+test('with a named node, no seed is made automatically, and a seed without its passphrase is not opened', async () => {
   const remote = {ETH_RPC_URL: 'http://127.0.0.1:1'}
   for (const named of [remote, {BTC_ELECTRUM_URLS: 'tcp://127.0.0.1:1'}]) {
     const without = spawn({...named, ...given})
@@ -259,7 +259,7 @@ test('a second process stands by, so that two seeds never share a pool, and take
   rmSync(other, {recursive: true})
 })
 
-test('it ends with its parent, and with exit code 1 when it loses the database', async () => {
+test('custody ends with its parent, and with exit code 1 when it loses the database', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const first = await start()
   first.process.disconnect()

@@ -26,7 +26,7 @@ async function forgetEntries(): Promise<void> {
     delete from custody.journal_input; delete from custody.journal where stream = 'BTC'; commit`)
 }
 
-test('every signature is an attempt of an outgoing payment with its first input and its outputs again, and custody knows what serves for what', async () => {
+test('every signature becomes an outgoing attempt again with its first input and its outputs, and custody knows their purposes', async () => {
   const merchant = await btc.merchant()
   const [a, b, c, d] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n, 40_000n, 30_000n])) as [
     string,
@@ -71,7 +71,7 @@ test('every signature is an attempt of an outgoing payment with its first input 
   expect((await reconcile(owner, journalFile(btc.home))).entries).toBe(0)
 })
 
-test('what an older copy began with such outputs is given up, and a payout that it began otherwise goes on as it was signed', async () => {
+test('outgoing payments that an older copy began with such outputs are given up, and a conflicting payout continues as it was signed', async () => {
   const {db} = btc
   await btc.output(btc.treasury, 1_000_000n)
   const merchant = await btc.merchant()
@@ -139,7 +139,7 @@ test('what an older copy began with such outputs is given up, and a payout that 
   expect(await db.rows('select status from app.payout where id = $1', [id])).toEqual([{status: 'paying'}])
 })
 
-test('it waits for what is settling the chain, and neither gives way', async () => {
+test('it waits for a transaction that derives deposits of the chain, without a deadlock', async () => {
   const {db} = btc
   const merchant = await btc.merchant()
   const inputs = await btc.outputs(merchant.bitcoin, [80_000n])

@@ -27,7 +27,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(path.dirname(home), {recursive: true}))
 
-test('a new seed is a phrase of 24 words, encrypted, in a file that only its owner may read, and is never written over', async () => {
+test('a new seed is an encrypted phrase of 24 words in a file that only its owner may read, and is never overwritten', async () => {
   expect(await readSeed(home, passphrase)).toBeUndefined()
   const phrase = await createSeed(home, passphrase)
   expect(phrase.split(' ')).toHaveLength(24)
@@ -48,7 +48,7 @@ test('a new seed is a phrase of 24 words, encrypted, in a file that only its own
   expect(readFileSync(seedFile(home), 'utf8')).toBe(text)
 })
 
-test('a seed is new where it was made, until it was used; one that comes from anywhere else never is', async () => {
+test('a seed is new from its creation until its first use; a seed from elsewhere is never new', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   expect(isNewSeed(home)).toBe(false)
   await createSeed(home, passphrase) // there is one
@@ -60,7 +60,7 @@ test('a seed is new where it was made, until it was used; one that comes from an
   expect(isNewSeed(home)).toBe(false)
 })
 
-test('a wrong passphrase and a changed file are told, and neither shows the phrase', async () => {
+test('a wrong passphrase and a changed file are reported, without showing the phrase', async () => {
   await writeSeed(home, junk, passphrase, testCost)
   const wrong = await readSeed(home, 'correct house').catch(error => error.message)
   expect(wrong).toMatch(/seed\.json cannot be decrypted: the passphrase is wrong, or the file was changed/)
@@ -89,7 +89,7 @@ test('a wrong passphrase and a changed file are told, and neither shows the phra
   )
 }, 60_000)
 
-test('a home with the plaintext seed of a version before the first release is refused, and nothing in it is touched', async () => {
+test('a home with a plaintext seed from before the first release is refused, and nothing in it is changed', async () => {
   mkdirSync(home, {recursive: true})
   const plaintext = path.join(home, 'seed')
   writeFileSync(plaintext, junk)
@@ -103,7 +103,7 @@ test('a home with the plaintext seed of a version before the first release is re
   expect(readFileSync(plaintext, 'utf8')).toBe(junk)
 })
 
-test('the passphrase comes from the variable, else from the file that is named, else from the one that was made on local chains', () => {
+test('the passphrase comes from the variable, else from the named file, else from the file made for local chains', () => {
   const given = path.join(path.dirname(home), 'passphrase')
   writeFileSync(given, 'from a file\n')
   const settings = (more: Record<string, string>) => readSettings({SLUICE_HOME: home, ...more})

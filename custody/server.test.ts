@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-test('is closed to whoever has not the token, whatever is asked', async () => {
+test('every request without the token is refused', async () => {
   const {address} = await world.merchant()
   const before = await world.journal()
   for (const token of ['', 'wrong', 'x'.repeat(43)])
@@ -22,7 +22,7 @@ test('is closed to whoever has not the token, whatever is asked', async () => {
   expect(await world.journal()).toEqual(before)
 })
 
-test('takes known intents alone, a request whole or not at all', async () => {
+test('only known intents are accepted, and a request is accepted as a whole or not at all', async () => {
   const {address} = await world.merchant()
   const before = await world.journal()
   const good = sweepIntent(address)
@@ -53,7 +53,7 @@ test('takes known intents alone, a request whole or not at all', async () => {
   expect(await world.journal()).toEqual(before)
 })
 
-test('takes intents of every family at once, and answers in their order', async () => {
+test('intents of several families are accepted in one request, with responses in the same order', async () => {
   const pay = (nonce: number) => ({intent: 'pay', payout_id: randomUUID(), nonce, ...fees})
   const payOutputs = {intent: 'pay_outputs', payout_id: randomUUID(), inputs: [`${'ab'.repeat(32)}:0`], fee: '1000'}
   const intents = [pay(2), payOutputs, pay(1)]

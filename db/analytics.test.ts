@@ -36,7 +36,7 @@ const reorganisations = () =>
     'select depth, first_height, old_head_hash, new_head_hash, deposits_reorged from analytics.reorganisations order by happened_at',
   )
 
-test('each reorganisation has a row of its own: how deep it was, between which heads, and which deposits it cost', async () => {
+test('each reorganisation has its own row: depth, old and new head, and the deposits it removed', async () => {
   await writer.write({add: [paid('stays'), paid('returns'), [...paid('lost'), ...paid('lost too')]]})
   const first = writer.head
   await writer.readAgain(3)
@@ -55,7 +55,7 @@ test('each reorganisation has a row of its own: how deep it was, between which h
   ).toEqual([{depth: 1}])
 })
 
-test('every materialised view is computed in its turn, shows what was committed before, and waits until it is due again', async () => {
+test('each materialised view is refreshed in turn, shows what was committed before, and waits until it is due again', async () => {
   await writer.write({add: [paid('one')]})
   await writer.finalize(1)
   const views = await db.rows<{name: string}>(
@@ -76,7 +76,7 @@ test('every materialised view is computed in its turn, shows what was committed 
   expect(fresh.map(row => row.view_name)).toEqual(views.map(({name}) => name))
 })
 
-test('a view that takes long is computed again only after fifty times as long', async () => {
+test('a view that takes long is refreshed only after fifty times as long', async () => {
   await refreshAll()
   await allDue()
   const name = await refresh('0')
@@ -88,7 +88,7 @@ test('a view that takes long is computed again only after fifty times as long', 
   expect(view!.waits).toBeLessThan(55)
 })
 
-test('one caller computes at a time, and readers are not kept waiting', async () => {
+test('only one caller refreshes at a time, and readers do not wait', async () => {
   await refreshAll()
   await allDue()
   const [one, reader] = [await db.pool.connect(), await db.pool.connect()]
@@ -103,7 +103,7 @@ test('one caller computes at a time, and readers are not kept waiting', async ()
   expect(await refresh()).not.toBeNull()
 })
 
-test('a view that cannot be computed keeps its rows, says why, and holds up no other', async () => {
+test('a view that fails to refresh keeps its rows, reports the reason, and does not delay others', async () => {
   await refreshAll()
   const [before] = await db.rows(`select refreshed_at from app.analytics_refresh where view_name = 'daily_volume'`)
   await db.rows('drop index analytics.daily_volume_key')
@@ -120,7 +120,7 @@ test('a view that cannot be computed keeps its rows, says why, and holds up no o
   expect(await db.rows('select from analytics.freshness where failed_at is not null')).toEqual([])
 })
 
-test('a view that a time limit of the server cuts off holds up no other', async () => {
+test('a view that exceeds the statement timeout does not delay others', async () => {
   await refreshAll()
   await allDue()
   const [reader, worker] = [await db.pool.connect(), await db.pool.connect()]

@@ -30,7 +30,7 @@ const stored = () =>
 const [ether, usdc] = [expect.objectContaining({token: 'ETH'}), expect.objectContaining({token: 'USDC'})]
 const row = {token: 'EURC', name: 'ETH-EURC', display_name: 'Euro Coin', decimals: 6, min_payout: '2000000'}
 
-test("an operator's token is an asset; while nobody was paid in it, its decimals change with the settings, and it goes with them", async () => {
+test("an operator's token is an asset; until its first payment its decimals change with the settings, and it can be removed", async () => {
   await write({...euro, decimals: 18, display_name: 'Euro'})
   expect(await stored()).toEqual([
     ether,
@@ -43,7 +43,7 @@ test("an operator's token is an asset; while nobody was paid in it, its decimals
   expect(await stored()).toEqual([ether, usdc])
 })
 
-test('one that was paid keeps its decimals, and its entry has to stay', async () => {
+test('a token with payments keeps its decimals, and cannot be removed', async () => {
   await write(euro)
   const {address} = await makeUser(db, await makeMerchant(db, ['ETH']))
   const eth = await ChainWriter.open(db, 'ETH')
@@ -60,7 +60,7 @@ test('one that was paid keeps its decimals, and its entry has to stay', async ()
   expect(await stored()).toEqual([ether, {...row, display_name: 'Euro'}, usdc])
 })
 
-test('a process whose settings name other tokens, decimals or contracts than the last migration run is refused, and told which', async () => {
+test('a process whose settings name other tokens, decimals or contracts than the last migration run is refused, with the difference', async () => {
   const check = (settings: Record<string, string>) => requireSameAssets(db.pool, readSettings(settings).chains.values())
   const tokens = (...entries: object[]) => ({ETH_TOKENS: JSON.stringify(entries)})
   await write(euro)
@@ -77,7 +77,7 @@ test('a process whose settings name other tokens, decimals or contracts than the
   )
 })
 
-test('where no migration run had settings, nothing is refused', async () => {
+test('nothing is refused where no migration run had settings', async () => {
   await db.rows('update app.chain set assets = null')
   await requireSameAssets(db.pool, readSettings(tokensOfNobody).chains.values())
 })

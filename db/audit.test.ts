@@ -45,7 +45,7 @@ async function keep(name: string): Promise<void> {
 }
 
 describe('what an audit finds', () => {
-  test('opens one incident of a check, which the next audit brings up to date and one that finds nothing heals', async () => {
+  test('opens one incident per check, which the next audit updates, and which closes when an audit finds nothing', async () => {
     await audit(wrong('one', {id: 'a'}), wrong('another'))
     const incident = {chain: null, kind: 'audit', count: 1, found: [{id: 'a'}], resolution: null}
     expect(await incidents('one')).toEqual([incident])
@@ -60,7 +60,7 @@ describe('what an audit finds', () => {
     expect(await incidents('one')).toMatchObject([{resolution: 'healed'}, {resolution: null}])
   })
 
-  test('stays silent once it is kept, until something else is found', async () => {
+  test('is not reported again once an operator accepts it, until something else is found', async () => {
     await audit(wrong('kept', {id: 'a'}))
     await keep('kept')
     await audit(wrong('kept', {id: 'a'}))
@@ -72,7 +72,7 @@ describe('what an audit finds', () => {
     expect(await incidents('kept')).toMatchObject([{}, {resolution: 'kept'}, {count: 2, resolution: null}])
   })
 
-  test('is kept for a year, with the run', async () => {
+  test('is stored with its run for a year', async () => {
     await audit(wrong('old'))
     await db.rows(`update app.audit_run set started_at = now() - interval '366 days'`)
     await audit(wrong('new'))
@@ -93,7 +93,7 @@ describe('an audit is due', () => {
     await db.rows(`update public.sluice_migration set applied_at = now() - interval '11 minutes'`)
   })
 
-  test('when there was none, but not in the first ten minutes of a database', async () => {
+  test('when there was none yet, but not in the first ten minutes of a database', async () => {
     expect(await isDue()).toBe(true)
     await db.rows(`update public.sluice_migration set applied_at = now() - interval '9 minutes'`)
     expect(await isDue()).toBe(false)
@@ -110,7 +110,7 @@ describe('an audit is due', () => {
   })
 })
 
-test('numbers in what a check finds are strings, however large', async () => {
+test('numbers in findings are strings, however large', async () => {
   await db.rows(`insert into app.treasury (chain, token, balance) values ('ETH', 'ETH', -123456789012345678901)`)
   const checks = await db.rows<{name: string; found: object[]}>(`select name, found from app.audit_checks()`)
   expect(checks.find(({name}) => name === 'nothing_below_zero')!.found).toEqual([
@@ -119,7 +119,7 @@ test('numbers in what a check finds are strings, however large', async () => {
   await db.rows('delete from app.treasury')
 })
 
-test('of a check that finds much the first ten are shown, the same ones each time', async () => {
+test('a check that finds much shows its first ten findings, the same ones each time', async () => {
   await db.rows(
     `insert into app.treasury (chain, token, balance) select 'ETH', 'T' || n, -1 from generate_series(100, 150) n order by random()`,
   )
@@ -133,7 +133,7 @@ test('of a check that finds much the first ten are shown, the same ones each tim
   await db.rows('delete from app.treasury')
 })
 
-test('what takes longer than it should is listed with its id, and what does not is not', async () => {
+test('rows that take longer than expected are listed with their ids, and others are not', async () => {
   const other = await testDatabase()
   try {
     const writer = await ChainWriter.open(other, 'ETH')
@@ -172,7 +172,7 @@ test('what takes longer than it should is listed with its id, and what does not 
   }
 })
 
-test('the gas left is what the operator has of the native coin, in days of what the treasury paid for fees in the last seven', async () => {
+test("remaining gas is the operator's native coins, in days of the treasury's average fees of the last seven days", async () => {
   const gasLeft = async () => (await db.rows(`select app.gas_left_days('ETH') as days`))[0]!.days as number | null
   const writer = await ChainWriter.open(db, 'ETH')
   await topUp(writer, await makeTreasury(db), 'ETH', 15n * networkFee)
@@ -194,7 +194,7 @@ test('the gas left is what the operator has of the native coin, in days of what 
   expect(await gasLeft()).toBeNull()
 })
 
-test('what an operator has read again below the final block is not wrong until it is final again', async () => {
+test('final blocks that an operator reads again are no finding until they are final again', async () => {
   const money = await Money.open()
   try {
     await money.topUp('ETH', 1000)

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-test('balances are exact at every moment while several workers fold and deposits become final, and nothing is left unfolded', async () => {
+test('balances are exact at every moment while workers fold and deposits become final, and nothing is left unfolded', async () => {
   const users = await Promise.all(
     Array.from({length: 4}, async () => await makeUser(db, await makeMerchant(db, ['ETH']), ['ETH'])),
   )

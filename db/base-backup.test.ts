@@ -51,7 +51,7 @@ async function write(isOver: () => boolean): Promise<number> {
   return last
 }
 
-test('a copy of a cluster has what was committed before, nothing by half, and takes up work where it ended', async () => {
+test('a base backup has exactly what was committed before, and its copy continues the work', async () => {
   let isOver = false
   const writing = write(() => isOver)
   const known = async () => (await client.query('select coalesce(max(n), 0)::int as n from entry')).rows[0].n as number
@@ -86,7 +86,7 @@ test('a copy of a cluster has what was committed before, nothing by half, and ta
   expect((await client.query('select from pg_replication_slots')).rowCount).toBe(0)
 })
 
-test('a copy that fails leaves nothing, and a home that has a database is left alone', async () => {
+test('a failed base backup leaves nothing, and a home with a database is left alone', async () => {
   await expect(copyCluster(primary.url, path.join(directory, 'primary'))).rejects.toThrow('primary exists')
   await expect(copyCluster(primary.url, path.join(directory, 'primary/postgres.json/copy'))).rejects.toThrow('ENOTDIR')
   expect((await readdir(directory)).filter(name => name.includes('.tmp'))).toEqual([])

@@ -49,7 +49,7 @@ const plan = 'functions/test/plan.sql'
 const planned = (amount: string) =>
   `create or replace function app.planned() returns text return '${amount}';\ngrant execute on function app.planned to sluice_api;`
 
-test('a function that changed is replaced, and nothing else is touched', async () => {
+test('a changed function is replaced, and nothing else is touched', async () => {
   write(plan, planned('one'))
   expect(await apply()).toEqual([plan])
   write(plan, planned('two'))
@@ -58,7 +58,7 @@ test('a function that changed is replaced, and nothing else is touched', async (
   expect(await apply()).toEqual([])
 })
 
-test('a right that a file no longer gives is taken back, of a function and of the columns of a view', async () => {
+test('a right that a file no longer grants is revoked, for functions and for columns of views', async () => {
   write(plan, planned('one'))
   const view = 'views/api/plan.sql'
   write(
@@ -80,7 +80,7 @@ test('a right that a file no longer gives is taken back, of a function and of th
   ).toEqual([{was: false, now: true, cost: false, price: true, jobs: false}])
 })
 
-test('what a function or a view needs is there before it, in whatever order the files stand', async () => {
+test('definitions are created after those they need, whatever the order of files', async () => {
   write(
     'functions/test/a.sql',
     'create or replace function app.a() returns int return app.b() + (select n from app.c);',
@@ -97,7 +97,7 @@ test('files that need each other are refused, with their names', async () => {
   await expect(apply()).rejects.toThrow('these files need each other: db/functions/test/a.sql, db/functions/test/b.sql')
 })
 
-test('all that changed comes into force together or not at all, and a file that fails is named', async () => {
+test('all changes take effect together or not at all, and a failing file is named', async () => {
   write('functions/test/a.sql', planned('one'))
   write(
     'functions/test/b.sql',
@@ -112,7 +112,7 @@ test('all that changed comes into force together or not at all, and a file that 
   expect(await schemaSnapshot(client)).toBe(before)
 })
 
-test('a table that changes under a function which needs the old one is refused', async () => {
+test('a change of a table under a function that needs the old table is refused', async () => {
   write(
     'functions/test/a.sql',
     'create or replace function app.a() returns bigint language sql as $$ select count(label) from app.api_key $$;',
@@ -123,7 +123,7 @@ test('a table that changes under a function which needs the old one is refused',
   await expect(apply()).rejects.toThrow(/does not fit the tables.*label/s)
 })
 
-test('a function with other arguments or another result needs a new name, because the version before still calls it', async () => {
+test('a function with other arguments or another result needs a new name, because the previous version still calls it', async () => {
   write(plan, planned('one'))
   await apply()
   for (const other of ['app.planned(more int) returns text', 'app.planned() returns int']) {
@@ -134,7 +134,7 @@ test('a function with other arguments or another result needs a new name, becaus
   }
 })
 
-test('what no file has any more serves the version before, and is dropped one version later', async () => {
+test('a definition without a file stays for the previous version, and is dropped one version later', async () => {
   const exists = `select to_regproc('app.planned') is not null as function, to_regclass('app.plan') is not null as view,
     to_regclass('app.plan_sum') is not null as sum`
   write(plan, planned('one'))
@@ -153,7 +153,7 @@ test('what no file has any more serves the version before, and is dropped one ve
   expect(await rows(exists)).toEqual([{function: false, view: false, sum: false}])
 })
 
-test('a column goes with the version after the one whose view no longer reads it', async () => {
+test('a column is dropped one version after the view that stopped reading it', async () => {
   write('tables/998_plan.sql', 'create table app.plan (a int, b int)')
   write('views/api/plan_b.sql', 'create or replace view app.plan_b as select b from app.plan;')
   await apply()
@@ -167,7 +167,7 @@ test('a column goes with the version after the one whose view no longer reads it
   )
 })
 
-test('what comes back before it is dropped stays, and counts as gone anew when it goes again', async () => {
+test('a definition that returns before it is dropped stays, and its wait starts anew when it is removed again', async () => {
   write(plan, planned('one'))
   await apply()
   remove(plan)
@@ -181,7 +181,7 @@ test('what comes back before it is dropped stays, and counts as gone anew when i
   expect(await rows('select app.planned()')).toEqual([{planned: 'two'}])
 })
 
-test('a trigger that no file has any more goes at once; one that changes is made again', async () => {
+test('a trigger without a file is dropped at once; a changed one is created again', async () => {
   const trigger = (
     when: string,
   ) => `create or replace function app.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
@@ -202,7 +202,7 @@ const view = 'views/analytics/plan.sql'
 const columns = (text: string) =>
   `create or replace view analytics.plan as select ${text}; grant select on analytics.plan to sluice_analyst;`
 
-test('a view with other columns is made again with those of ours that read it; their rights stay', async () => {
+test('a view with changed columns is created again with our views that read it; their rights stay', async () => {
   write(view, columns('1 as a, 2 as b'))
   write(
     'views/analytics/reader.sql',
@@ -252,7 +252,7 @@ test("an analyst's own view in the way fails the migration with its name, and no
   await apply()
 })
 
-test("an analyst's own view is not taken for one of ours that has the name of a trigger", async () => {
+test("an analyst's own view is not mistaken for one of ours that has the name of a trigger", async () => {
   write(view, columns('1 as a'))
   await apply()
   expect(
@@ -266,7 +266,7 @@ test("an analyst's own view is not taken for one of ours that has the name of a 
   expect(await rows('select * from public.then_derive')).toEqual([{a: 1}])
 })
 
-test("a view that is gone and that an analyst's view reads is not dropped, and is named", async () => {
+test("a removed view that an analyst's view reads is not dropped, and is named", async () => {
   write(view, columns('1 as a'))
   await apply()
   await client.query('create view public.mine as select a from analytics.plan')
@@ -278,7 +278,7 @@ test("a view that is gone and that an analyst's view reads is not dropped, and i
   await expect(refused).rejects.toThrow(/view mine depends on view analytics.plan/)
 })
 
-test('a materialised view that is made again is told as not populated until it is refreshed', async () => {
+test('a materialised view that is created again is reported as not populated until it is refreshed', async () => {
   await client.query('select app.refresh_analytics() from generate_series(1, 10)')
   const file = 'views/analytics/daily_volume.sql'
   const state = `select refreshed_at is not null as populated from analytics.freshness where view_name = 'daily_volume'`

@@ -182,7 +182,7 @@ const lastReorganisation = async () => {
   return row
 }
 
-test('what a rewind takes away is told of only when the chain is as high as it was, and what was read again by then, not at all', async () => {
+test('deposits removed by a rewind are notified only when the chain is as high as before; those read again by then are not', async () => {
   const [stays, moves, goes] = ['stays', 'moves', 'goes'].map(txid => ({txid, amount: 3n, recipient: user.address}))
   await writer.write({add: [[], [stays!, goes!], [moves!], []]})
   const {height} = writer.head
@@ -200,7 +200,7 @@ test('what a rewind takes away is told of only when the chain is as high as it w
   expect(await lastReorganisation()).toEqual({depth: 3, deposits_reorged: 1})
 })
 
-test('what a rewind took away is told of after a while, though the chain stands still, and is never final without a block', async () => {
+test('deposits removed by a rewind are notified after a while even if the chain stands still, and never become final without a block', async () => {
   await writer.write({add: [[], [{txid: 'waits', amount: 3n, recipient: user.address}], []]})
   await writer.rewind(writer.head.height - 2)
   await db.rows('select chain.release_overdue()')
@@ -218,7 +218,7 @@ test('what a rewind took away is told of after a while, though the chain stands 
   expect(await awaited()).toEqual([])
 })
 
-test('a final deposit that only moved is one incident, which takes back nothing, and which is decided once', async () => {
+test('a final deposit that only moved opens one incident, changes no balance, and is decided once', async () => {
   const [moves, flips, goes] = ['deep-moves', 'deep-flips', 'deep-goes'].map(txid => {
     return {txid, amount: 2n, recipient: user.address}
   })
@@ -263,7 +263,7 @@ test('a final deposit that only moved is one incident, which takes back nothing,
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('an operator who takes a vanished final deposit back makes it reorged, with one event and a balance without it', async () => {
+test('when an operator takes a vanished final deposit back, it is reorged, with one event and a lower balance', async () => {
   await writer.write({add: [[{txid: 'lost', amount: 5n, recipient: user.address}], []]})
   const {height} = writer.head
   await writer.finalize(height)
@@ -307,7 +307,7 @@ test('a vanished final deposit that is read again in the same block closes its i
   ).toHaveLength(2)
 })
 
-test('a payment to somebody else at the place of a final deposit is held back until an operator decides', async () => {
+test('a payment to somebody else at the position of a final deposit is held back until an operator decides', async () => {
   const other = await makeUser(db, user.merchantId, ['ETH'])
   await writer.write({add: [[{txid: 'moved', amount: 3n, recipient: user.address}]]})
   await writer.finalize(writer.head.height)
@@ -326,7 +326,7 @@ test('a payment to somebody else at the place of a final deposit is held back un
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('what arrives on a chain or in a token that was not asked for is unattributed: no event, no balance', async () => {
+test('a transfer on a chain or in a token that is not enabled is unattributed: no event, no balance', async () => {
   const elsewhere = await makeUser(db, user.merchantId, ['POLYGON'])
   const events = async () => (await db.rows<{n: string}>('select count(*) as n from app.event'))[0]!.n
   const before = await events()
@@ -347,7 +347,7 @@ test('what arrives on a chain or in a token that was not asked for is unattribut
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('a final deposit cannot be changed, and no deposit deleted, by any statement', async () => {
+test('no statement can change a final deposit, or delete any deposit', async () => {
   await expect(db.rows(`update app.deposit set status = 'reorged' where status = 'final'`)).rejects.toThrow(
     'not allowed',
   )
@@ -358,7 +358,7 @@ test('a final deposit cannot be changed, and no deposit deleted, by any statemen
   await expect(db.rows('delete from app.deposit')).rejects.toThrow('not allowed')
 })
 
-test('finality never falls, and never takes a block that is not on our chain', async () => {
+test('finality never falls, and never accepts a block that is not on our chain', async () => {
   const finalHeight = () => db.rows(`select final_height from chain.cursor where chain = 'ETH'`)
   await writer.write({add: [[], []]})
   const before = await finalHeight()
@@ -370,7 +370,7 @@ test('finality never falls, and never takes a block that is not on our chain', a
   )
 })
 
-test('a transaction after which the final block would not be on the chain is refused, and nothing of it is written', async () => {
+test('a transaction that would take the final block off the chain is refused, and nothing of it is written', async () => {
   await writer.write({add: [[{txid: 'safe', amount: 1n, recipient: user.address}], []]})
   await writer.finalize(writer.head.height - 1)
   const everything = () =>
@@ -382,7 +382,7 @@ test('a transaction after which the final block would not be on the chain is ref
   expect(await everything()).toEqual(before)
 })
 
-test('the role of an indexer can write chain truth and nothing else', async () => {
+test('the role of an indexer can write chain data and nothing else', async () => {
   for (const sql of [
     'insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) values (gen_random_uuid(), $1, $1, 1, 1)',
     `update app.deposit set status = 'final' where chain = $1`,
@@ -395,7 +395,7 @@ test('the role of an indexer can write chain truth and nothing else', async () =
   }
 })
 
-test('the cursor tells the last reorganisation and its depth; reading the same blocks again is none', async () => {
+test('the cursor stores the last reorganisation and its depth; reading the same blocks again is none', async () => {
   const last = () =>
     db.rows(`select last_reorg_at as at, last_reorg_depth as depth from chain.cursor where chain = 'ETH'`)
   await writer.write({add: [[], [], [], []]})
@@ -409,7 +409,7 @@ test('the cursor tells the last reorganisation and its depth; reading the same b
   expect(await db.rows('select from chain.dropped_block')).toEqual([])
 })
 
-test('a false token that becomes a real one when its transaction runs again is credited as what it is, and the reverse is not', async () => {
+test('an unknown token that becomes a supported one when its transaction runs again is credited as that, and not the reverse', async () => {
   const [fake, real] = [
     {txid: 'first-fake', token: '0xfa15e', amount: 2n, recipient: user.address},
     {txid: 'first-real', token: 'USDC', amount: 2n, recipient: user.address},
@@ -452,7 +452,7 @@ test('a false token that becomes a real one when its transaction runs again is c
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('a payment that returns to an earlier recipient, beside a final deposit of another, is credited to nobody until an operator decides', async () => {
+test("a payment that returns to an earlier recipient, beside another's final deposit, waits for an operator uncredited", async () => {
   const other = await makeUser(db, user.merchantId, ['ETH'])
   const to = (recipient: string) => [[{txid: 'back-and-forth', amount: 100n, recipient}]]
   await writer.write({add: to(other.address)})
@@ -479,7 +479,7 @@ test('a payment that returns to an earlier recipient, beside a final deposit of 
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('an operator and the indexer lock in the same order', async () => {
+test('an operator and the indexer take locks in the same order', async () => {
   await writer.write({add: [[{txid: 'locked', amount: 1n, recipient: user.address}]]})
   await writer.finalize(writer.head.height)
   await rewind(writer.head.height - 1)

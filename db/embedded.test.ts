@@ -100,7 +100,7 @@ test('a server whose parent was killed is found and used again', async () => {
   expect(await start()).toMatchObject({reused: true, url})
 })
 
-test('a killed postmaster recovers with what was committed, though its pid belongs to another program by then', async () => {
+test('a killed postmaster recovers what was committed, even if another program has its pid', async () => {
   const first = await start()
   await query(first.url, 'create table kept as select 1 as n')
   await killPostmaster(first)
@@ -114,7 +114,7 @@ test('a killed postmaster recovers with what was committed, though its pid belon
   expect(await commandLine(other.pid as number)).toBe('sleep 60')
 })
 
-test('a taken port is replaced by a free one, which is kept from then on', async () => {
+test('a port in use is replaced by a free one, which is used from then on', async () => {
   const first = await start()
   await first.stop()
   const port = Number(new URL(first.url).port)
@@ -130,7 +130,7 @@ test('a taken port is replaced by a free one, which is kept from then on', async
   }
 })
 
-test('a start killed inside initdb is done again from the beginning', async () => {
+test('a start that was killed inside initdb starts again from the beginning', async () => {
   await mkdir(path.join(dir, 'initdb-0badcafe'), {recursive: true})
   await writeFile(path.join(dir, 'initdb-0badcafe', 'PG_VERSION'), '18\n')
   const postgres = await start()
@@ -138,13 +138,13 @@ test('a start killed inside initdb is done again from the beginning', async () =
   await expect(stat(path.join(dir, 'initdb-0badcafe'))).rejects.toThrow(/ENOENT/)
 })
 
-test('a server that cannot start is reported with what it said', async () => {
+test('a server that cannot start is reported with its output', async () => {
   await expect(startPostgres({dir, flags: ['-c shared_buffers=nonsense']})).rejects.toThrow(
     /did not start \(exit code 1\).*server\.log ends with:[\s\S]*invalid value for parameter "shared_buffers"/,
   )
 })
 
-test('a cluster without its password file is refused with what to do', async () => {
+test('a cluster without its password file is refused, with what to do', async () => {
   await mkdir(path.join(dir, 'data'))
   await expect(start()).rejects.toThrow(/postgres\.json, which holds its password; restore that file/)
 })

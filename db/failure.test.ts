@@ -45,7 +45,7 @@ function limited(): string {
   return url.href
 }
 
-test('a Postgres that has no connection left for us is named, by a pool and by the store of an indexer', async () => {
+test('a Postgres without free connections is named, by a pool and by the store of an indexer', async () => {
   const first = open(limited())
   await first.query('select')
   const expected = {
@@ -83,7 +83,7 @@ test.each([
   await store.disconnect()
 })
 
-test('a Postgres that is away, or goes away under a statement, is the database and not the node', async () => {
+test('a Postgres that is away, or goes away during a statement, is reported as the database and not the node', async () => {
   const away = new URL(db.ownerUrl)
   away.port = '1'
   expect(await failure(open(away.href).query('select'))).toMatchObject({
@@ -97,7 +97,7 @@ test('a Postgres that is away, or goes away under a statement, is the database a
   expect(await sleeping).toMatchObject({reason: 'database_unavailable'})
 })
 
-test('a disk of this machine that is full is named; what a node says is not the database', async () => {
+test('a full disk of this machine is named; an error of the node is not reported as the database', async () => {
   const error = await writeFile('/dev/full', 'x').catch(error => error)
   expect(failureOf(error)).toMatchObject({
     reason: 'disk_full',

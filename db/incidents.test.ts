@@ -62,7 +62,7 @@ async function refusals(
   return found
 }
 
-test('each kind is resolved by what it names, and by nothing else; what refuses names the way out', async () => {
+test('each kind has its own ways to resolve it; any other is refused with the right ones', async () => {
   for (const each of kinds) {
     const decisions = {
       kept: `select app.resolve_incident(ID, 'kept')`,
@@ -77,7 +77,7 @@ test('each kind is resolved by what it names, and by nothing else; what refuses 
   }
 })
 
-test('a chain goes on only when nothing that halts it is open', async () => {
+test('a chain continues only when no incident that halts it is open', async () => {
   const state = async () =>
     (
       await db.rows(
@@ -101,13 +101,13 @@ test('a chain goes on only when nothing that halts it is open', async () => {
   expect(await state()).toEqual({halted: false, reason: null, way_out: null})
 })
 
-test('a kind that has no way out cannot be opened', async () => {
+test('an incident of a kind that cannot be resolved cannot be opened', async () => {
   await expect(
     db.rows(`insert into app.incident (kind, subject, details) values ('something_new', 'x', '{}')`),
   ).rejects.toMatchObject({code: '23503'})
 })
 
-test('the way out of several incidents of a kind is one command that names them all', async () => {
+test('several incidents of a kind are resolved by one command that names them all', async () => {
   await db.rows(
     `insert into app.incident (chain, kind, subject, details) select 'ETH', 'final_payment_vanished', n, '{}' from generate_series(1, 2) n`,
   )
@@ -117,7 +117,7 @@ test('the way out of several incidents of a kind is one command that names them 
   expect(open!.way_out).toContain(`sluice incident resolve ${open!.ids.join(' ')} --as kept`)
 })
 
-test('docs/operations.md has the way out of every kind, word for word, and no other kind', () => {
+test('docs/operations.md shows how to resolve every kind, word for word, and no other kind', () => {
   const text = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
   const section = text.slice(text.indexOf('### Incidents'), text.indexOf('### A fork below the final block'))
   const told = [...section.matchAll(/^\| `(\w+)` \| .* \| (.*) \|$/gm)].map(([, kind, way]) => `${kind}: ${way}`)

@@ -91,7 +91,7 @@ describe('a payment', () => {
     expect([await money.balance(user), await share(user), await money.operatorFunds()]).toEqual([0, 0, before + 10])
   })
 
-  test('that leaves the chain and comes back elsewhere completes it once', async () => {
+  test('that leaves the chain and is mined again elsewhere completes its payout once', async () => {
     const {payout} = await swept()
     const txid = await money.payAndSign(payout)
     await money.mine([txid])
@@ -102,7 +102,7 @@ describe('a payment', () => {
     expect([await money.status(payout), await eventsOf(payout)]).toEqual(['completed', ['payout.completed']])
   })
 
-  test('counts whichever of its attempts is mined', async () => {
+  test('counts whichever of its attempts confirms', async () => {
     for (const mined of [0, 1, 2]) {
       const {payout} = await swept()
       const attempts = [await money.payAndSign(payout)]
@@ -120,7 +120,7 @@ describe('a payment', () => {
     }
   })
 
-  test('that is mined and reverted fails the payout, gives the balance back, and costs the operator the network fee', async () => {
+  test('that is mined and reverted fails the payout, restores the balance, and costs the operator the network fee', async () => {
     const {user, payout} = await swept()
     const [tokens, ether] = [await money.operatorFunds(), await money.operatorFunds('ETH')]
     await money.mineFinally([await money.payAndSign(payout)], {success: false, fee: 9})
@@ -147,7 +147,7 @@ describe('a payment', () => {
   })
 
   test.each(['swept', 'paying'])(
-    'whose nonce a transaction uses that nobody here knows fails its payout once an operator has looked: %s',
+    'whose nonce an unknown transaction uses fails its payout once an operator has decided: %s',
     async state => {
       const {user, payout} = await swept()
       const before = [await money.operatorFunds(), await money.operatorFunds('ETH')]
@@ -172,7 +172,7 @@ describe('a payment', () => {
     },
   )
 
-  test('that is mined though its payout had failed, in a copy that had forgotten it, is owed by the merchant, with an incident', async () => {
+  test("that is mined after an older copy, which had forgotten it, failed its payout becomes the merchant's debt, with an incident", async () => {
     const {user, payout} = await swept()
     await money.pay(payout)
     const outgoingPayment = await money.payment(payout)
@@ -190,7 +190,7 @@ describe('a payment', () => {
     await money.resolve('kept')
   })
 
-  test('takes no transaction that was signed for another nonce', async () => {
+  test('refuses a transaction that was signed for another nonce', async () => {
     const [first, second] = [await swept(), await swept()]
     const outgoingPayments: string[] = []
     for (const {payout} of [first, second]) {
@@ -210,7 +210,7 @@ describe('a payment', () => {
     await money.work('fail_payout', second.payout, 'cancelled', 'because')
   })
 
-  test('is signed and stored in order, never after it was final, and never beyond what the treasury can pay for', async () => {
+  test('is signed and stored in order, never after it was final, and never beyond what the treasury can pay', async () => {
     const {payout} = await swept()
     await money.pay(payout)
     const outgoingPayment = await money.payment(payout)
@@ -225,7 +225,7 @@ describe('a payment', () => {
     expect(await store(3, 3)).toBe(false)
   })
 
-  test('begins once, however often it is begun, and its attempts are stored once', async () => {
+  test('begins once, however often it is requested, and its attempts are stored once', async () => {
     const {payout} = await swept()
     await Promise.all(Array.from({length: 8}, () => money.pay(payout)))
     const outgoingPayment = await money.payment(payout)
@@ -239,7 +239,7 @@ describe('a payment', () => {
 })
 
 describe('a sweep', () => {
-  test("of a token moves what its address holds to the treasury, to its merchant's share; the operator pays for it", async () => {
+  test("of a token moves what its address holds to the treasury, as its merchant's share; the operator pays the fee", async () => {
     const {user, payout} = await claimed()
     await money.work('begin_sweeping', payout)
     const [tokens, ether] = [await money.operatorFunds(), await money.operatorFunds('ETH')]
@@ -249,7 +249,7 @@ describe('a sweep', () => {
     expect([await money.operatorFunds(), await money.operatorFunds('ETH')]).toEqual([tokens, ether - 8])
   })
 
-  test('is no top-up of the treasury, before it is final and after', async () => {
+  test('does not count as a top-up of the treasury, before it is final and after', async () => {
     const {payout, user} = await claimed()
     await money.work('begin_sweeping', payout)
     await money.sweep(payout, [user.address])
@@ -260,7 +260,7 @@ describe('a sweep', () => {
     expect(await topUps()).toEqual(before)
   })
 
-  test('of ether is paid for by its address, and the merchant owns all the same what was deposited', async () => {
+  test('of ether pays its own fee, and the merchant still owns all that was deposited', async () => {
     const {user, payout} = await claimed({token: 'ETH'})
     const before = await money.operatorFunds('ETH')
     await money.work('begin_sweeping', payout)
@@ -284,7 +284,7 @@ describe('a sweep', () => {
   })
 
   test.each(['reverted', 'cancelled'] as const)(
-    'that was %s leaves the money where it is, and it can be swept again',
+    'that was %s leaves the money on its address, and it can be swept again',
     async how => {
       const {user, payout} = await claimed()
       await money.work('begin_sweeping', payout)
@@ -302,7 +302,7 @@ describe('a sweep', () => {
     },
   )
 
-  test('of an address that has one under way is waited for instead, by whoever needs it', async () => {
+  test('of an address that is already being swept does not begin again: the payouts wait for the first', async () => {
     const {user, payout: first} = await claimed()
     await money.deposit(user.address, 500)
     const second = await money.claim(user)
@@ -326,7 +326,7 @@ describe('a sweep', () => {
     for (const payout of [first, second]) expect(await money.pay(payout)).toBeNull()
   })
 
-  test('of many addresses begins at once, each with a nonce of its own, and never moves what is not final', async () => {
+  test('of many addresses begins at once, each with its own nonce, and never moves deposits that are not final', async () => {
     const {user, payout} = await claimed()
     const users = [user, ...(await Promise.all(Array.from({length: 4}, () => money.user(user.merchantId))))]
     for (const {address} of users.slice(1)) await money.deposit(address, 100, {final: false})
@@ -352,7 +352,7 @@ describe('a sweep', () => {
     expect(await sweepable()).toEqual([])
   })
 
-  test('is not begun any more for a payout whose payment has begun, by a run that had looked before', async () => {
+  test('does not begin for a payout whose payment has begun, even in a run that started before', async () => {
     await spendOperatorFunds()
     const {user, payout} = await swept()
     await money.deposit(user.address, 100)
@@ -362,7 +362,7 @@ describe('a sweep', () => {
     expect(await money.db.rows(underWay, [user.address])).toEqual([])
   })
 
-  test('begins for no more than the treasury can pay the network for, and says what is short', async () => {
+  test('begins only if the treasury can pay the network fee, and else says what is short', async () => {
     const {user, payout} = await claimed()
     await money.work('begin_sweeping', payout)
     const ether = await money.operatorFunds('ETH')
@@ -403,7 +403,7 @@ describe('whose money pays:', () => {
     await spendOperatorFunds()
   })
 
-  test("the part that was swept of the merchant's, and the operator's own for the rest", async () => {
+  test("the swept part of the merchant's, and the operator's own for the rest", async () => {
     const user = await money.merchant()
     const second = await money.user(user.merchantId)
     await money.deposit(user.address, 600)
@@ -419,7 +419,7 @@ describe('whose money pays:', () => {
     await spendOperatorFunds()
   })
 
-  test('no money twice: what one payout reserves, another does not have, until that fails', async () => {
+  test('no money twice: money that one payout reserves is not available to another until the first fails', async () => {
     await money.topUp('USDC', 990)
     const [first, second] = [await claimed(), await claimed()]
     const shorts = await Promise.all([money.pay(first.payout), money.pay(second.payout)])
@@ -449,7 +449,7 @@ describe('whose money pays:', () => {
     expect(await money.work('payout_shortage', payout, ether + 3)).toBe('ETH for the network fee short by 3 base units')
   })
 
-  test("a withdrawal takes no more than the operator's own, and nothing where it reverts", async () => {
+  test("a withdrawal takes no more than the operator's own money, and nothing if it reverts", async () => {
     await swept({amount: 5000})
     await spendOperatorFunds()
     await money.topUp('USDC', 100)
@@ -461,7 +461,7 @@ describe('whose money pays:', () => {
   })
 })
 
-describe('a final deposit that the chain takes back', () => {
+describe('a final deposit that a reorganisation removes', () => {
   beforeAll(async () => {
     await money.topUp('USDC', 100_000)
   })
@@ -489,7 +489,7 @@ describe('a final deposit that the chain takes back', () => {
     'swept, with a nonce': ({payout}) => money.pay(payout),
   }
 
-  test.each(Object.entries(early))('fails a payout that is %s, and gives back the others', async (_, reach) => {
+  test.each(Object.entries(early))('fails a payout that is %s, and releases its other deposits', async (_, reach) => {
     const rich = await two()
     await reach(rich)
     await money.lose(rich.deposit)
@@ -504,7 +504,7 @@ describe('a final deposit that the chain takes back', () => {
     ).toBe(0)
   })
 
-  test('and that nobody claimed is taken off the balance, and counts again when it comes back', async () => {
+  test('and that nobody claimed is subtracted from the balance, and counts again when it comes back', async () => {
     const user = await money.merchant()
     const deposit = await money.deposit(user.address, 1000)
     await money.lose(deposit)
@@ -515,7 +515,7 @@ describe('a final deposit that the chain takes back', () => {
     expect(await money.balance(user)).toBe(1000)
   })
 
-  test('and comes back with a top-up in the same block: somebody who holds the treasury, and then the balance, ends in no deadlock', async () => {
+  test('and comes back in the same block as a top-up causes no deadlock with locks of treasury and balance', async () => {
     const {user, payout, deposit} = await two()
     const effect = await money.payAndSign(payout)
     await money.lose(deposit)
@@ -545,7 +545,7 @@ describe('a final deposit that the chain takes back', () => {
   })
 
   test.each(['completed', 'transaction_reverted', 'cancelled'])(
-    'while its payout is paying is a debt; and then the payout is %s',
+    'while its payout is paying becomes a debt, whatever the outcome of the payout: %s',
     async end => {
       const {user, payout, deposit} = await two()
       const effect = await money.payAndSign(payout)
@@ -568,7 +568,7 @@ describe('a final deposit that the chain takes back', () => {
     },
   )
 
-  test('and comes back with another amount, before its payout fails, is worth that', async () => {
+  test('and comes back with another amount, before its payout fails, counts with the new amount', async () => {
     const {user, payout, deposit} = await two()
     const effect = await money.payAndSign(payout)
     await money.lose(deposit)
@@ -579,7 +579,7 @@ describe('a final deposit that the chain takes back', () => {
     expect(await money.balance(user)).toBe(1200)
   })
 
-  test('and comes back in a block that is not final yet, when its payout fails, counts when it is', async () => {
+  test('and comes back in a block that is not final yet, when its payout fails, counts once that is final', async () => {
     const {user, payout, deposit} = await two()
     const effect = await money.payAndSign(payout)
     await money.lose(deposit)
@@ -593,7 +593,7 @@ describe('a final deposit that the chain takes back', () => {
     expect(await money.balance(user)).toBe(1500)
   })
 
-  test('after it was paid out is a debt that stops claims, and that the next claim pays back', async () => {
+  test('after it was paid out is a debt that stops claims, and that the next claim repays', async () => {
     const {user, payout, deposit} = await two()
     await money.mineFinally([await money.payAndSign(payout)])
     await money.lose(deposit)
@@ -630,7 +630,7 @@ describe('a final deposit that the chain takes back', () => {
     expect(await money.balance(user)).toBe(2100)
   })
 
-  test('and that the operator keeps changes nothing', async () => {
+  test('changes nothing if the operator accepts it', async () => {
     const {user, payout, deposit} = await two()
     await money.lose(deposit)
     await expect(money.claim(user)).rejects.toThrow('payouts of ETH are stopped')
@@ -640,7 +640,7 @@ describe('a final deposit that the chain takes back', () => {
   })
 
   test.each(['in the claim', 'by a job'])(
-    'at the moment at which it is claimed fails that payout, too; it is allocated %s',
+    'while a payout claims it fails that payout, too; it is allocated %s',
     async allocated => {
       const user = await money.merchant()
       const deposit = await money.deposit(user.address, 1000)
@@ -686,7 +686,7 @@ describe('the treasury', () => {
       [txid],
     )
 
-  test('is topped up once by what reaches it from outside, through a reorganisation', async () => {
+  test('counts a top-up from outside once, through a reorganisation', async () => {
     const before = await money.operatorFunds()
     const txid = await money.deposit(money.treasury, 300, {final: false})
     expect(await money.operatorFunds()).toBe(before)
@@ -703,7 +703,7 @@ describe('the treasury', () => {
     ])
   })
 
-  test('loses a top-up that the chain takes back, if the operator says so', async () => {
+  test('loses a top-up that a reorganisation removes, if the operator says so', async () => {
     const before = await money.operatorFunds()
     const txid = await money.deposit(money.treasury, 300)
     await money.lose(txid)
@@ -715,8 +715,8 @@ describe('the treasury', () => {
   })
 })
 
-describe('a final transaction of ours that a rewind takes away', () => {
-  test('opens an incident, which closes when it is read again, and nothing is posted twice', async () => {
+describe('a final transaction of ours that a rewind removes', () => {
+  test('opens an incident, which closes when the transaction is read again, and nothing is posted twice', async () => {
     const {payout} = await swept()
     const txid = await money.payAndSign(payout)
     await money.mineFinally([txid])
@@ -733,7 +733,7 @@ describe('a final transaction of ours that a rewind takes away', () => {
     expect(await eventsOf(payout)).toEqual(['payout.completed'])
   })
 
-  test('is read again in the same block like everything else after a rewind of the whole chain', async () => {
+  test('is read again in the same block after a rewind of the whole chain', async () => {
     const {payout} = await swept()
     await money.mineFinally([await money.payAndSign(payout)])
     const state = () =>
@@ -750,7 +750,7 @@ describe('a final transaction of ours that a rewind takes away', () => {
   })
 })
 
-test('an indexer that reads a transaction of ours again and an operator lock in the same order', async () => {
+test('an indexer that reads a transaction of ours again and an operator take locks in the same order', async () => {
   const {payout} = await swept()
   const txid = await money.payAndSign(payout)
   await money.mineFinally([txid])

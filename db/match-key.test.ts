@@ -48,7 +48,7 @@ test.each([
   expect(await credited(chain, [address, address.toLowerCase()])).toEqual([address])
 })
 
-test('nobody writes another one, and an address of no family has none', async () => {
+test('no role can write another match key, and an address of no family has none', async () => {
   const insert = 'insert into custody.address (address, family, derivation_index, match_key) values'
   await db.rows(`${insert} ('0xEf', 'evm', 7, '0xother')`)
   expect(await db.rows(`select match_key from custody.address where address = '0xEf'`)).toEqual([{match_key: '0xef'}])

@@ -29,7 +29,7 @@ async function metrics(): Promise<Map<string, number>> {
   return new Map(entries)
 }
 
-test('a database in which nothing happened has no audit, no reorganisation and no age of either, and nothing to do', async () => {
+test('an unused database has no audit, no reorganisation, no ages of these, and no work', async () => {
   const seen = await metrics()
   for (const name of ['sluice_audit_age_seconds', 'sluice_audit_incomplete', 'sluice_treasury_gas_left_seconds ETH'])
     expect(seen.has(name), name).toBe(false)
@@ -63,7 +63,7 @@ test('a chain that was never followed has a head as old as its first indexer, an
   await indexer.end()
 })
 
-test('a reorganisation leaves its depth and its age; value for nobody is counted until an operator decides', async () => {
+test('a reorganisation is counted with depth and age; unattributed deposits are counted until an operator decides', async () => {
   const user = await makeUser(db, await makeMerchant(db, []), [])
   const eth = await ChainWriter.open(db, 'ETH')
   const stray = {txid: '0xA', amount: 5n, recipient: user.address}
@@ -84,7 +84,7 @@ test('a reorganisation leaves its depth and its age; value for nobody is counted
   expect((await metrics()).get('sluice_unattributed_deposits ETH')).toBe(0)
 })
 
-test('payment requests are counted while they wait for money, by how far they are', async () => {
+test('payment requests that wait for money are counted by status', async () => {
   const own = await testDatabase()
   const eth = await ChainWriter.open(own, 'ETH')
   const requests = await PaymentRequests.open(own)
@@ -106,7 +106,7 @@ test('payment requests are counted while they wait for money, by how far they ar
   await own.drop()
 })
 
-test('the findings are those of the last audit that ended; an incident of no chain is counted by itself', async () => {
+test('findings are those of the last finished audit; an incident without a chain is counted separately', async () => {
   await db.rows(`
     with run as (
       insert into app.audit_run (started_at, finished_at, error) values
@@ -125,7 +125,7 @@ test('the findings are those of the last audit that ended; an incident of no cha
   expect([seen.get('sluice_incidents_open none'), seen.get('sluice_incidents_open ETH')]).toEqual([1, 0])
 })
 
-test('endpoints that are sent nothing are counted by why, jobs by their task, addresses by their family', async () => {
+test('disabled endpoints are counted by reason, jobs by task, addresses by family', async () => {
   const merchantId = await makeMerchant(db)
   await db.rows(
     `insert into app.webhook_endpoint (merchant_id, url, secret, event_types, disabled_at, disabled_reason)
@@ -141,7 +141,7 @@ test('endpoints that are sent nothing are counted by why, jobs by their task, ad
   expect([seen.get('sluice_address_pool_free bitcoin'), seen.get('sluice_address_pool_free evm')]).toEqual([1, 0])
 })
 
-test('what waits is told of by reason, each with the one that waits longest; what goes on is not', async () => {
+test('waiting payouts are counted by reason with the longest wait; others are not', async () => {
   const own = await testDatabase()
   await own.rows(`
     begin; set local session_replication_role = replica;
@@ -163,7 +163,7 @@ test('what waits is told of by reason, each with the one that waits longest; wha
   await own.drop()
 })
 
-test('events that have no number tell for how long the oldest has been waiting; with none it is 0', async () => {
+test('the age of the oldest event without a number is measured; with none it is 0', async () => {
   const own = await testDatabase()
   const read = async () => {
     const [row] = await own.rows<{value: number}>(
@@ -180,7 +180,7 @@ test('events that have no number tell for how long the oldest has been waiting; 
   await own.drop()
 })
 
-test('backups and drills have an age from the first on; a drill that failed is told of until one is right, and is no drill that is a day old', async () => {
+test('backups and drills have an age from the first on; a failed drill is reported until one succeeds, and does not reset the age', async () => {
   const own = await testDatabase()
   const read = async () => {
     const rows = await own.rows<{metric: string; value: number}>(
@@ -206,7 +206,7 @@ test('backups and drills have an age from the first on; a drill that failed is t
   await own.drop()
 })
 
-test('a replication slot is a replica that should be there, unless a backup made it for itself', async () => {
+test('a replication slot counts as an expected replica, unless a backup made it for itself', async () => {
   const slot = `metrics_${process.pid}`
   const seen = async () =>
     [...(await metrics())].filter(([name]) => name.startsWith('sluice_replica_') && name.includes(slot))
@@ -228,7 +228,7 @@ test('a replication slot is a replica that should be there, unless a backup made
   }
 })
 
-test('network fees tell for how long the treasury can pay them, in seconds', async () => {
+test('how long the treasury can pay network fees is measured in seconds', async () => {
   await db.rows(
     `insert into app.ledger_entry (account, kind, chain, token, amount, posting, reference) values ('treasury', 'network_fee', 'ETH', 'ETH', -1, 1, 'x'),
        ('network', 'network_fee', 'ETH', 'ETH', 1, 1, 'x')`,
@@ -237,7 +237,7 @@ test('network fees tell for how long the treasury can pay them, in seconds', asy
   expect((await metrics()).get('sluice_treasury_gas_left_seconds ETH')).toBe(row!.days * 86_400)
 })
 
-test('partitions of deliveries reach as far as the last of them', async () => {
+test('the end of the newest partition of deliveries is measured', async () => {
   const at = (text: string) =>
     `${Date.parse(text)
       .toString(16)
@@ -260,7 +260,7 @@ test('partitions of deliveries reach as far as the last of them', async () => {
   expect(rows[0].ends).toEqual(new Date('2031-01-20'))
 })
 
-test('no table that grows with deposits is read as a whole', async () => {
+test('the metrics read no table as a whole that grows with deposits', async () => {
   const own = await testDatabase()
   const client = new pg.Client({connectionString: own.url('sluice_api')})
   try {

@@ -54,7 +54,7 @@ async function rows<T extends pg.QueryResultRow>(sql: string, values?: unknown[]
 const recorded = () =>
   rows<{name: string}>('select name, checksum, applied_at from public.sluice_migration order by name')
 
-test('every file is applied once, tables first and in order, and running them again changes nothing', async () => {
+test('every file is applied once, tables first and in order, and a second run changes nothing', async () => {
   const {applied} = await migrate(url)
   const tables = applied.filter(name => name.startsWith('tables/'))
   expect(applied.slice(0, tables.length)).toEqual(tables.toSorted())
@@ -84,7 +84,7 @@ test('a migration that was edited after it ran is refused, with its name and wha
   expect([await schemaSnapshot(client), await recorded()]).toEqual(before)
 })
 
-test('a database of the layout before this one is refused in one sentence, and nothing in it is touched', async () => {
+test('a database of the previous layout is refused in one sentence, and nothing in it is changed', async () => {
   await client.query(`create table public.sluice_migration (name text primary key, checksum text not null, applied_at timestamptz);
     insert into public.sluice_migration values ('001_roles.sql', '', now())`)
   const before = await schemaSnapshot(client)
@@ -94,7 +94,7 @@ test('a database of the layout before this one is refused in one sentence, and n
   expect(await schemaSnapshot(client)).toBe(before)
 })
 
-test('a file of tables that ran and is gone is noticed; those of a newer version, from which one goes back, are not missed', async () => {
+test('a missing file of tables that ran is an error; files of a newer version, after going back to an older one, are not', async () => {
   await beMigrated()
   writeFileSync(new URL('tables/999_later.sql', folder), 'create table app.later ()')
   await migrate(url, folder)
@@ -103,12 +103,12 @@ test('a file of tables that ran and is gone is noticed; those of a newer version
   await expect(migrate(url, folder)).rejects.toThrow('db/tables/004_events.sql ran here, and is gone; restore the file')
 })
 
-test('two migrations of the same empty database at once: one does the work, the other waits and finds it done', async () => {
+test('of two migrations of the same empty database at once, one does the work, and the other waits and finds it done', async () => {
   const results = await Promise.all([migrate(url), migrate(url)])
   expect(results.map(({applied}) => applied.length).sort((a, b) => a - b)).toEqual([0, (await recorded()).length])
 })
 
-test('a migration that fails leaves nothing behind, keeps those before it, and runs once it is mended', async () => {
+test('a migration that fails leaves nothing behind, keeps those before it, and runs once it is fixed', async () => {
   await beMigrated()
   writeFileSync(new URL('tables/998_fine.sql', folder), 'create table app.fine ()')
   const broken = new URL('tables/999_broken.sql', folder)
@@ -135,7 +135,7 @@ test('a migration that fails leaves nothing behind, keeps those before it, and r
 
 const shortWait = {lockTimeoutMs: 50, pauseMs: 10, attempts: 5}
 
-test('a migration that waits for a lock gives way to everybody else, and runs when the lock is free', async () => {
+test('a migration that waits for a lock gives way to all others, and runs when the lock is free', async () => {
   await beMigrated()
   writeFileSync(new URL('tables/999_column.sql', folder), 'alter table app.merchant add column later int')
   const holder = await connect(url)
@@ -149,7 +149,7 @@ test('a migration that waits for a lock gives way to everybody else, and runs wh
   expect(await migrated).toEqual({applied: ['tables/999_column.sql']})
 })
 
-test('a migration that never gets its lock says which transaction is in the way, and changes nothing', async () => {
+test('a migration that never gets its lock names the transaction in the way, and changes nothing', async () => {
   await beMigrated()
   writeFileSync(
     new URL('tables/999_column.sql', folder),
@@ -188,7 +188,7 @@ test('the steps above the transaction run one by one, outside of it, and again i
   })
 })
 
-test('chains and assets are those of the registry after every run, whatever stood in the tables', async () => {
+test('chains and assets equal the registry after every run, whatever the tables held', async () => {
   await beMigrated()
   await client.query(`update app.asset set name = 'was-' || name, display_name = 'an older name'`)
   await client.query(`delete from app.asset where token = 'USDC'`)
@@ -229,7 +229,7 @@ test('chains and assets are those of the registry after every run, whatever stoo
   expect(await rows(`select to_regclass('squid_eth.status') is not null as made`)).toEqual([{made: true}])
 })
 
-test('nobody but the owner may make schemas or temporary tables in a migrated database', async () => {
+test('only the owner may create schemas or temporary tables in a migrated database', async () => {
   await migrate(url)
   expect(
     await rows(`select rolname from pg_roles where rolname ~ '^sluice_'

@@ -303,7 +303,7 @@ class World {
   }
 }
 
-test('whatever happens to money, in any order, the books are right and agree with the chain', {
+test('after any operations with money, in any order, the books balance and agree with the chain', {
   timeout: 30_000 + steps * 200,
 }, async () => {
   const often = [
@@ -358,7 +358,7 @@ test('whatever happens to money, in any order, the books are right and agree wit
   expect(await money.db.rows(`select * from app.treasury t where reserved <> coalesce((${stillHeld}), 0)`)).toEqual([])
 })
 
-test('the same by several workers, requests, operators and an indexer at once, without a deadlock', {
+test('concurrent workers, requests, operators and an indexer keep the books right, without a deadlock', {
   timeout: 30_000 + steps * 200,
 }, async () => {
   const ofChain = [

@@ -235,7 +235,7 @@ beforeAll(async () => {
 afterAll(() => coins.close())
 
 describe('a payment from outputs', () => {
-  test('sweeps and pays at once: the net to the merchant, the rest to the treasury, which is no deposit', async () => {
+  test('sweeps and pays at once: the net to the merchant, the rest to the treasury as change, which is no deposit', async () => {
     const merchant = await coins.merchant()
     const [address] = merchant.addresses
     await coins.deposit(treasury, 50_000n)
@@ -256,7 +256,7 @@ describe('a payment from outputs', () => {
     await assertBooks(coins.db)
   })
 
-  test('an output is reserved for one outgoing payment: a second that wants it is told so, and takes nothing', async () => {
+  test('an output is reserved for one outgoing payment: a second one is refused, and reserves nothing', async () => {
     const merchant = await coins.merchant(2)
     const [first, second] = merchant.addresses
     const output = await coins.deposit(first!, 100_000n)
@@ -280,7 +280,7 @@ describe('a payment from outputs', () => {
     expect(await coins.work('begin_output_payment', payout, [output, output], 300)).toMatch('not free')
   })
 
-  test('outputs that do not hold the net and the fee begin nothing', async () => {
+  test('outputs that do not cover the net and the fee begin nothing', async () => {
     const merchant = await coins.merchant()
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
     const payout = await coins.claim(merchant)
@@ -290,7 +290,7 @@ describe('a payment from outputs', () => {
     expect(await coins.status(payout)).toBe('sweeping')
   })
 
-  test('a cancel brings what went in to the treasury, and the balance back to the merchant', async () => {
+  test('a cancel brings the inputs to the treasury, and the balance back to the merchant', async () => {
     const merchant = await coins.merchant()
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
     const payout = await coins.claim(merchant)
@@ -308,7 +308,7 @@ describe('a payment from outputs', () => {
     await assertBooks(coins.db)
   })
 
-  test('of attempts the one that is mined decides, and what only another had reserved is free again', async () => {
+  test('the attempt that confirms decides, and an output that only another attempt had reserved is free again', async () => {
     const merchant = await coins.merchant()
     const top = await coins.deposit(treasury, 70_000n)
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
@@ -325,7 +325,7 @@ describe('a payment from outputs', () => {
     await assertBooks(coins.db)
   })
 
-  test('somebody else spending one of its outputs opens one incident, and proves nothing until an operator has looked', async () => {
+  test('a foreign transaction that spends one of its outputs opens one incident, and decides nothing until an operator has', async () => {
     const merchant = await coins.merchant(2)
     const outputs = [
       await coins.deposit(merchant.addresses[0]!, 100_000n),
@@ -352,7 +352,7 @@ describe('a payment from outputs', () => {
     expect(await coins.status(payout)).toBe('failed')
   })
 
-  test('somebody else spending an output that only a later attempt has excludes no earlier one, which pays', async () => {
+  test('a foreign transaction that spends an output of only a later attempt does not exclude an earlier one, which pays', async () => {
     const merchant = await coins.merchant()
     const top = await coins.deposit(treasury, 70_000n)
     const output = await coins.deposit(merchant.addresses[0]!, 100_000n)
@@ -372,7 +372,7 @@ describe('a payment from outputs', () => {
   })
 })
 
-test('a top-up of the treasury that a deep reorganisation took away is no output any more', async () => {
+test('a top-up of the treasury that a deep reorganisation removed is no output any more', async () => {
   const other = await Coins.open()
   const {height} = other.chain.head
   await other.deposit(treasury, 50_000n)
@@ -385,7 +385,7 @@ test('a top-up of the treasury that a deep reorganisation took away is no output
   await other.close()
 })
 
-test('new coins are in the books when they are final, and free to spend once they have lain for 100 blocks', async () => {
+test('new coins are in the books when they are final, and can be spent after 100 blocks', async () => {
   const other = await Coins.open()
   const merchant = await other.merchant()
   const [address] = merchant.addresses
@@ -403,7 +403,7 @@ test('new coins are in the books when they are final, and free to spend once the
   await other.close()
 })
 
-test('with sweep_first a payout waits for what has taken an output that it claimed, and for nothing else', async () => {
+test('with sweep_first a payout waits for sweeps of the outputs it claimed, and for nothing else', async () => {
   const other = await Coins.open()
   await other.deposit(treasury, 1_000_000n)
   const merchant = await other.merchant(2)
@@ -428,7 +428,7 @@ test('with sweep_first a payout waits for what has taken an output that it claim
   await other.close()
 })
 
-test('what an older copy began is given up before another purpose gets its first input', async () => {
+test('an outgoing payment that an older copy began is given up before another purpose gets its first input', async () => {
   const other = await Coins.open()
   const merchants = [await other.merchant(), await other.merchant()]
   const outputs: string[] = []
@@ -450,7 +450,7 @@ test('what an older copy began is given up before another purpose gets its first
   await other.close()
 })
 
-test('a sweep takes outputs of one merchant to the treasury, for the fee of the operator', async () => {
+test('a sweep takes outputs of one merchant to the treasury, and the operator pays the fee', async () => {
   const merchant = await coins.merchant(3)
   const outputs = []
   for (const address of merchant.addresses) outputs.push(await coins.deposit(address, 10_000n))
@@ -506,7 +506,7 @@ describe('a CPFP child', () => {
     coins.db.rows('select amount from app.holding where address = any($1) and amount <> 0', [addresses])
 
   test.each([['in one block'], ['in two blocks, both final at once'], ['in two blocks, final one after the other']])(
-    'is settled when parent and child are mined %s: credited once, swept once, and the merchant can be paid',
+    'is final when parent and child are mined %s: credited once, swept once, and the merchant can be paid',
     async how => {
       await coins.deposit(treasury, 50_000n)
       const merchant = await coins.merchant(2)
@@ -547,7 +547,7 @@ describe('a CPFP child', () => {
     },
   )
 
-  test('of a top-up of the treasury costs the fee, and the rest is there to spend', async () => {
+  test('of a top-up of the treasury costs the fee, and the rest can be spent', async () => {
     await coins.deposit(treasury, 50_000n)
     const parent = await stuck([treasury, 70_000n])
     const child = (await coins.attempt(await coins.cpfp([`${parent.txid}:0`], 2000), 2000n))!
@@ -558,7 +558,7 @@ describe('a CPFP child', () => {
     expect(await coins.treasurys()).not.toContain(`${parent.txid}:0`)
   })
 
-  test('that was not signed before its parent is final is an ordinary sweep of what is reserved for it', async () => {
+  test('that was not signed before its parent is final becomes an ordinary sweep of its reserved outputs', async () => {
     await coins.deposit(treasury, 50_000n)
     const merchant = await coins.merchant()
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
@@ -576,7 +576,7 @@ describe('a CPFP child', () => {
     await assertBooks(coins.db)
   })
 
-  test('keeps waiting when its parent is gone, and goes on when that is back', async () => {
+  test('waits while its parent is gone, and continues when the parent is back', async () => {
     await coins.deposit(treasury, 50_000n)
     const merchant = await coins.merchant()
     const parent = await stuck([merchant.addresses[0]!, 60_000n])
@@ -596,7 +596,7 @@ describe('a CPFP child', () => {
     await assertBooks(coins.db)
   })
 
-  test('is over, and its fee is free again, when another payment to us that excludes its parent is final, and not before', async () => {
+  test('is over, and its fee is free again, only when a final payment to us excludes its parent', async () => {
     await coins.deposit(treasury, 50_000n)
     const merchant = await coins.merchant()
     const before = await reserved()
@@ -615,7 +615,7 @@ describe('a CPFP child', () => {
     ).toEqual([{outgoing_payment_id: null}])
   })
 
-  test('that is over at the same block as a payment is final: storing an attempt of that payment meanwhile ends in no deadlock', async () => {
+  test('that ends at the block in which a payment is final causes no deadlock with storing an attempt of that payment', async () => {
     await coins.deposit(treasury, 50_000n)
     const merchant = await coins.merchant()
     const own = await coins.deposit(merchant.addresses[0]!, 60_000n)
@@ -657,7 +657,7 @@ describe('a CPFP child', () => {
     await assertBooks(coins.db)
   })
 
-  test('is refused for anything but unconfirmed outputs of one transaction and one owner that no other outgoing payment has, worth more than the fee', async () => {
+  test('is refused for anything but free unconfirmed outputs of one transaction and one owner, worth more than the fee', async () => {
     await coins.deposit(treasury, 50_000n)
     const [one, other] = [await coins.merchant(), await coins.merchant()]
     const [a, b] = [one.addresses[0]!, other.addresses[0]!]
@@ -690,7 +690,7 @@ describe('a CPFP child', () => {
     await assertBooks(coins.db)
   })
 
-  test("is refused where the operator's own money does not pay it", async () => {
+  test("is refused if the operator's own money does not cover its fee", async () => {
     const other = await Coins.open()
     const merchant = await other.merchant()
     await other.deposit(treasury, 1000n)
@@ -702,7 +702,7 @@ describe('a CPFP child', () => {
   })
 })
 
-test('whatever is deposited, paid, replaced, cancelled and mined, in whatever order, the books balance after every step', async () => {
+test('after deposits, payments, replacements, cancels and blocks in any order, the books balance after every step', async () => {
   const walk = await Coins.open()
   const merchants = [await walk.merchant(2), await walk.merchant(2)]
   await walk.deposit(treasury, 1_000_000n)

@@ -406,7 +406,7 @@ class World {
   }
 }
 
-test('whatever happens to payments, in any order, every request is what its payments make of it', {
+test('after any events of payments, in any order, the status of every request follows from its payments', {
   timeout: 30_000 + steps * 200,
 }, async () => {
   const often = [

@@ -43,7 +43,7 @@ const somebodyWaits = async () =>
     )
   ).length > 0
 
-test('a request that expires in the moment in which its last payment becomes final ends paid, whoever is first', async () => {
+test('a request that expires at the moment its last payment becomes final ends paid, in either order', async () => {
   const {id, address} = await ask()
   await money.deposit(address, 60)
   await money.deposit(address, 40, {final: false})
@@ -65,7 +65,7 @@ test('a request that expires in the moment in which its last payment becomes fin
   expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', pending: '0', late: false})
 })
 
-test('a payment that settles while the request is being judged is not lost', async () => {
+test('a payment whose deposit is derived while its request is being expired is not lost', async () => {
   const {id, address} = await ask()
   await endTimeOf([{id}])
   await connection(async judging => {
@@ -79,7 +79,7 @@ test('a payment that settles while the request is being judged is not lost', asy
   expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', late: true})
 })
 
-test('three workers that expire, a chain that settles and merchants who ask, at once: no deadlock, nothing lost, each once', async () => {
+test("concurrent expiring, deriving deposits and merchants' reads cause no deadlock, lose nothing, and happen once", async () => {
   const made: Made[] = []
   for (let n = 0; n < 60; n++) made.push(await ask())
   let isOver = false
@@ -110,7 +110,7 @@ test('three workers that expire, a chain that settles and merchants who ask, at 
   await assertBooks(money.db)
 })
 
-test('what an operator credits on another chain does not wait for the request, which only its own chain locks', async () => {
+test('crediting a deposit on another chain does not wait for the request, which only its own chain locks', async () => {
   const {id, address} = await ask()
   const polygon = await ChainWriter.open(money.db, 'POLYGON')
   await polygon.write({add: [[{txid: '0xother', token: 'POL', amount: 100n, recipient: address}]]})
@@ -128,7 +128,7 @@ test('what an operator credits on another chain does not wait for the request, w
   await assertBooks(money.db)
 })
 
-test('of forty who ask at once while seven addresses are left, seven get one each, and the others nothing at all', async () => {
+test('of forty simultaneous requests with seven addresses left, seven get one each, and the others store nothing', async () => {
   const count = async (what: string) => (await money.db.rows(`select from ${what}`)).length
   const before = await count('app.payment_request')
   await money.db.rows(

@@ -32,8 +32,8 @@ afterEach(async () => {
 /** A request for so many base units of ETH's USDC, whose address is watched from now on. */
 const ask = (amount: number, currency = 'ETH-USDC') => requests.create(money.api, merchantId, {amount, currency})
 
-describe('what it is', () => {
-  test('a request has an address of its own, on which nothing was ever watched for', async () => {
+describe('creating a request', () => {
+  test('gives it its own address, which was never watched before', async () => {
     const [one, two] = [await ask(100), await ask(100)]
     expect(one.address).not.toBe(two.address)
     expect(
@@ -65,7 +65,7 @@ describe('what it is', () => {
     await expect(requests.create(money.api, merchantId, {amount, currency: 'ETH-USDC'})).rejects.toMatchObject({code})
   })
 
-  test("a reference must have the merchant's prefix, and a currency and its chain must be there", async () => {
+  test("needs a reference with the merchant's prefix, and a known currency and chain", async () => {
     const prefix = await requests.prefixOf(merchantId)
     for (const externalId of ['other-1', prefix, `${prefix}-`, `${prefix}1`])
       await expect(requests.create(money.api, merchantId, {externalId})).rejects.toMatchObject({code: 'SLPFX'})
@@ -73,7 +73,7 @@ describe('what it is', () => {
     await expect(requests.create(money.api, merchantId, {currency: 'BTC'})).rejects.toMatchObject({code: 'SLCHN'})
   })
 
-  test('of twenty who ask with one reference at once, one gets a request, and one address is taken', async () => {
+  test('twenty times at once with one reference makes one request, and takes one address', async () => {
     const taken = () => money.db.rows('select from custody.address where taken_at is not null')
     const before = (await taken()).length
     const externalId = `${await requests.prefixOf(merchantId)}-once`
@@ -85,7 +85,7 @@ describe('what it is', () => {
     expect(await taken()).toHaveLength(before + 1)
   })
 
-  test('twenty with one reference and one key get the same answer; the key with something else is refused', async () => {
+  test('twenty times with one reference and one key gives the same response; the key with another body is refused', async () => {
     const asked = {externalId: `${await requests.prefixOf(merchantId)}-keyed`, key: 'k'}
     const responses = await Promise.all(Array.from({length: 20}, () => requests.create(money.api, merchantId, asked)))
     expect(new Set(responses.map(response => JSON.stringify(response))).size).toBe(1)
@@ -93,8 +93,8 @@ describe('what it is', () => {
   })
 })
 
-describe('what becomes of it', () => {
-  test('awaiting, detected when money is seen, paid when it is final', async () => {
+describe('the status of a request', () => {
+  test('is awaiting, then detected when money is seen, and paid when it is final', async () => {
     const {id, address} = await ask(100)
     expect(await requests.state(id)).toMatchObject({status: 'awaiting', received: '0', pending: '0', position: null})
     const txid = await money.deposit(address, 100, {final: false})
@@ -103,7 +103,7 @@ describe('what becomes of it', () => {
     expect(await requests.state(id)).toMatchObject({status: 'paid', received: '100', pending: '0', txid, late: false})
   })
 
-  test('several payments are summed, and what is too much is told; the one that sufficed is named', async () => {
+  test('sums several payments, and shows an overpayment; the payment that sufficed is named', async () => {
     const {id, address} = await ask(100)
     await money.deposit(address, 60)
     expect(await requests.state(id)).toMatchObject({status: 'detected', received: '60', paid_at: null})
@@ -116,7 +116,7 @@ describe('what becomes of it', () => {
     expect(Number(more.position)).toBeGreaterThan(Number(paid.position))
   })
 
-  test('nothing until it expires: expired; less than asked: underpaid', async () => {
+  test('without money is expired when its time is over; with less than requested it is underpaid', async () => {
     const [nothing, some] = [await ask(100), await ask(100)]
     await money.deposit(some.address, 99)
     await requests.expire([nothing.id, some.id])
@@ -124,7 +124,7 @@ describe('what becomes of it', () => {
     expect(await requests.state(some.id)).toMatchObject({status: 'underpaid', received: '99', paid_at: null})
   })
 
-  test('a request that expires while enough is on its way is not judged before that is final', async () => {
+  test('is not decided at its expiry while enough money is on its way, until that is final', async () => {
     const {id, address} = await ask(100)
     await money.deposit(address, 40)
     await money.deposit(address, 60, {final: false})
@@ -134,7 +134,7 @@ describe('what becomes of it', () => {
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
   })
 
-  test('money that comes late still counts, and says that it was late', async () => {
+  test('counts late money, and shows that it was late', async () => {
     const [none, part] = [await ask(100), await ask(100)]
     await money.deposit(part.address, 30)
     await requests.expire([none.id, part.id])
@@ -147,7 +147,7 @@ describe('what becomes of it', () => {
     expect(await requests.state(part.id)).toMatchObject({status: 'paid', late: true})
   })
 
-  test('a payment that was mined in time and read late is not late, wherever the chain puts it afterwards', async () => {
+  test('does not call a payment late that was mined in time and read late, whatever block it moves to afterwards', async () => {
     const {id, address} = await ask(100)
     await money.deposit(address, 30)
     await requests.expire([id])
@@ -161,7 +161,7 @@ describe('what becomes of it', () => {
     expect(await requests.state(id)).toMatchObject({status: 'paid', late: false})
   })
 
-  test('a reorganised payment counts no more, and again when it is back', async () => {
+  test('counts a reorganised payment no more, and again when it is back', async () => {
     const {id, address, external_id} = await ask(100)
     const receipts = () => requests.receipts(money.api, merchantId, external_id)
     const txid = await money.deposit(address, 100, {final: false})
@@ -177,7 +177,7 @@ describe('what becomes of it', () => {
     expect(await receipts()).toMatchObject([{txid, status: 'final'}])
   })
 
-  test('a final payment that an operator takes back un-pays it', async () => {
+  test('is no longer paid when an operator takes a final payment back', async () => {
     const {id, address} = await ask(100)
     const txid = await money.deposit(address, 100)
     expect(await requests.state(id)).toMatchObject({status: 'paid'})
@@ -193,8 +193,8 @@ describe('what becomes of it', () => {
   })
 })
 
-describe('its money', () => {
-  test('counts in the balance, is paid out with it, and is no deposit of anybody: no event tells of it', async () => {
+describe('the money of a request', () => {
+  test("counts in the balance, is paid out with it, and is no user's deposit: it causes no event", async () => {
     const {address} = await ask(1000)
     const user = await money.user(merchantId)
     await money.deposit(user.address, 500)
@@ -215,7 +215,7 @@ describe('its money', () => {
     ).toHaveLength(2)
   })
 
-  test('another token or another chain at the address is unattributed, and pays nothing', async () => {
+  test('counts only its own token and chain: any other transfer to the address is unattributed', async () => {
     const {id, address} = await ask(100)
     await money.deposit(address, 100, {token: 'ETH'})
     await polygon.write({add: [[{txid: '0xpolygon', amount: 100n, token: 'POL', recipient: address}]]})

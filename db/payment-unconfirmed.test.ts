@@ -59,7 +59,7 @@ async function mine(txids: string[], spent: string[] = [], time?: Date): Promise
   await writer.write({add: [{transfers: txids.map(txid => transfer(txid)), ...(time && {time})}], also})
 }
 
-test('a payment that is in no block is detected, without a confirmation, and pays when it is final', async () => {
+test('an unconfirmed payment is detected without confirmations, and pays when it is final', async () => {
   const txid = newTxid()
   await poll(txid)
   expect(await state()).toMatchObject({status: 'detected', pending: '100', received: '0'})
@@ -74,7 +74,7 @@ test('a payment that is in no block is detected, without a confirmation, and pay
   expect(await state()).toMatchObject({status: 'paid', txid, late: false})
 })
 
-test('a payment that another transaction excludes counts no more', async () => {
+test('a payment that a conflicting transaction excludes counts no more', async () => {
   const txid = newTxid()
   await poll(txid)
   await mine([], [coinOf(txid)])
@@ -83,7 +83,7 @@ test('a payment that another transaction excludes counts no more', async () => {
   expect(await state()).toMatchObject({status: 'expired', late: false})
 })
 
-test('a payment that was seen in time and waited for its block until the request expired is not late', async () => {
+test('a payment that was seen in time is not late, even if its request expired before its block', async () => {
   const txid = newTxid()
   await poll(txid)
   await requests.expire([made.id])
@@ -93,7 +93,7 @@ test('a payment that was seen in time and waited for its block until the request
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
-test('one that an older copy of the database reads again, long after, is in time by its block', async () => {
+test('a payment that a restored older database reads again, long after, is in time by the time of its block', async () => {
   await requests.expire([made.id])
   expect(await state()).toMatchObject({status: 'expired'})
   await mine([newTxid()], [], new Date(Date.now() - 3_600_000))
@@ -101,14 +101,14 @@ test('one that an older copy of the database reads again, long after, is in time
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
-test('a block that lies about its time can make a payment in time, and no payment late', async () => {
+test('a block with a false time can make a payment in time, and never late', async () => {
   await mine([newTxid()], [], new Date(Date.now() + 86_400_000))
   await requests.expire([made.id])
   await writer.finalize(writer.head.height)
   expect(await state()).toMatchObject({status: 'paid', late: false})
 })
 
-test('a payment whose amount is corrected is counted with the right one', async () => {
+test('a payment whose amount is corrected counts with the right one', async () => {
   const txid = newTxid()
   await mine([txid])
   const correct = (amount: bigint) =>

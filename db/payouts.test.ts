@@ -52,7 +52,7 @@ const payoutsOf = ({merchantId}: TestUser) =>
   money.db.rows('select id from app.payout where merchant_id = $1', [merchantId])
 
 describe('a claim', () => {
-  test('takes the whole balance; of 20 at once one does, and 19 are refused', async () => {
+  test('takes the whole balance; of 20 at once one succeeds, and 19 are refused', async () => {
     const user = await rich(1000, 4)
     const claims = await Promise.allSettled(Array.from({length: 20}, () => money.claim(user)))
     const refused = claims.flatMap(claim => (claim.status === 'rejected' ? [claim.reason.code] : []))
@@ -63,7 +63,7 @@ describe('a claim', () => {
     expect(await payoutsOf(user)).toHaveLength(1)
   })
 
-  test('keeps the fee, rounded down, at the rate of that moment', async () => {
+  test('keeps the fee, rounded down, at the current rate', async () => {
     const user = await rich(1999)
     const reply = JSON.parse(await money.request(user.merchantId, {}))
     expect(reply).toMatchObject({gross: '0.001999', fee: '0.000019', net: '0.00198', status: 'pending', txid: null})
@@ -76,7 +76,7 @@ describe('a claim', () => {
     expect(await money.balance(user, 'ETH')).toBe(70)
   })
 
-  test('takes nothing that is not final, nor what belongs to another merchant', async () => {
+  test('takes no deposits that are not final or belong to another merchant', async () => {
     const [user, other] = [await rich(), await rich()]
     await money.deposit(user.address, 5, {final: false})
     expect(await collected(await money.claim(user))).toEqual([1, 1000])
@@ -85,7 +85,7 @@ describe('a claim', () => {
     expect(await money.balance(user)).toBe(5)
   })
 
-  test('does not make an indexer wait while it is carried out', async () => {
+  test('does not make an indexer wait while its deposits are allocated', async () => {
     const user = await rich()
     const client = await money.api.connect()
     try {
@@ -134,7 +134,7 @@ describe('a claim', () => {
     expect(await payoutsOf(user)).toEqual([])
   })
 
-  test('of a token or a chain that is not there is refused, each in its own way', async () => {
+  test('of an unknown token or chain is refused, each with its own code', async () => {
     const user = await rich()
     const on = (chain: string, token: string) =>
       money.api.query(`select app.create_payout($1, $2, $3, false, null, null)`, [user.merchantId, chain, token])
@@ -143,7 +143,7 @@ describe('a claim', () => {
     await expect(on('DOGE', 'DOGE')).rejects.toMatchObject({code: 'SLCHN'})
   })
 
-  test('of a chain that was disabled for the merchant since takes the balance that is left, and then no more', async () => {
+  test('of a chain that was disabled for the merchant takes the remaining balance once', async () => {
     const user = await rich()
     await money.db.rows(`select app.set_merchant_chain($1, 'ETH', false)`, [user.merchantId])
     await money.claim(user)
@@ -162,7 +162,7 @@ describe('a claim', () => {
 })
 
 describe('an Idempotency-Key', () => {
-  test('gives the same reply again, byte for byte, whatever became of the payout', async () => {
+  test('returns the same response again, byte for byte, whatever happened to the payout', async () => {
     const user = await rich()
     const first = await money.request(user.merchantId, {key: 'k'})
     await more(user)
@@ -171,7 +171,7 @@ describe('an Idempotency-Key', () => {
     expect(await payoutsOf(user)).toHaveLength(1)
   })
 
-  test('is refused with another request', async () => {
+  test('is refused with a different request', async () => {
     const user = await rich()
     await money.request(user.merchantId, {key: 'k'})
     await more(user)
@@ -187,14 +187,14 @@ describe('an Idempotency-Key', () => {
     expect(mine).not.toBe(theirs)
   })
 
-  test('makes twins wait for each other and get one reply', async () => {
+  test('makes simultaneous duplicates wait for each other and get one response', async () => {
     const user = await rich()
     const duplicates = Array.from({length: 10}, () => money.request(user.merchantId, {key: 'twins'}))
     expect(new Set(await Promise.all(duplicates)).size).toBe(1)
     expect(await payoutsOf(user)).toHaveLength(1)
   })
 
-  test('is not used up by a request that was refused', async () => {
+  test('is not used up by a refused request', async () => {
     const user = await money.merchant()
     await expect(money.request(user.merchantId, {key: 'k'})).rejects.toMatchObject({code: 'SLPAY'})
     await more(user)
@@ -203,7 +203,7 @@ describe('an Idempotency-Key', () => {
 })
 
 describe('allocation, in steps of three deposits,', () => {
-  test('gives a payout exactly the deposits that were final when it claimed, while more become final', async () => {
+  test('gives a payout exactly the deposits that were final when it was claimed, while more become final', async () => {
     const user = await rich(700, 7)
     const payout = await money.withoutAllocation(user, 'USDC', () => money.claim(user))
     expect(await collected(payout)).toEqual([0, 0])
@@ -215,7 +215,7 @@ describe('allocation, in steps of three deposits,', () => {
     expect(await money.balance(user)).toBe(1000)
   })
 
-  test('carries out a second claim after the first, each with its own deposits', async () => {
+  test('serves a second claim after the first, each with its own deposits', async () => {
     const user = await rich(700, 7)
     const [first, second] = await money.withoutAllocation(user, 'USDC', async () => {
       const one = await money.claim(user)
@@ -229,7 +229,7 @@ describe('allocation, in steps of three deposits,', () => {
     ])
   })
 
-  test('gives everything back when the payout fails half-way, to a claim that came in between', async () => {
+  test('releases everything when the payout fails half-way, for a claim that came in between', async () => {
     const user = await rich(700, 7)
     const [first, second] = await money.withoutAllocation(user, 'USDC', async () => {
       const one = await money.claim(user)
@@ -248,7 +248,7 @@ describe('allocation, in steps of three deposits,', () => {
     expect(await money.balance(user)).toBe(50)
   })
 
-  test('is right whoever does it, several at once', async () => {
+  test('is right with any number of workers at once', async () => {
     const user = await rich(3000, 30)
     const payout = await money.withoutAllocation(user, 'USDC', () => money.claim(user))
     const worker = async () => {
@@ -258,7 +258,7 @@ describe('allocation, in steps of three deposits,', () => {
     expect(await collected(payout)).toEqual([30, 3000])
   })
 
-  test('is due as a job as long as something is left of it', async () => {
+  test('has a job as long as something is left to allocate', async () => {
     const user = await rich(400, 4)
     await money.withoutAllocation(user, 'USDC', () => money.claim(user))
     await money.db.rows(`delete from graphile_worker._private_jobs`)
@@ -328,14 +328,14 @@ describe('cancelling', () => {
   })
   const networkFeeReserved = 10
 
-  test('by another merchant is as if there were no such payout', async () => {
+  test('by another merchant behaves as if the payout did not exist', async () => {
     const [user, other] = [await rich(), await money.merchant()]
     const payout = await money.claim(user)
     await expect(asMerchant(other, payout)).rejects.toMatchObject({code: 'SL404'})
     expect(await money.status(payout)).toBe('pending')
   })
 
-  test('a payout that is over changes nothing, for merchant, operator and worker', async () => {
+  test('a finished payout changes nothing, for merchant, operator and worker', async () => {
     const user = await rich()
     const [failed, completed] = [await money.claim(user), await money.claim(await rich())]
     await fail(failed)
@@ -354,7 +354,7 @@ describe('cancelling', () => {
     }
   })
 
-  test('and everything else that fails a payout, at once, gives its balance back once', async () => {
+  test('together with any other failure of the payout restores its balance once', async () => {
     const user = await rich()
     const payout = await money.claim(user)
     const done = await Promise.allSettled([
@@ -387,7 +387,7 @@ describe('a payout, by any statement,', () => {
     failed: ['failed'],
   }
 
-  test.each(Object.entries(table))('goes from %s to %j and nowhere else', async (from, allowed) => {
+  test.each(Object.entries(table))('goes from %s to %j only', async (from, allowed) => {
     const payout = await money.claim(await rich())
     const client = await money.db.pool.connect()
     const move = (to: string) => client.query('update app.payout set status = $2 where id = $1', [payout, to])
@@ -419,7 +419,7 @@ describe('a payout, by any statement,', () => {
     await expect(money.db.rows('delete from app.payout where id = $1', [payout])).rejects.toThrow('never deleted')
   })
 
-  test('is woken by a job in the transaction that claims it', async () => {
+  test('gets a job in the transaction that claims it', async () => {
     const payout = await money.claim(await rich())
     expect(await jobsOf(`payout:${payout}`)).toEqual(['advance_payout'])
   })

@@ -283,7 +283,7 @@ test.each(roles)('%s can do its own work', async role => {
   expect(await allowed(role, may[role])).toEqual(may[role])
 })
 
-test.each(roles)('%s is refused what is not its work', async role => {
+test.each(roles)('%s cannot do the work of others', async role => {
   expect(await allowed(role, mayNot[role])).toEqual([])
 })
 
@@ -302,11 +302,11 @@ async function granted(schema: string, privileges: string[]): Promise<string[]> 
 
 const writing = ['insert', 'update', 'delete', 'truncate']
 
-test('no process writes a table of app itself', async () => {
+test('no process writes a table of app directly', async () => {
   expect(await granted('app', writing)).toEqual([])
 })
 
-test('custody alone writes its addresses, its journal and its refusals; the whitelist is written by no process', async () => {
+test('only custody writes its addresses, its journal and its refusals; no process writes the whitelist', async () => {
   expect(await granted('custody', writing)).toEqual([
     'sluice_custody insert address',
     'sluice_custody insert journal',
@@ -315,7 +315,7 @@ test('custody alone writes its addresses, its journal and its refusals; the whit
   ])
 })
 
-test('of an address custody writes what it derived, never whose it is', async () => {
+test('custody writes an address it derived, and never its owner', async () => {
   const rows = await db.rows<{granted: string}>(
     `select lower(p) || ' ' || a.attname as granted from pg_attribute a cross join unnest(array['insert', 'update']) p
      where a.attrelid = 'custody.address'::regclass and a.attnum > 0 and not a.attisdropped
@@ -332,18 +332,18 @@ test('of an address custody writes what it derived, never whose it is', async ()
   ])
 })
 
-test('the indexers alone write what was seen on the chains: blocks, transfers and confirmed transactions', async () => {
+test('only the indexers write chain data: blocks, transfers and confirmed transactions', async () => {
   const tables = ['block', 'confirmed_tx', 'transfer']
   expect(await granted('chain', writing)).toEqual(
     ['delete', 'insert', 'update'].flatMap(right => tables.map(table => `sluice_indexer ${right} ${table}`)),
   )
 })
 
-test('what breaks an invariant is read by the owner alone, and by nobody directly', async () => {
+test('only the owner can read the checks of the audit, and no process reads them directly', async () => {
   expect(await granted('audit', ['select', ...writing])).toEqual([])
 })
 
-test('an analyst reads every view of analytics and nothing else, and nobody writes there', async () => {
+test('an analyst can read every view of analytics and nothing else, and nobody can write there', async () => {
   const views = await db.rows<{name: string}>(
     `select relname as name from pg_class where relnamespace = 'analytics'::regnamespace and relkind in ('v', 'm') order by 1`,
   )
@@ -363,7 +363,7 @@ test('every view of analytics hides rows from functions of its reader and runs w
   ).toEqual([])
 })
 
-test('secrets of webhooks are read by the worker alone, hashes of keys by the API alone', async () => {
+test('only the worker reads secrets of webhooks, and only the API reads hashes of keys', async () => {
   expect(
     await db.rows(`select r.rolname as role, a.attname as column from pg_attribute a cross join pg_roles r
       where a.attrelid in ('app.webhook_endpoint'::regclass, 'app.api_key'::regclass)
@@ -376,7 +376,7 @@ test('secrets of webhooks are read by the worker alone, hashes of keys by the AP
   ])
 })
 
-test('a role that is not named has nothing: neither a table, a function nor a schema of ours is public', async () => {
+test('an unnamed role has no rights: no table, function or schema of ours is public', async () => {
   expect(
     await db.rows(`
       with ours as (select oid from pg_namespace where nspname in ('chain', 'app', 'custody', 'analytics', 'audit') or nspname ~ '^squid_')
@@ -393,7 +393,7 @@ test('a role that is not named has nothing: neither a table, a function nor a sc
   ).toEqual([])
 })
 
-test('no role may make anything in any schema, nor become another role', async () => {
+test('no role can create anything in any schema, nor become another role', async () => {
   expect(
     await db.rows(`select r.rolname as role, n.nspname as schema from pg_namespace n cross join pg_roles r
       where r.rolname ~ '^sluice_' and n.nspname !~ '^pg_' and has_schema_privilege(r.oid, n.oid, 'create')`),
@@ -415,7 +415,7 @@ test('an analyst starts read only, in UTC, with a time limit for a statement and
   await analyst.end()
 })
 
-test('npm run database-url prints the URL of the analyst, or of the role that is named, and refuses another name', async () => {
+test('npm run database-url prints the URL of the analyst, or of the named role, and refuses another name', async () => {
   const print = async (...names: string[]) => {
     const script = fileURLToPath(new URL('url.ts', import.meta.url))
     const env = {...process.env, DATABASE_URL: db.ownerUrl}
@@ -429,7 +429,7 @@ test('npm run database-url prints the URL of the analyst, or of the role that is
   })
 })
 
-test('no role of a process owns anything that the code of others could call, or that it could let others into', async () => {
+test("no role of a process owns anything that other roles' code could call, or to which it could grant access", async () => {
   const owned = await db.rows(
     `select o.kind, o.name, o.owner from (
        select 'schema' as kind, nspname::text as name, nspowner::regrole::text as owner from pg_namespace

@@ -93,7 +93,7 @@ const balance = async ({merchantId}: TestUser) =>
     )
   )[0]
 
-test('deposits that the copy has, and those that are read again, are allocated once they add up to their payout', async () => {
+test('deposits in the copy, and those that are read again, are allocated once they add up to their payout', async () => {
   const user = await money.merchant()
   await money.deposit(user.address, 200)
   const [first, second] = (await recover(user, [200, 500])) as [Recovered, Recovered]
@@ -125,7 +125,7 @@ test('deposits that the copy has, and those that are read again, are allocated o
   expect((await shown(user)).at(-1)).toEqual([40, next, false])
 })
 
-test('deposits that become final at once are told apart by their blocks; those of one block belong together', async () => {
+test('deposits that become final at once are distinguished by their blocks; those of one block belong together', async () => {
   const user = await money.merchant()
   const [first, second] = (await recover(user, [30, 70])) as [Recovered, Recovered]
   await money.deposit(user.address, 30, {final: false})
@@ -143,7 +143,7 @@ test('deposits that become final at once are told apart by their blocks; those o
   await money.mineFinally([first.txid, second.txid])
 })
 
-test('where one was signed before another that had collected first, both find theirs', async () => {
+test('two payouts get their own deposits when the second one claimed was signed first', async () => {
   const user = await money.merchant()
   const [later, earlier] = (await recover(user, [70, 30])) as [Recovered, Recovered]
   await money.deposit(user.address, 30)
@@ -155,7 +155,7 @@ test('where one was signed before another that had collected first, both find th
   await money.mineFinally([later.txid, earlier.txid])
 })
 
-test('debts of before count with the deposits', async () => {
+test('earlier debts count together with the deposits', async () => {
   const user = await money.merchant()
   const lost = await money.deposit(user.address, 25)
   const paid = await money.claim(user)
@@ -179,7 +179,7 @@ test('debts of before count with the deposits', async () => {
   await money.mineFinally([txid])
 })
 
-test('where no point adds up nothing is allocated: what the payout covers, the oldest first, was settled before the restore', async () => {
+test('where deposits never add up, nothing is allocated: the payout covers the oldest ones, marked settled before the restore', async () => {
   const user = await money.merchant()
   const [{txid}] = (await recover(user, [100])) as [Recovered]
   for (const amount of [60, 30, 25, 7]) await money.deposit(user.address, amount)
@@ -204,7 +204,7 @@ test('where no point adds up nothing is allocated: what the payout covers, the o
   expect(await shown(user)).toEqual(expected.map(([amount, , before]) => [amount, next, before]))
 })
 
-test('what was mined after a payout was requested was not settled by it, whatever it was', async () => {
+test('a deposit mined after a payout was requested was not settled by it', async () => {
   const user = await money.merchant()
   const [{txid}] = (await recover(user, [100], '-1 hour')) as [Recovered]
   await money.deposit(user.address, 60)
@@ -212,7 +212,7 @@ test('what was mined after a payout was requested was not settled by it, whateve
   await money.mineFinally([txid])
 })
 
-test('a recovered payout that cannot be paid any more gives back what was allocated to it', async () => {
+test('a recovered payout that can no longer be paid releases the deposits allocated to it', async () => {
   const user = await money.merchant()
   await money.deposit(user.address, 80)
   const [{id, txid}] = (await recover(user, [80])) as [Recovered]
@@ -224,7 +224,7 @@ test('a recovered payout that cannot be paid any more gives back what was alloca
   expect(await balance(user)).toEqual({amount: 80, deposits: 1})
 })
 
-test('what another claim has not allocated yet is not taken for unclaimed', async () => {
+test('deposits that another claim has not allocated yet do not count as unclaimed', async () => {
   const user = await money.merchant()
   await money.deposit(user.address, 50)
   const claimed = await money.withoutAllocation(user, 'USDC', () => money.claim(user))

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-test('db/schema.snapshot.sql is the schema of a freshly migrated database', async () => {
+test('db/schema.snapshot.sql equals the schema of a freshly migrated database', async () => {
   const client = new pg.Client({connectionString: db.ownerUrl})
   await client.connect()
   const schema = await schemaSnapshot(client)
@@ -24,7 +24,7 @@ test('db/schema.snapshot.sql is the schema of a freshly migrated database', asyn
   ).toBe(readFileSync(snapshotFile, 'utf8'))
 })
 
-test('every table, view and column of the schemas chain, app, custody, audit and analytics says what it is', async () => {
+test('every table, view and column of the schemas chain, app, custody, audit and analytics has a comment', async () => {
   expect(
     await db.rows(`
       select n.nspname || '.' || c.relname || coalesce('.' || a.attname, '') as without_comment
@@ -39,7 +39,7 @@ test('every table, view and column of the schemas chain, app, custody, audit and
   ).toEqual([])
 })
 
-test('every function says what it does', async () => {
+test('every function has a comment', async () => {
   expect(
     await db.rows(`
       select p.oid::regprocedure::text as without_comment from pg_proc p
@@ -72,7 +72,7 @@ test('each function and view is defined once, in db/functions or db/views', asyn
   ).toEqual(names.toSorted())
 })
 
-test('no function or view asks which chain it is, or of which family: they read app.chain', () => {
+test('no function or view names a chain or a family: they read app.chain', () => {
   const names = [...chainCodes, ...chains.map(({family}) => family), 'coinbase']
   const literal = new RegExp(`'(${names.join('|')})'`, 'i')
   const found = ['functions', 'views'].flatMap(kind => {
@@ -84,7 +84,7 @@ test('no function or view asks which chain it is, or of which family: they read 
   expect(found).toEqual([])
 })
 
-test('no table rests on a function that can be replaced', async () => {
+test('no table depends on a function that can be replaced', async () => {
   expect(
     await db.rows(`
       select p.oid::regprocedure::text as function, d.classid::regclass::text as of, d.objid from pg_depend d join pg_proc p on p.oid = d.refobjid
@@ -101,7 +101,7 @@ test('db/README.md and db/views/README.md name files that exist', () => {
   }
 })
 
-test('no function that runs with the rights of its owner takes a name from the search path of its caller', async () => {
+test('no function that runs with the rights of its owner uses the search path of its caller', async () => {
   expect(
     await db.rows(`
       select p.oid::regprocedure::text as unsafe from pg_proc p

@@ -110,7 +110,7 @@ const sent = async (txid: string) => {
   return row
 }
 
-test('what arrived before chain or token were asked for stays unattributed; what arrives afterwards is credited', async () => {
+test('a transfer before its chain or token was enabled stays unattributed; one afterwards is credited', async () => {
   const {user, id} = await arrived(100, 'USDC')
   await enable(user)
   await money.eth.readAgain(2)
@@ -124,7 +124,7 @@ test('what arrived before chain or token were asked for stays unattributed; what
 })
 
 describe('a credit', () => {
-  test('tells the merchant once, raises the balance, and is paid out as any deposit', async () => {
+  test('notifies the merchant once, raises the balance, and is paid out like any deposit', async () => {
     const {user, id} = await arrived(1000, 'USDC')
     await enable(user)
     await arrivedAt(user, 10, 'USDC')
@@ -146,7 +146,7 @@ describe('a credit', () => {
     expect([await money.allocate(user, 10), await money.balance(user)]).toEqual([false, 10])
   })
 
-  test('is refused the second time, and for what is not final, not supported, the treasury’s or unknown', async () => {
+  test('is refused the second time, and for deposits that are not final, unsupported, the treasury’s or unknown', async () => {
     const {id} = await arrived(1, 'USDC')
     await credit(id)
     await expect(credit(id)).rejects.toThrow('is credited to its merchant already')
@@ -162,7 +162,7 @@ describe('a credit', () => {
     await expect(credit('00000000-0000-7000-8000-000000000000')).rejects.toThrow('there is no deposit dep_0000')
   })
 
-  test('of a deposit that is lost is taken back as any, and refused while that is open', async () => {
+  test('of a deposit that is lost is taken back like any other, and refused while that incident is open', async () => {
     const [lost, other] = [await arrived(30, 'USDC'), await arrived(40, 'USDC')]
     await credit(lost.id)
     await money.lose(lost.txid)
@@ -191,7 +191,7 @@ describe('a credit', () => {
 })
 
 describe('a return', () => {
-  test('of a token takes exactly what arrived to its destination, past the merchants’ shares and the operator’s funds', async () => {
+  test('of a token sends exactly what arrived to its destination, separate from merchants’ shares and operator’s funds', async () => {
     const {id} = await arrived(1000, 'USDC')
     const [before, funds] = [await treasury('USDC'), await money.operatorFunds()]
     await giveBack(id)
@@ -207,7 +207,7 @@ describe('a return', () => {
     await expect(credit(id)).rejects.toThrow('it cannot be credited')
   })
 
-  test('of a native coin pays for leaving its address out of itself, and no more', async () => {
+  test('of a native coin pays its network fees from its own amount, and no more', async () => {
     const {id, user} = await arrived(1000, 'ETH')
     const funds = await money.operatorFunds('ETH')
     await giveBack(id)
@@ -221,28 +221,25 @@ describe('a return', () => {
     expect(left).toEqual({amount: 3})
   })
 
-  test.each(['USDC', 'ETH'])(
-    'of %s leaves what a merchant has on the same address to it, and to its payouts',
-    async token => {
-      const {id, user} = await arrived(1000, token)
-      await enable(user)
-      await arrivedAt(user, 500, token)
-      const payout = await money.claim(user, token, {sweepFirst: true})
-      await money.work('begin_sweeping', payout)
-      await giveBack(id)
-      const own = token === 'ETH' ? networkFee : 0
-      expect(await beginSweep(id, 1000 - own)).toBeUndefined()
-      await money.work('await_sweeps', payout)
-      expect(await money.db.rows('select * from app.payout_sweep where payout_id = $1', [payout])).toEqual([])
-      expect(await money.sweep(payout, [user.address], token)).toBeNull() // both at once
-      const {sweep_id} = (await decision(id))!
-      const txids = [await money.attempt(sweep_id), await money.attempt(await otherSweep(user, sweep_id))]
-      await money.mineFinally(txids.map(txid => txid!))
-      await money.mineFinally([await money.payAndSign(payout)])
-      expect(await money.status(payout)).toBe('completed')
-      expect(await sent(await withdrawn(id))).toMatchObject({amount: 1000 - own})
-    },
-  )
+  test.each(['USDC', 'ETH'])('of %s leaves the money of a merchant on the same address to its payouts', async token => {
+    const {id, user} = await arrived(1000, token)
+    await enable(user)
+    await arrivedAt(user, 500, token)
+    const payout = await money.claim(user, token, {sweepFirst: true})
+    await money.work('begin_sweeping', payout)
+    await giveBack(id)
+    const own = token === 'ETH' ? networkFee : 0
+    expect(await beginSweep(id, 1000 - own)).toBeUndefined()
+    await money.work('await_sweeps', payout)
+    expect(await money.db.rows('select * from app.payout_sweep where payout_id = $1', [payout])).toEqual([])
+    expect(await money.sweep(payout, [user.address], token)).toBeNull() // both at once
+    const {sweep_id} = (await decision(id))!
+    const txids = [await money.attempt(sweep_id), await money.attempt(await otherSweep(user, sweep_id))]
+    await money.mineFinally(txids.map(txid => txid!))
+    await money.mineFinally([await money.payAndSign(payout)])
+    expect(await money.status(payout)).toBe('completed')
+    expect(await sent(await withdrawn(id))).toMatchObject({amount: 1000 - own})
+  })
 
   async function otherSweep({address}: TestUser, not: string): Promise<string> {
     const [row] = await money.db.rows<{id: string}>(
@@ -252,7 +249,7 @@ describe('a return', () => {
     return row!.id
   }
 
-  test('whose withdrawal is cancelled, or reverts, is held in the treasury, and leaves when it is asked for again', async () => {
+  test('whose withdrawal is cancelled, or reverts, stays in the treasury, and leaves when it is requested again', async () => {
     const {id} = await arrived(100, 'USDC')
     await giveBack(id)
     await swept(id, 100)
@@ -274,7 +271,7 @@ describe('a return', () => {
     expect(await sent(await withdrawn(id))).toEqual({token: 'USDC', recipient: '0xOther', amount: 100})
   })
 
-  test('whose sweep comes to nothing can be begun again, or credited instead, unless its address paid for that', async () => {
+  test('whose sweep fails can begin again, or be credited instead, unless its address paid for the sweep', async () => {
     const cancelled = async (token: string) => {
       const {id} = await arrived(1000, token)
       await giveBack(id)
@@ -297,7 +294,7 @@ describe('a return', () => {
     expect(await decision(token.id)).toMatchObject({decision: 'credit', sweep_id: null, destination: null})
   })
 
-  test('waits for a destination on the operator’s whitelist, for coins for the fee, and for a deposit that left the chain', async () => {
+  test('waits for a destination on the operator’s whitelist, for fees, and while its deposit is off the chain', async () => {
     const {id, txid} = await arrived(100, 'USDC')
     await giveBack(id, '0xNobody')
     expect(await inTheWay('sweep', id, 100, 10_000_000)).toBe('insufficient_treasury_funds')
@@ -316,7 +313,7 @@ describe('a return', () => {
     await withdrawn(id)
   })
 
-  test('is begun once, by whichever of two workers comes first', async () => {
+  test('begins once, in whichever of two workers comes first', async () => {
     const {id} = await arrived(100, 'USDC')
     await giveBack(id)
     const both = await Promise.all([beginSweep(id, 100), beginSweep(id, 100)])
@@ -332,7 +329,7 @@ describe('a return', () => {
   })
 })
 
-describe('what arrives for a payment request in another token, on another chain, or by no transaction', () => {
+describe('a transfer to the address of a payment request in another token, on another chain, or without a transaction', () => {
   let requests: PaymentRequests
   beforeAll(async () => {
     requests = await PaymentRequests.open(money.db)
@@ -354,7 +351,7 @@ describe('what arrives for a payment request in another token, on another chain,
     return row
   }
 
-  test('by the rules of the chain is credited to nobody until an operator does, and then to the merchant, and pays no request', async () => {
+  test('that is income from the protocol is credited only by an operator, to the merchant, and pays no request', async () => {
     const {merchantId} = await money.merchant()
     const user = await money.user(merchantId, ['ETH'])
     const request = await requests.create(money.db.pool, await makeMerchant(money.db), {currency: 'ETH', amount: '3'})
@@ -411,12 +408,12 @@ describe('what arrives for a payment request in another token, on another chain,
     ['ETH', 'USDC', 'wrong_token'],
     ['POL', 'USDC', 'chain_not_requested'],
     ['ETH', '0xfa15e', 'unsupported_token'],
-  ])('is told with its request and why: %s, and %s arrives: %s', async (currency, token, reason) => {
+  ])('is listed with its request and reason: for %s, %s arrives: %s', async (currency, token, reason) => {
     const {id, request} = await mispaid(currency, 1000, token)
     expect(await told(id)).toEqual({reason, request: request.external_id, user_id: null, decision: null})
   })
 
-  test('is credited to the merchant and not to the request, and is paid out; no event tells of it', async () => {
+  test('is credited to the merchant and not to the request, and is paid out, without an event', async () => {
     const {id, who, request} = await mispaid('ETH', 1000, 'USDC')
     const before = await requests.state(request.id)
     await credit(id)
@@ -434,7 +431,7 @@ describe('what arrives for a payment request in another token, on another chain,
     expect(await money.status(payout)).toBe('completed')
   })
 
-  test('is taken back where it is lost after it was credited, and no event tells of that', async () => {
+  test('is taken back if it is lost after it was credited, without an event', async () => {
     const {id, who, txid} = await mispaid('ETH', 50, 'USDC')
     await credit(id)
     await money.lose(txid)
@@ -444,7 +441,7 @@ describe('what arrives for a payment request in another token, on another chain,
     expect([await eventsOf(id), await money.balance(who)]).toEqual([[], 50])
   })
 
-  test('is returned, and what pays the request stays where it is', async () => {
+  test('is returned, and the money that pays the request stays', async () => {
     const {id, who, request} = await mispaid('ETH', 1000, 'USDC')
     await money.block([{txid: money.newTxid(), token: 'ETH', amount: 10n ** 18n, recipient: who.address}], [])
     await money.finalize()
@@ -456,7 +453,7 @@ describe('what arrives for a payment request in another token, on another chain,
   })
 })
 
-describe('an older copy of the database', () => {
+describe('a restored older database', () => {
   /** As custody wrote it down; everything else of the return is forgotten. */
   async function forgetReturn(id: string): Promise<object[]> {
     const {sweep_id, withdrawal_id} = (await decision(id))!
@@ -487,7 +484,7 @@ describe('an older copy of the database', () => {
     return entries
   }
 
-  test('that forgot a return knows it again from custody’s journal: nothing is the merchant’s, and nothing is returned twice', async () => {
+  test('that forgot a return recovers it from custody’s journal: the merchant gets nothing, and nothing is returned twice', async () => {
     const {id, user} = await arrived(1000, 'ETH')
     await giveBack(id)
     expect(await beginSweep(id, 990)).toBeUndefined()
@@ -510,7 +507,7 @@ describe('an older copy of the database', () => {
     await withdrawn(id)
   })
 
-  test('that forgot the deposit, too, knows its return as soon as the chain is read again', async () => {
+  test('that also forgot the deposit recovers its return as soon as the chain is read again', async () => {
     const {merchantId} = await money.merchant()
     const user = await money.user(merchantId, [])
     const txid = money.newTxid()
@@ -560,7 +557,7 @@ describe('an older copy of the database', () => {
     return rows.map(({id}) => id)
   }
 
-  test('that forgot a sweep which came to nothing, and the one after it, settles both', async () => {
+  test('that forgot a failed sweep and the one after it recovers both', async () => {
     const {user, id, txid} = await arrived(1000, 'ETH')
     const [first, second] = await returnIds(txid, user.address, 'sweep')
     const by = {merchant_id: user.merchantId, source: user.address, sender: user.address}
@@ -577,7 +574,7 @@ describe('an older copy of the database', () => {
     expect(await sent(await withdrawn(id))).toMatchObject({amount: 980})
   })
 
-  test('that forgot a return does not credit what was returned, though its chain is asked for before it is read again', async () => {
+  test('that forgot a return does not credit the returned deposit, even if its chain is enabled before it is read again', async () => {
     const {merchantId} = await money.merchant()
     const user = await money.user(merchantId, [])
     const {address} = user
@@ -611,7 +608,7 @@ describe('an older copy of the database', () => {
   })
 })
 
-test('what is credited on a chain with outputs can be spent from then on; it cannot be returned', async () => {
+test('an output credited on a chain with outputs can be spent from then on; it cannot be returned', async () => {
   const btc = await ChainWriter.open(money.db, 'BTC')
   const {merchantId} = await money.merchant()
   await watchAddress(money.db, merchantId, {address: 'bcrt1nobody', family: 'bitcoin', watched: ['BTC'], chains: []})

@@ -65,7 +65,7 @@ async function deposit(txid: string) {
   return row && [row.status, row.height === null ? 'no block' : 'a block', row.events]
 }
 
-test('a transaction that is shown in no block is a pending deposit, and being mined makes it no event', async () => {
+test('an unconfirmed transaction is a pending deposit, and mining it causes no event', async () => {
   const txid = newTxid()
   await poll(txid)
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending'])
@@ -76,12 +76,12 @@ test('a transaction that is shown in no block is a pending deposit, and being mi
   expect(await db.rows('select from chain.unconfirmed')).toEqual([])
 })
 
-test('a transaction that pays nobody of ours is not kept', async () => {
+test('a transaction without outputs of ours is not stored', async () => {
   await writer.query(`select chain.note_unconfirmed('BTC', $1)`, [JSON.stringify([shown(newTxid(), 'bcrt1qnobody')])])
   expect(await db.rows('select from chain.unconfirmed')).toEqual([])
 })
 
-test('a block that leaves the chain takes no deposit with it, seen unconfirmed before or not', async () => {
+test('a block that leaves the chain removes no deposit with it, seen unconfirmed before or not', async () => {
   const txid = newTxid()
   await mine([txid])
   await mine([], {drop: 1})
@@ -92,7 +92,7 @@ test('a block that leaves the chain takes no deposit with it, seen unconfirmed b
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
 })
 
-test('a deposit that is missed is reorged after two looks and 30 seconds, and pending again when it is back', async () => {
+test('a missing deposit is reorged after two polls and 30 seconds, and pending again when it is back', async () => {
   const txid = newTxid()
   await poll(txid)
   await poll()
@@ -109,7 +109,7 @@ test('a deposit that is missed is reorged after two looks and 30 seconds, and pe
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending reorged pending'])
 })
 
-test('one that is in a block is not missed, whatever is shown', async () => {
+test('a deposit in a block is not missing, whatever the mempool holds', async () => {
   const txid = newTxid()
   await mine([txid])
   await poll()
@@ -119,7 +119,7 @@ test('one that is in a block is not missed, whatever is shown', async () => {
   expect(await deposit(txid)).toEqual(['pending', 'a block', 'pending'])
 })
 
-test('a mined conflict makes it reorged at once, and the conflict leaving the chain does not bring it back by itself', async () => {
+test('a mined conflict makes a deposit reorged at once, and losing the conflict does not bring it back', async () => {
   const [txid, other] = [newTxid(), newTxid()]
   await poll(txid)
   await mine([], {spends: [[other, `${txid}-coin:0`]]})
@@ -130,7 +130,7 @@ test('a mined conflict makes it reorged at once, and the conflict leaving the ch
   expect(await deposit(txid)).toEqual(['pending', 'no block', 'pending reorged pending'])
 })
 
-test('a mined deposit that a double spend replaces in the branch that wins is reorged in the same commit', async () => {
+test('a mined deposit that a double spend replaces on the winning branch is reorged in the same commit', async () => {
   const [txid, other] = [newTxid(), newTxid()]
   await mine([txid])
   await mine([other], {drop: 1, spends: [[other, `${txid}-coin:0`]]})
@@ -138,7 +138,7 @@ test('a mined deposit that a double spend replaces in the branch that wins is re
   expect(await deposit(other)).toEqual(['pending', 'a block', 'pending'])
 })
 
-test('a final deposit that a rewind took away has vanished, though it is shown unconfirmed, and nobody but an operator decides', async () => {
+test('a final deposit that a rewind removed has vanished even if it is unconfirmed again, and only an operator decides', async () => {
   const txid = newTxid()
   await mine([txid])
   await writer.finalize(writer.head.height)
@@ -153,7 +153,7 @@ test('a final deposit that a rewind took away has vanished, though it is shown u
   expect(await deposit(txid)).toEqual(['final', 'a block', 'pending confirmed'])
 })
 
-test('a look in the middle of a block that is being written waits for it, and neither gives way', async () => {
+test('a poll while a block is being written waits for it, without a deadlock', async () => {
   const [txid, other] = [newTxid(), newTxid()]
   await poll(txid)
   const polling = await db.pool.connect()

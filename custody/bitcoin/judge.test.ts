@@ -71,7 +71,7 @@ async function signed(intent: Record<string, unknown>) {
 const lastEntry = async () => (await btc.journal()).at(-1)!
 
 describe('a payout', () => {
-  test('is one transaction: its net to its address, and what is left after the fee to the treasury', async () => {
+  test('is one transaction that pays its net to its address, and the rest after the fee to the treasury', async () => {
     const merchant = await btc.merchant()
     const [own, ofTreasury] = [await btc.output(merchant.bitcoin, 100_000n), await btc.output(btc.treasury, 50_000n)]
     const payout = await btc.swept(merchant)
@@ -116,7 +116,7 @@ describe('a payout', () => {
     })
   })
 
-  test('goes to every kind of address', async () => {
+  test('can go to every kind of address', async () => {
     for (const [kind, make] of Object.entries(destinations)) {
       const merchant = await btc.merchant(make())
       const own = await btc.output(merchant.bitcoin, 100_000n)
@@ -125,7 +125,7 @@ describe('a payout', () => {
     }
   })
 
-  test('gets the same bytes again, and other ones only for more, which spend the same outputs', async () => {
+  test('gets the same bytes again, and other bytes only for a higher fee with the same inputs', async () => {
     const merchant = await btc.merchant()
     const [own, ...more] = await btc
       .outputs(btc.treasury, [40_000n, 30_000n, 20_000n])
@@ -155,7 +155,7 @@ describe('a payout', () => {
       await refused(pay(payout, inputs, 9000), 'settlement_changed')
   })
 
-  test('is replaced for at least what nodes ask: more than before for each virtual byte, and what passing it on costs', async () => {
+  test("is replaced for at least the node's minimum: a higher fee rate, and the cost of relaying it", async () => {
     const merchant = await btc.merchant()
     const own = await btc.output(merchant.bitcoin, 100_000n)
     const ofTreasury = await btc.outputs(btc.treasury, Array<bigint>(10).fill(10_000n))
@@ -168,7 +168,7 @@ describe('a payout', () => {
     expect(Number(fee) / vsize).toBeGreaterThan(4000 / before.vsize)
   })
 
-  test('never is signed with another first output, however the others overlap', async () => {
+  test('is never signed with another first input, however the inputs overlap', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
     const payout = await btc.swept(merchant)
@@ -188,7 +188,7 @@ describe('a payout', () => {
     await refused(pay(payout, [own, theirs], 4000), 'not_ours') // nor later
   })
 
-  test('with outputs that are not final, not ours, of another token, or not known is refused', async () => {
+  test('with outputs that are not final, not ours, of another token, or unknown is refused', async () => {
     const merchant = await btc.merchant()
     await btc.output(merchant.bitcoin, 100_000n)
     const payout = await btc.swept(merchant)
@@ -204,7 +204,7 @@ describe('a payout', () => {
     await signed(pay(payout, [early]))
   })
 
-  test('with outputs that are spent is refused, once that is final', async () => {
+  test('with spent outputs is refused once the spending is final', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n])) as [string, string]
     const payout = await btc.swept(merchant)
@@ -218,7 +218,7 @@ describe('a payout', () => {
     expect((await signed(intent)).txid).toBe(txid) // what was given out before does no harm
   })
 
-  test('of more than arrived for its merchant and is final is refused, however much the treasury has', async () => {
+  test("of more than the merchant's final deposits is refused, however much the treasury has", async () => {
     const merchant = await btc.merchant()
     const ofTreasury = await btc.outputs(btc.treasury, [900_000n, 900_000n])
     const payout = await btc.swept(merchant)
@@ -229,7 +229,7 @@ describe('a payout', () => {
     await refused(pay(await btc.swept(merchant, 1000n), [ofTreasury[1]!]), 'exceeds_received')
   })
 
-  test('of an amount that is not the net, to an address of ours, of none of this network, or above the limit is refused', async () => {
+  test('is refused if its amount is not the net or above the limit, or its address is ours, of another network, or not whitelisted', async () => {
     await btc.db.rows('alter table app.payout drop constraint payout_check')
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [3_000_000n])
@@ -245,7 +245,7 @@ describe('a payout', () => {
     }
   })
 
-  test('that is not at this step, or on another chain than the intent is for, is refused', async () => {
+  test('in another state, or on another chain than the intent, is refused', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [100_000n])
     await refused(pay(randomUUID(), inputs), 'unknown_settlement')
@@ -257,7 +257,7 @@ describe('a payout', () => {
     await refused(pay(onEth, inputs), 'unknown_settlement')
   })
 
-  test('that takes more than its outputs hold, or leaves dust, is refused; change of nothing is well', async () => {
+  test('that takes more than its outputs hold, or leaves dust, is refused; a payout without change is accepted', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [100_000n])
     const payout = await btc.swept(merchant)
@@ -273,7 +273,7 @@ describe('a payout', () => {
     await refused(pay(tiny, ofTreasury), 'dust')
   })
 
-  test('with a fee above the cap is refused, first and later', async () => {
+  test('with a fee above the cap is refused, at first and for replacements', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [100_000n, 500_000n])
     const payout = await btc.swept(merchant)
@@ -286,7 +286,7 @@ describe('a payout', () => {
 })
 
 describe('an output', () => {
-  test('that was signed for one payout is not signed for another one, nor for anything else', async () => {
+  test('that was signed for one payout is not signed for another, nor for any other purpose', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 300_000n])) as [string, string, string]
     const [one, other] = [await btc.swept(merchant), await btc.swept(merchant)]
@@ -299,7 +299,7 @@ describe('an output', () => {
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'nonce_taken'}]) // in one request, too
   })
 
-  test('serves again once every signature with it is proven dead: its first output was spent by something else, finally', async () => {
+  test('is free again once every signature with it is proven dead: another final transaction has spent its first input', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n, 100_000n])) as [string, string, string]
     const [one, other] = [await btc.swept(merchant), await btc.swept(merchant)]
@@ -317,8 +317,8 @@ describe('an output', () => {
   })
 })
 
-describe('a payout that can never be mined', () => {
-  test('makes room for another one when a cancel, or something else, took its first output, finally; and is not signed again', async () => {
+describe('a payout that can never confirm', () => {
+  test('makes room for another when a final cancel, or other transaction, spent its first input; it is not signed again', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 100_000n])) as [string, string]
     const payouts = [await btc.swept(merchant, 150_000n), await btc.swept(merchant, 150_000n)] as [string, string]
@@ -337,7 +337,7 @@ describe('a payout that can never be mined', () => {
 })
 
 describe('a sweep', () => {
-  test('takes outputs of one merchant to the treasury, all but the fee', async () => {
+  test('takes outputs of one merchant to the treasury, less the fee', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.outputs(merchant.bitcoin, [70_000n, 30_000n])
     const intent = sweep(inputs)
@@ -361,7 +361,7 @@ describe('a sweep', () => {
     await refused({...intent, inputs: [more!], fee: '9000'}, 'settlement_changed')
   })
 
-  test('of outputs of the treasury, of two merchants, or of less than the fee and dust is refused', async () => {
+  test('of outputs of the treasury, of two merchants, or of less than fee and dust is refused', async () => {
     const [one, other] = [await btc.merchant(), await btc.merchant()]
     const [a, b] = [await btc.output(one.bitcoin, 10_000n), await btc.output(other.bitcoin, 10_000n)]
     await refused(sweep([await btc.output(btc.treasury, 10_000n)]), 'not_ours')
@@ -374,7 +374,7 @@ describe('a sweep', () => {
 })
 
 describe('a CPFP child', () => {
-  test('takes unconfirmed outputs of one transaction to the treasury, as they were begun with, and is written down as a sweep', async () => {
+  test('takes exactly the unconfirmed outputs it was begun with to the treasury, and is recorded as a sweep', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.unconfirmed([70_000n, 30_000n, 20_000n].map(value => [merchant.bitcoin, value]))) as [
       string,
@@ -399,13 +399,13 @@ describe('a CPFP child', () => {
     expect(await signed(cpfp(id, [a, b]))).toMatchObject({txid})
   })
 
-  test('is of the treasury, too', async () => {
+  test('can spend an output of the treasury', async () => {
     const inputs = await btc.unconfirmed([[btc.treasury, 70_000n]])
     const {raw} = await signed(cpfp(await btc.cpfp(inputs, 200), inputs))
     expect(btc.read(raw).outputs).toEqual([[btc.treasury, 69_000n]])
   })
 
-  test('that nobody began, or that is over, or of another chain, is refused', async () => {
+  test('that was not begun, is over, or belongs to another chain is refused', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.unconfirmed([[merchant.bitcoin, 70_000n]])
     await refused(cpfp(randomUUID(), inputs), 'unknown_settlement')
@@ -416,7 +416,7 @@ describe('a CPFP child', () => {
     await refused(cpfp(await btc.cpfp(other, 200, 'ETH'), other), 'unknown_settlement')
   })
 
-  test('of outputs of others, of two owners, of two transactions, of another token, or of what the source does not show is refused', async () => {
+  test('of outputs of others, of two owners, of two transactions, of another token, or unknown to the source is refused', async () => {
     const [one, other] = [await btc.merchant(), await btc.merchant()]
     const refusedWith = async (inputs: string[]) => await refused(cpfp(await btc.cpfp(inputs, 200), inputs), 'not_ours')
     await refusedWith([`${newTxid()}:0`])
@@ -452,7 +452,7 @@ describe('a CPFP child', () => {
     await refused(cpfp(await btc.cpfp(small, 1000), small), 'dust')
   })
 
-  test('serves no other purpose, and opens no other way to what is unconfirmed', async () => {
+  test('serves no other purpose, and no other intent can spend unconfirmed outputs', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.unconfirmed([[merchant.bitcoin, 100_000n]])
     const id = await btc.cpfp(inputs, 200)
@@ -466,7 +466,7 @@ describe('a CPFP child', () => {
     await refused(pay(await btc.swept(merchant), inputs, 3000), 'nonce_taken')
   })
 
-  test('is an ordinary sweep of the same outputs once they are final: the child is replaced, and never signed beside it', async () => {
+  test('becomes an ordinary sweep of the same outputs once they are final: it replaces the child, and never conflicts with it', async () => {
     const merchant = await btc.merchant()
     const inputs = await btc.unconfirmed([[merchant.bitcoin, 100_000n]])
     const id = await btc.cpfp(inputs, 1000)
@@ -486,7 +486,7 @@ describe('a CPFP child', () => {
 })
 
 describe('a cancel', () => {
-  test('takes the place of a payment: all that it spent goes to the treasury, for more than the payment offered', async () => {
+  test('replaces a payment: all its inputs go to the treasury, for a higher fee than the payment', async () => {
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n])) as [string, string]
     const payout = await btc.swept(merchant)
@@ -508,7 +508,7 @@ describe('a cancel', () => {
     expect(await signed(asked)).toMatchObject({txid})
   })
 
-  test('that leaves out an output of a payment, or has another one first, is refused: the payment would live', async () => {
+  test('that leaves out an input of the payment, or has another first input, is refused: the payment could still confirm', async () => {
     const merchant = await btc.merchant()
     const [a, b, c] = (await btc.outputs(merchant.bitcoin, [100_000n, 50_000n, 50_000n])) as [string, string, string]
     const payout = await btc.swept(merchant)
@@ -525,7 +525,7 @@ describe('a cancel', () => {
     await refused(cancel([a, b, await btc.output(other.bitcoin, 10_000n)], 5000), 'not_ours')
   })
 
-  test('of what was begun, and never signed, takes its outputs; that was all that they serve for', async () => {
+  test('of an outgoing payment that was never signed takes its outputs, and they serve for nothing else afterwards', async () => {
     const merchant = await btc.merchant()
     const [a] = (await btc.outputs(merchant.bitcoin, [100_000n])) as [string]
     const asked = cancel([a])
@@ -550,7 +550,7 @@ describe('a withdrawal', () => {
     return row!.id
   }
 
-  test("goes from the treasury's outputs to the operator's whitelist alone, as it was begun", async () => {
+  test("goes from the treasury's outputs to the operator's whitelist only, as it was begun", async () => {
     const recipient = destinations.p2wsh()
     const merchant = await btc.merchant()
     const [a, b] = (await btc.outputs(btc.treasury, [50_000n, 50_000n])) as [string, string]
@@ -574,7 +574,7 @@ describe('a withdrawal', () => {
     await refused(withdraw(randomUUID(), [a, b]), 'unknown_settlement')
   })
 
-  test('to an address of this service, or of more than may leave at once, is refused', async () => {
+  test('to an address of this service, or above the limit, is refused', async () => {
     const [a, b] = (await btc.outputs(btc.treasury, [50_000n, 2_000_000n])) as [string, string]
     const {bitcoin} = await btc.merchant()
     await btc.whitelist(null, bitcoin, 'BTC')
@@ -586,7 +586,7 @@ describe('a withdrawal', () => {
 })
 
 describe('the socket', () => {
-  test('takes outputs that are well written, each once, up to 500, or refuses the request whole', async () => {
+  test('takes well-formed outputs, each once, up to 500, or refuses the whole request', async () => {
     const {bitcoin} = await btc.merchant()
     const good = sweep(await btc.outputs(bitcoin, [10_000n]))
     const [input] = good.inputs as [string]
@@ -613,7 +613,7 @@ describe('the socket', () => {
     expect(await btc.journal()).toEqual(before)
   })
 
-  test('answers a sweep of 500 outputs', async () => {
+  test('responds to a sweep of 500 outputs', async () => {
     const {bitcoin} = await btc.merchant()
     const inputs = await btc.outputs(bitcoin, Array<bigint>(500).fill(10_000n))
     const {raw, vsize} = await signed(sweep(inputs, 50_000))

@@ -61,7 +61,7 @@ const output = fc.record({
   value: fc.bigInt(0n, 2_100_000_000_000_000n),
 })
 
-test('any transaction is the one that bitcoinjs-lib makes of the same, and fits in what was said of its size', async () => {
+test('any transaction is the one that bitcoinjs-lib makes, and fits the estimated size', async () => {
   const keys = await localKeys(junk, families)
   await fc.assert(
     fc.asyncProperty(

@@ -86,7 +86,7 @@ async function forged(merchant: Merchant, more: Record<string, unknown> = {}): P
 }
 
 describe('a payout', () => {
-  test('is paid from the treasury to its address, with its net; the journal has it in the database and on disk', async () => {
+  test('is paid from the treasury to its address with its net; the journal has it in the database and on disk', async () => {
     const merchant = await world.merchant()
     const payout = await world.swept(merchant)
     expect((await world.custody.ask('/check', {payout_id: payout})).body).toEqual({ok: true})
@@ -112,7 +112,7 @@ describe('a payout', () => {
     expect(line).toMatchObject({raw, hash: entry.hash, details: {gross: '1000', fee: '10', fee_bps: 100}})
   })
 
-  test('of a token is a transfer by the contract', async () => {
+  test('of a token is a transfer call of its contract', async () => {
     const merchant = await world.merchant()
     const payout = await world.swept(merchant, 1000n, 'USDC')
     const {to, value, data, by} = await read((await signed(pay(payout, tokenGas))).raw)
@@ -121,7 +121,7 @@ describe('a payout', () => {
     expect(decodeFunctionData({abi, data: data!}).args).toEqual([merchant.payoutAddress, 990n])
   })
 
-  test('gets the same bytes again, and other ones only for an eighth more, with the same nonce', async () => {
+  test('gets the same bytes again, and other bytes only for fees an eighth higher, with the same nonce', async () => {
     const payout = await world.swept(await world.merchant())
     const intent = pay(payout)
     const first = await signed(intent)
@@ -140,7 +140,7 @@ describe('a payout', () => {
     await refused({...intent, ...higherFees, nonce: nonce++}, 'settlement_changed')
   })
 
-  test('that is not known, or not at this step, is refused', async () => {
+  test('that is unknown, or in another state, is refused', async () => {
     await refused(pay(randomUUID()), 'unknown_settlement')
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1000n)
@@ -157,7 +157,7 @@ describe('a payout', () => {
     await refused(pay(await forged(merchant, {status: 'completed'})), 'wrong_state')
   })
 
-  test('to an address that is not on the whitelist of its merchant, for its chain, now, is refused', async () => {
+  test('to an address that is not whitelisted now for its merchant and chain is refused', async () => {
     const merchant = await world.merchant({whitelisted: false})
     const payout = await world.swept(merchant)
     await refused(pay(payout), 'not_whitelisted')
@@ -174,7 +174,7 @@ describe('a payout', () => {
     await signed(pay(payout))
   })
 
-  test('whose address was removed from the whitelist is not signed first, but is replaced once it was signed', async () => {
+  test('whose address left the whitelist gets no first signature, but a replacement once it was signed', async () => {
     const merchant = await world.merchant()
     const [before, after] = [await world.swept(merchant), await world.swept(merchant)]
     const intent = pay(before)
@@ -186,7 +186,7 @@ describe('a payout', () => {
     await signed({...intent, ...higherFees})
   })
 
-  test('to an address of this service is refused, whoever whitelisted it', async () => {
+  test('to an address of this service is refused, even if it is whitelisted', async () => {
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1000n)
     for (const address of [merchant.address, world.treasury, merchant.address.toLowerCase()]) {
@@ -203,7 +203,7 @@ describe('a payout', () => {
     await refused(pay(await forged(merchant, {net: 989})), 'amount_not_net')
   })
 
-  test('of more than arrived for its merchant, in its token, and is final, is refused', async () => {
+  test('of more than the final deposits of its merchant in its token is refused', async () => {
     const merchant = await world.merchant()
     await world.deposit((await world.merchant()).address, 10_000n)
     await world.deposit(merchant.address, 10_000n, {token: 'USDC'})
@@ -217,7 +217,7 @@ describe('a payout', () => {
     await refused(pay(await forged(merchant, {gross: 2, fee: 0, net: 2})), 'exceeds_received')
   })
 
-  test('counts what was signed before in the same request', async () => {
+  test('counts earlier signatures of the same request', async () => {
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1500n)
     const intents = [pay(await forged(merchant)), pay(await forged(merchant))]
@@ -227,7 +227,7 @@ describe('a payout', () => {
     expect(results).toMatchObject([{ok: true}, {ok: false, code: 'exceeds_received'}])
   })
 
-  test('that can never be mined makes room for another one; one that may be, or is, does not', async () => {
+  test('that can never confirm makes room for another; one that may confirm, or did, does not', async () => {
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 1000n)
     const reverted = pay(await forged(merchant))
@@ -250,7 +250,7 @@ describe('a payout', () => {
     await refused(pay(await forged(merchant, {gross: 100, fee: 1, net: 99})), 'exceeds_received')
   })
 
-  test('above the limit for one, or for the day, is refused', async () => {
+  test('above the limit for one payout, or for the day, is refused', async () => {
     const merchant = await world.merchant()
     await world.deposit(merchant.address, 3_000_000n, {token: 'USDC'})
     const of = (net: number) => forged(merchant, {token: 'USDC', gross: net, fee: 0, net})
@@ -264,7 +264,7 @@ describe('a payout', () => {
     await signed(pay(await of(400_000), tokenGas))
   })
 
-  test('with a nonce that was signed for something else is refused', async () => {
+  test('with a nonce that was signed for another purpose is refused', async () => {
     const merchant = await world.merchant()
     const [one, other] = [await world.swept(merchant), await world.swept(merchant)]
     const intent = pay(one)
@@ -338,7 +338,7 @@ describe('a sweep', () => {
     await refused({...intent, ...higherFees, ...tokenGas, amount: '4999999'}, 'settlement_changed')
   })
 
-  test('of an address that is not ours, of the treasury, or of an unknown token is refused', async () => {
+  test('of a foreign address, of the treasury, or of an unknown token is refused', async () => {
     await refused(sweepIntent(newAddress()), 'not_ours')
     await refused(sweepIntent(world.treasury), 'not_ours')
     await refused(sweepIntent(world.treasury, {token: 'DAI'}), 'unknown_settlement')
@@ -346,7 +346,7 @@ describe('a sweep', () => {
 })
 
 describe('a cancel', () => {
-  test('moves nothing, from the sender to itself, and takes the place of what was signed for an eighth more', async () => {
+  test('moves nothing, from the sender to itself, and replaces the signed transaction for fees an eighth higher', async () => {
     const payout = await world.swept(await world.merchant())
     const intent = pay(payout)
     await signed(intent)
@@ -368,7 +368,7 @@ describe('a cancel', () => {
     await refused({...asked, max_fee_per_gas: '9000000000', max_priority_fee_per_gas: '8000000000'}, 'wrong_state')
   })
 
-  test('of a nonce that is not next, of an address that is not ours, or with more gas than it needs is refused', async () => {
+  test('of a nonce that is not next, of a foreign address, or with more gas than needed is refused', async () => {
     await refused(cancel({nonce: nonce + 1}), 'nonce_too_high')
     await refused(cancel({sender: newAddress(), nonce: 0}), 'not_ours')
     await refused(cancel({nonce, gas_limit: 21_001}), 'fee_above_cap')
@@ -402,7 +402,7 @@ describe('a withdrawal', () => {
     return {id: row!.id, nonce: nonce++}
   }
 
-  test("goes to the operator's whitelist alone, from the treasury, as it was begun", async () => {
+  test("goes only to the operator's whitelist, from the treasury, as it was begun", async () => {
     await world.deposit(world.treasury, 10n ** 18n)
     const recipient = newAddress()
     const {id, nonce: taken} = await begun(recipient)

@@ -60,7 +60,7 @@ test.each([
   expect(signed).toEqual({raw, txid: keccak256(raw as Hex)})
 })
 
-test('EIP-712: the digest of an authorisation is what the standard says, computed by hand', () => {
+test('EIP-712: the digest of an authorisation matches the standard, computed by hand', () => {
   const token: Token = {
     contract: '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238',
     chainId: 11_155_111,
@@ -108,7 +108,7 @@ afterAll(() => anvil?.stop())
 
 const fees = {maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n}
 
-test('a chain takes what is signed: native coins, a token, and, from the treasury alone and once, what an address authorised', async () => {
+test('a chain accepts what is signed: native coins, a token, and authorised transfers, only from the treasury and only once', async () => {
   const keys = await localKeys(junk, families)
   const deposit: KeyPath = {family: 'evm', purpose: 'deposit', index: 50}
   const treasury: KeyPath = {family: 'evm', purpose: 'treasury', index: 0}

@@ -13,14 +13,14 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-test('each query of docs/database.md has the output that is shown below it', async () => {
+test('each query of docs/database.md has the output shown below it', async () => {
   expect(
     await withOutputs(document, db.url('sluice_analyst')),
     'the queries return something else than docs/database.md shows: look at the difference, then run npm run snapshot',
   ).toBe(document)
 })
 
-test('every block of SQL in docs/database.md is such a query, and every view of analytics is queried', async () => {
+test('every block of SQL in docs/database.md is such a query, and every view of analytics has one', async () => {
   const queries = queriesOf(document)
   expect(queries).toHaveLength(document.match(/^```sql$/gm)!.length)
   const views = await db.rows<{name: string}>(
@@ -37,7 +37,7 @@ test('docs/database.md names every table and view of the schemas chain, app and 
   expect(relations.filter(({name}) => !document.includes(`\`${name}\``))).toEqual([])
 })
 
-test('the example data is settled and balanced: every deposit came from the chain, and none is in doubt', async () => {
+test('the example data is consistent: every deposit came from the chain, and none is in doubt', async () => {
   expect(
     await db.rows(
       'select status, credited, count(*)::int as n from app.deposit where user_id is not null group by 1, 2 order by 1, 2',
@@ -56,7 +56,7 @@ test('the example data is settled and balanced: every deposit came from the chai
   expect(await db.rows('select * from app.incident')).toEqual([])
 })
 
-test('the views add up: what merchants received is what was earned, paid and is owed; each posting is zero; the treasury is its parts', async () => {
+test('the views add up: received is earned, paid and owed; each posting sums to zero; the treasury is the sum of its parts', async () => {
   expect(
     await db.rows('select * from analytics.merchant_totals where received <> fees_earned + paid_out + owed'),
   ).toEqual([])

@@ -98,7 +98,7 @@ test.each([
   expect(fullScans(await planOf(sql))).not.toEqual([])
 })
 
-test('payment requests are found by their time and by their reference, and not by reading all of them', async () => {
+test('payment requests are found by time and by reference, without reading all of them', async () => {
   for (const condition of [
     `created_at >= '2026-06-30' and created_at < '2026-07-01'`,
     `merchant_prefix = 'acme' and created_at >= '2026-06-30' and created_at < '2026-07-01'`,
@@ -109,7 +109,7 @@ test('payment requests are found by their time and by their reference, and not b
     )
 })
 
-test('a deposit is found by its id, those of a payout by the payout, and an event by what it is about', async () => {
+test("a deposit is found by id, a payout's deposits by the payout, and an event by its subject, without reading all rows", async () => {
   for (const [view, column, index] of [
     ['deposits', 'deposit_uuid', 'deposit_pkey'],
     ['deposits', 'settlement_uuid', 'deposit_settlement'],
