@@ -41,7 +41,7 @@ async function json(line: string): Promise<unknown> {
   return JSON.parse(stdout)
 }
 
-test('send prints the txid of a mined payment, mine and reorg the new head', async () => {
+test('send prints the txid of a mined payment, and mine and reorg print the new head', async () => {
   const {txid} = (await json(`send --chain ETH --token USDC --to ${to} --amount 12.5`)) as {txid: string}
   expect(await devnet.client.rpc('eth_getTransactionReceipt', [txid])).toMatchObject({status: '0x1'})
   const {height} = await devnet.client.head()
@@ -56,7 +56,7 @@ test('send prints the txid of a mined payment, mine and reorg the new head', asy
   expect(head.height).toBe(height + 1001)
 })
 
-test('a command that cannot be done says why on stderr and exits with 1', async () => {
+test('a command that fails prints the reason to stderr and exits with 1', async () => {
   const send = `send --chain ETH --token USDC --to ${to} --amount`
   const failures = {
     [`${send} 1.0000001`]: 'USDC has 6 decimals; 1.0000001 has 7',

@@ -57,7 +57,7 @@ function findCompose(): string[] | undefined {
 const program = findCompose()
 
 test.skipIf(!program)(
-  'docker compose takes it, with every profile (skipped where there is no docker compose: set DOCKER_COMPOSE_BIN)',
+  'docker compose accepts the file with every profile (skipped without docker compose: set DOCKER_COMPOSE_BIN)',
   () =>
     inFolder(folder => {
       for (const name of ['docker-compose.yml', 'docker'])
@@ -78,7 +78,7 @@ test.skipIf(!program)(
     }),
 )
 
-test('every variable that it names is a setting of Sluice', () => {
+test('every variable in the file is a setting of Sluice', () => {
   const known = new Set(settingNames())
   expect(composeVariables().filter(name => !known.has(name))).toEqual([])
   for (const [name, {environment}] of ours)
@@ -88,7 +88,7 @@ test('every variable that it names is a setting of Sluice', () => {
     ).toEqual([])
 })
 
-test('what its services name is defined, and what it defines is named', () => {
+test('everything that services name is defined, and everything defined is used', () => {
   const all = (key: 'secrets' | 'networks') => new Set(services.flatMap(([, service]) => service[key]))
   const volumes = services.flatMap(([, service]) => service.volumes.map(volume => volume.split(':')[0]!))
   expect([...all('secrets')].sort()).toEqual(Object.keys(compose.secrets).sort())
@@ -106,7 +106,7 @@ test('what its services name is defined, and what it defines is named', () => {
   }
 })
 
-test('no secret stands in it: each is a file, of which a container sees those of its own', () => {
+test('the file holds no secret: each is a file, and a container gets only its own', () => {
   for (const [name, {environment, secrets}] of services) {
     const named = Object.entries(environment).filter(([key]) => key.endsWith('_FILE'))
     for (const [, file] of named) expect(secrets, name).toContain(file.replace('/run/secrets/', ''))
@@ -121,7 +121,7 @@ test('no secret stands in it: each is a file, of which a container sees those of
   expect(seeing('database_password')).toEqual(['postgres'])
 })
 
-test('keys are out of reach: custody talks to the database alone, and its volumes are nobody else’s but for the socket of jobs', () => {
+test('keys are isolated: custody reaches only the database, and other services share none of its volumes but the socket for jobs', () => {
   expect(compose.services.custody?.networks).toEqual(['database'])
   expect(compose.networks.database).toEqual({internal: true})
   const mounting = (volume: string) =>
@@ -130,7 +130,7 @@ test('keys are out of reach: custody talks to the database alone, and its volume
   expect(mounting('socket')).toEqual(['custody', 'jobs'])
 })
 
-test('what is published is for this machine alone, but for what nodes say to each other', () => {
+test('ports are published for this machine only, except the peer-to-peer ports of nodes', () => {
   const peers = [
     '30303:30303/tcp',
     '30303:30303/udp',
@@ -144,7 +144,7 @@ test('what is published is for this machine alone, but for what nodes say to eac
   expect(published.sort()).toEqual(peers.sort())
 })
 
-test('our processes run as nobody special, cannot write to their image, and are told to end before they are killed', () => {
+test('our processes run as an unprivileged user, cannot write to their image, and get time to end before they are killed', () => {
   for (const [name, service] of ours) {
     expect(service, name).toMatchObject({read_only: true, init: true, build: '.'})
     expect(service.user === undefined || name === 'setup', name).toBe(true)
@@ -155,7 +155,7 @@ test('our processes run as nobody special, cannot write to their image, and are 
   expect(read('Dockerfile')).toMatch(/^USER node$/m)
 })
 
-test('every service has limits of memory and CPU, and each that stays up has a healthcheck', () => {
+test('every service has limits of memory and CPU, and each long-running one has a healthcheck', () => {
   for (const [name, {mem_limit, cpus, restart, healthcheck}] of services) {
     expect({name, mem_limit, cpus}).toEqual({
       name,
@@ -166,7 +166,7 @@ test('every service has limits of memory and CPU, and each that stays up has a h
   }
 })
 
-test('bitcoind and Fulcrum let in each range that Docker makes networks of, on the network that is the default everywhere', () => {
+test('bitcoind and Fulcrum accept every address range that Docker gives networks, on the default network', () => {
   const ranges = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']
   const {command} = compose.services.bitcoind!
   expect(command.flatMap(option => option.match(/^-rpcallowip=(.*)/)?.[1] ?? [])).toEqual(ranges)
@@ -177,7 +177,7 @@ test('bitcoind and Fulcrum let in each range that Docker makes networks of, on t
     if (environment.BTC_NETWORK) expect(environment.BTC_NETWORK, name).toBe(network)
 })
 
-test('the image has the Node of package.json, and nothing but what .dockerignore lets through', () => {
+test('the image has the Node version of package.json, and only files that .dockerignore lets through', () => {
   const {dependencies} = JSON.parse(read('package.json')) as {dependencies: Record<string, string>}
   expect(read('Dockerfile')).toContain(`FROM node:${dependencies.node}-slim\n`)
   expect(statSync(path.join(root, 'cli/main.ts')).mode & 0o111).not.toBe(0)
@@ -190,7 +190,7 @@ test('the image has the Node of package.json, and nothing but what .dockerignore
   expect(passing.filter(name => /env|secret|\.sluice|node_modules|\.git/.test(name))).toEqual([])
 })
 
-test('setup writes each secret once, for its role, and closes the folder', () =>
+test('setup writes each secret once, for its role, and restricts the folder', () =>
   inFolder(folder => {
     const said = runSetup(folder)
     const secret = (name: string) => readFileSync(path.join(folder, name), 'utf8').trim()

@@ -12,7 +12,7 @@ const units = readdirSync(folder).filter(name => name.endsWith('.service'))
 const valuesOf = (unit: string, key: string) =>
   [...read(unit).matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value!)
 
-test('each unit starts a program that is there, with settings that are known', () => {
+test('each unit starts an existing program with known settings', () => {
   expect(units).toHaveLength(5)
   for (const unit of units) {
     const [program, module] = valuesOf(unit, 'ExecStart')[0]!.split(' ') as [string, string]
@@ -27,7 +27,7 @@ test('each unit starts a program that is there, with settings that are known', (
   }
 })
 
-test('each kind of process has a user of its own, and nobody but custody reaches the seed', () => {
+test('each kind of process has its own user, and only custody can read the seed', () => {
   const users = new Map(units.flatMap(unit => valuesOf(unit, 'User').map(user => [user, unit])))
   expect([...users.keys()].sort()).toEqual(['sluice-api', 'sluice-custody', 'sluice-indexer', 'sluice-jobs'])
   const made = [...read('sluice.sysusers').matchAll(/^u (\S+)/gm)].map(([, user]) => user)

@@ -34,7 +34,7 @@ test.each(entities.map(({options}) => options))(
   },
 )
 
-test('numeric columns hold every amount there is, and give it back exactly, as a bigint', () => {
+test('numeric columns hold every possible amount, and return it exactly, as a bigint', () => {
   const {amount} = entities.find(({options}) => options.name === 'Transfer')!.options.columns
   const {to, from} = amount!.transformer as {to(value?: bigint): unknown; from(value?: string): unknown}
   for (const value of [0n, 1n, 2n ** 53n + 1n, 2n ** 256n - 1n]) expect(from(to(value) as string)).toBe(value)

@@ -27,7 +27,7 @@ function source(height: number, confirmations: number): FinalitySource {
   return {confirmations, hashAt, finalBlock: async () => ({height, hash: await hashAt(height)})}
 }
 
-test('with N confirmations a block is final only when our own chain counts N from it, whatever head another node has', async () => {
+test('with N confirmations a block is final only when our own chain has N, whatever head another node reports', async () => {
   await writer.write({add: [[], [], []]})
   await advanceFinality(source(3, 5), cursor) // one node's head is 7, and another's block 3 is ours
   expect(await finalHeight()).toBe(0)
@@ -39,14 +39,14 @@ test('with N confirmations a block is final only when our own chain counts N fro
   expect(await finalHeight()).toBe(3)
 })
 
-test('far behind the final block, only what is buried below it becomes final', async () => {
+test('far behind the final block, only blocks buried below it become final', async () => {
   await advanceFinality(source(100, 1), cursor)
   expect(await finalHeight()).toBe(3)
   await advanceFinality(source(6 + 128, 1), cursor)
   expect(await finalHeight()).toBe(6)
 })
 
-test('a final block that is nowhere but in what a node says makes nothing final', async () => {
+test('a final block that only a node reports makes nothing final', async () => {
   const high = source(5000, 1)
   const hashAt = async (at: number) => writer.blocks[at]?.hash
   const before = await finalHeight()
@@ -55,7 +55,7 @@ test('a final block that is nowhere but in what a node says makes nothing final'
   expect(await finalHeight()).toBe(before)
 })
 
-test('a hash that is not ours makes nothing final', async () => {
+test('a hash that is not on our chain makes nothing final', async () => {
   const other: FinalitySource = {...source(7, 1), finalBlock: async () => ({height: 7, hash: '0xother'})}
   await advanceFinality(other, cursor)
   expect(await finalHeight()).toBe(6)

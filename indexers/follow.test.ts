@@ -255,7 +255,7 @@ async function run(seed: number): Promise<void> {
   await end()
 }
 
-test('a head that is far too high takes nothing away of what can be undone', async () => {
+test('a head that is far too high does not reduce how many blocks can be undone', async () => {
   const {random, db, world, cursor, end} = await setUp(1)
   const source = new HonestSource(world)
   const options: FollowOptions = {

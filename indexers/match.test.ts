@@ -64,7 +64,7 @@ test.each([
   expect(await db.rows('select * from squid_eth.hot_block')).toEqual([])
 })
 
-test('what goes to an address of ours is kept, as people see it; what goes elsewhere is not', async () => {
+test('transfers to our addresses are stored in display form; others are not stored', async () => {
   const user = await makeUser(db, merchantId)
   await write([blockAt(101, [paying(user.address), paying(`0x${'9'.repeat(40)}`, 'elsewhere')]), blockAt(102)])
   expect(
@@ -83,7 +83,7 @@ test('what goes to an address of ours is kept, as people see it; what goes elsew
   expect(await heights()).toEqual([100, 101, 102])
 })
 
-test('an address that was handed out after the block was read, and before it is written, is found', async () => {
+test('an address that was handed out after a block was read, and before it was written, is matched', async () => {
   const state = await database.connect()
   const newBlocks = [blockAt(103)]
   await database.transactHot2({finalizedHead: state, baseHead: state.top.at(-1)!, newBlocks}, async store => {
@@ -94,7 +94,7 @@ test('an address that was handed out after the block was read, and before it is 
   expect(await db.rows(`select status from app.deposit where txid = 'late'`)).toEqual([{status: 'pending'}])
 })
 
-test('an address of another chain is not ours here', async () => {
+test('an address of another chain is not matched', async () => {
   const user = await makeUser(db, merchantId)
   await db.rows(`delete from app.address where chain = 'ETH' and address = $1`, [user.address])
   await write([blockAt(104, [paying(user.address, 'elsewhere')])])
@@ -138,7 +138,7 @@ describe('a transaction of an address of ours', () => {
   const success = async (txid: string) =>
     (await db.rows<{success: boolean}>('select success from chain.confirmed_tx where txid = $1', [txid]))[0]?.success
 
-  test('is kept, with its nonce and what it cost; those of others are not', async () => {
+  test('is stored with its nonce and its fee; those of others are not', async () => {
     await include(sent('0xkept'))
     const [row, ...others] = await db.rows(
       'select id, chain, txid, block_height, sender, nonce, fee from chain.confirmed_tx',
@@ -156,7 +156,7 @@ describe('a transaction of an address of ours', () => {
     expect(others).toEqual([])
   })
 
-  test('that was not signed here succeeded if it was not reverted', async () => {
+  test('that was not signed by us succeeded if it was not reverted', async () => {
     await include(sent('0xunknown'))
     await include(sent('0xreverted', {executed: false}))
     expect([await success('0xunknown'), await success('0xreverted')]).toEqual([true, false])
@@ -177,7 +177,7 @@ describe('a transaction of an address of ours', () => {
     }
   })
 
-  test('that moves a token succeeded if the token says exactly that, among whatever else', async () => {
+  test("that moves a token succeeded if the token's log says exactly that, whatever else is in it", async () => {
     await signed('0xtoken')
     const noise = [
       moving('0xtoken', {amount: 4n}),

@@ -151,13 +151,13 @@ const openIncidents = () =>
 
 const nothing = {added: 0, removed: 0, changed: 0, incidents: 0}
 
-test('where nothing is wrong, nothing is written, and the live indexer is not noticed by anything', async () => {
+test('a correct chain is read again without writing anything, unnoticed by the live indexer', async () => {
   const before = await dump()
   expect(await readAgain(new Source())).toEqual({from: 1, to: final, ...nothing})
   expect(await dump()).toEqual(before)
 })
 
-test('whatever final rows were damaged, they are as the chain has them, and nothing else changed', async () => {
+test('damaged final rows of every kind are repaired to match the chain, and nothing else changes', async () => {
   const healthy = await dump()
   const height = fc.integer({min: 1, max: final})
   const damage = fc.oneof(
@@ -202,13 +202,13 @@ test('whatever final rows were damaged, they are as the chain has them, and noth
   )
 }, 60_000)
 
-test('a range is a range: what is damaged outside of it stays', async () => {
+test('damage outside the requested range stays', async () => {
   await behindTheBack(`delete from chain.transfer where chain = 'ETH' and block_height in (6, 10)`)
   expect(await readAgain(new Source(), {from: 7, to: 20})).toEqual({from: 7, to: 20, ...nothing, added: 2})
   expect(await readAgain(new Source(), {to: 6})).toEqual({from: 1, to: 6, ...nothing, added: 2})
 })
 
-test('transfers that were missed are deposits, with both events, once; those that the chain does not have are incidents, and healed when it has them', async () => {
+test('missed transfers become deposits with both events, once; extra ones open incidents, which close when the chain has them', async () => {
   const {address} = users[0]!
   const missed = {txid: '0xmissed', token: 'USDC', amount: 77n, recipient: address}
   const source = new Source()
@@ -249,7 +249,7 @@ test('transfers that were missed are deposits, with both events, once; those tha
   expect(await readAgain(new Source())).toMatchObject({...nothing, added: 1})
 })
 
-test('a transfer that is stored and never became a deposit becomes one', async () => {
+test('a stored transfer that never became a deposit becomes one', async () => {
   const lost = {txid: '0xlost', token: 'USDC', amount: 7n, recipient: users[1]!.address}
   writer.blocks[3]!.transfers.push(lost)
   await behindTheBack(
@@ -260,7 +260,7 @@ test('a transfer that is stored and never became a deposit becomes one', async (
   expect(await events('0xlost')).toEqual(['deposit.pending', 'deposit.confirmed'])
 })
 
-test('a token that was unknown when it was stored stays so, and one that is unknown now is refused', async () => {
+test('a token that was unknown when it was stored stays unknown, and one that is unknown now is refused', async () => {
   const contract = `0x${'c'.repeat(40)}`
   const {address} = users[0]!
   const source = new Source()
@@ -389,7 +389,7 @@ describe('a source that', () => {
     expect(await readAgain(source)).toMatchObject({...nothing, added: 1})
   })
 
-  test('has forgotten old blocks is refused, with the lowest that it can give; one that fails is another error', async () => {
+  test('has forgotten old blocks is refused with its lowest block; a source that fails causes another error', async () => {
     const source = new Source()
     source.lacks = async height => (height < 12 ? 'pruned' : undefined)
     await expect(readAgain(source, {from: 3})).rejects.toThrow(
@@ -408,7 +408,7 @@ describe('a source that', () => {
 describe('a run', () => {
   const noFrom = {from: undefined} as Partial<ReindexOptions>
 
-  test('that is stopped is resumed where it was, and not begun by anybody else meanwhile', async () => {
+  test('that is stopped resumes where it was, and nobody else can start one meanwhile', async () => {
     await behindTheBack(`delete from chain.transfer where block_height in (2, 25)`)
     const stop = new AbortController()
     let other: Promise<unknown> | undefined
@@ -435,7 +435,7 @@ describe('a run', () => {
     await expect(readAgain(new Source(), noFrom)).rejects.toThrow('the last run of ETH, from 1 to 26, is done')
   })
 
-  test('that is resumed goes on from the very block that it ended with, or not at all', async () => {
+  test('that resumes continues from exactly the block at which it ended, or not at all', async () => {
     const stop = new AbortController()
     await expect(
       readAgain(new Source(), {
@@ -490,7 +490,7 @@ describe('a run', () => {
   })
 })
 
-test('what is added at a height that the live indexer can still undo, it writes again after a restart, without an event', async () => {
+test('a row added at a height that the live indexer can undo is written again after a restart, without an event', async () => {
   const code = 'POLYGON'
   await db.rows(`select chain.anchor($1, 'test', 0, $2, now())`, [code, hashOf('0')])
   const paid = (height: number) => {

@@ -35,7 +35,7 @@ function sourceOf(network: ChainView['network']): ChainView {
   }
 }
 
-test('nothing is read from a node of a main network, whatever the settings of the chain say, unless SLUICE_MAINNET allows it', async () => {
+test('a node of a main network is refused without SLUICE_MAINNET, whatever the settings of the chain say', async () => {
   const log = silent()
   for (const [chain, network] of [
     ['ETH', 'eip155:1'],
@@ -58,7 +58,7 @@ test('nothing is read from a node of a main network, whatever the settings of th
   }
 })
 
-test('a database that has no connection left is named, and not the node', async () => {
+test('a database without free connections is named, and not the node', async () => {
   const role = `indexer_${process.pid}`
   await db.rows(`create role ${role} login password 'x' connection limit 0`)
   const url = Object.assign(new URL(db.ownerUrl), {username: role, password: 'x'}).href
@@ -82,7 +82,7 @@ test('a database that has no connection left is named, and not the node', async 
   ])
 })
 
-test('no block is read by a process whose settings name other tokens than the last migration run had, until they name the same', async () => {
+test('a process whose settings name other tokens than the last migration run reads no block until they match', async () => {
   const other = await testDatabase()
   const indexer = openPool(other.url('sluice_indexer'), {name: 'test', max: 2})
   const {chains} = readSettings()

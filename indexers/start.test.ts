@@ -24,7 +24,7 @@ function headers(times: number[], blockTimes: BlockTimes, pruned = 0) {
   return {blockAt, blockTimes, asked}
 }
 
-describe('the newest block that was surely there before a moment', () => {
+describe('the newest block that surely existed before a moment', () => {
   const median = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!
 
   /** Real moments at which blocks were mined, and the times that miners wrote into them, within the rules of Bitcoin. */
@@ -56,7 +56,7 @@ describe('the newest block that was surely there before a moment', () => {
       return {mined, times}
     })
 
-  test("was mined before it, whatever miners wrote and the database's clock says, and not much longer before it than need be", async () => {
+  test("was mined before it, whatever miners and the database's clock say, and not much earlier than necessary", async () => {
     await fc.assert(
       fc.asyncProperty(bitcoin, fc.nat(), fc.integer({min: 0, max: 170}), async ({mined, times}, pick, clockAhead) => {
         const top = times.length - 1
@@ -73,7 +73,7 @@ describe('the newest block that was surely there before a moment', () => {
     )
   })
 
-  test('is found with fifty questions among twenty million, and near the head with few', async () => {
+  test('is found with fifty requests among twenty million blocks, and with few near the head', async () => {
     const source = headers([], {medianOf: 1, marginMs: 0})
     const blockAt: ChainView['blockAt'] = async height => {
       source.asked.push(height)
@@ -95,7 +95,7 @@ describe('the newest block that was surely there before a moment', () => {
     }
   })
 
-  test('is said to be missing where the headers do not go so far back', async () => {
+  test('is reported as missing if the headers do not go back that far', async () => {
     const times = Array.from({length: 100}, (_, i) => i * minute)
     const plain = {medianOf: 1, marginMs: 0}
     expect(await newestSurelyBefore(headers(times, plain, 40), 99, 30 * minute)).toEqual({height: 39, isMissing: true})
@@ -122,7 +122,7 @@ describe('the first address of a family', () => {
       [address, family, at],
     )
 
-  test('is any that was handed out, on whichever of its chains, or its treasury; of another seed nobody knows', async () => {
+  test('is any that was handed out on any of its chains, or its treasury; with a seed from elsewhere it is unknown', async () => {
     expect(await firstAddress('ETH')).toBeUndefined()
     const before = Date.now() - 1000
     const merchant = await makeMerchant(db, ['ETH'])
@@ -141,7 +141,7 @@ describe('the first address of a family', () => {
     expect(await firstAddress('BTC')).toBe(Number.NEGATIVE_INFINITY)
   })
 
-  test('that was handed out while the node told its final block is not missed: the block comes first', async () => {
+  test('that was handed out while the node returned its final block is not missed: the block is read first', async () => {
     const order: string[] = []
     const cursor = new ChainCursor(indexer, 'ETH')
     const blocks = headers([0, 1, 2, 3], {medianOf: 1, marginMs: 0})
@@ -164,7 +164,7 @@ describe('the first address of a family', () => {
     expect(order).toEqual(['final block', 'addresses'])
   })
 
-  test('decides for as long as no operator has: a gap is accepted by name, and only for a chain that was never followed', async () => {
+  test('decides where a chain begins until an operator does; accepting a gap needs its name and a chain never followed', async () => {
     const cursor = new ChainCursor(indexer, 'BTC')
     await cursor.configure()
     await cursor.tellWaiting('blocks_missing', 'the node has pruned it', 500)

@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => db.drop())
 
-test('a run computes every view that is due, with the rights of the worker', async () => {
+test('a run refreshes every view that is due, with the rights of the worker', async () => {
   const refresh = analyticsRefresh(db.url('sluice_jobs'))
   await refresh.run()
   expect(await db.rows('select view_name from app.analytics_refresh where refreshed_at is null')).toEqual([])
@@ -19,7 +19,7 @@ test('a run computes every view that is due, with the rights of the worker', asy
   refresh.stop()
 })
 
-test('a worker that ends gives up a refresh that is under way, and the server does, too', async () => {
+test('a worker that ends gives up its refresh, and so does the server', async () => {
   const blocker = await db.pool.connect()
   await blocker.query('begin; lock table app.deposit in access exclusive mode')
   await db.rows(`update app.analytics_refresh set due_at = now() + interval '1 day' where view_name <> 'daily_volume'`)

@@ -72,7 +72,7 @@ async function recoverDeadPools(hungAfter = '30 seconds'): Promise<number> {
 const allDelivered = (timeoutMs: number) =>
   until(async () => (await pending()).length === 0, {timeoutMs, what: 'everything to be delivered'})
 
-test('what a killed worker was sending is sent by the one beside it within three seconds', async () => {
+test('deliveries of a killed worker are sent by another one within three seconds', async () => {
   receiver.response = hang
   const doomed = await startWorker()
   await createEndpoint(db.pool, merchant, {url: receiver.url})
@@ -85,7 +85,7 @@ test('what a killed worker was sending is sent by the one beside it within three
   expect(new Set(receiver.received.map(({headers}) => headers['webhook-id'])).size).toBe(10)
 })
 
-test('a long job of a living worker stays its own; when the worker is killed it runs again within three seconds', async () => {
+test('a long job of a living worker is not taken over; when the worker is killed it runs again within three seconds', async () => {
   const doomed = await startWorker()
   const blocker = await db.pool.connect()
   await blocker.query('begin; lock table app.webhook_endpoint in access exclusive mode')
@@ -118,7 +118,7 @@ test('a worker that loses its liveness connection exits with 70 at once', async 
   expect(performance.now() - began).toBeLessThan(1000)
 })
 
-test('a worker that is told of a breaking migration, whoever said so, ends with 70, and does not stay on without running jobs', async () => {
+test('a worker notified of a breaking migration, by whatever role, ends with 70, and does not stay without running jobs', async () => {
   const worker = await startWorker()
   const hasEnded = async () => {
     await db.pool.query(`notify "worker:migrate", '{"migrationNumber": 999, "breaking": true}'`)
@@ -132,7 +132,7 @@ test('a worker that is told of a breaking migration, whoever said so, ends with 
   await until(async () => !(await jobs()).length, {timeoutMs: 5000, what: 'the job to be done'})
 })
 
-test('a worker that hangs is cut off by the one beside it, which takes over; it ends when it goes on', async () => {
+test('a worker that hangs is cut off by another one, which takes over; the first ends when it runs again', async () => {
   receiver.response = hang
   const stopped = await startWorker()
   await createEndpoint(db.pool, merchant, {url: receiver.url})
@@ -154,7 +154,7 @@ test('a worker that hangs is cut off by the one beside it, which takes over; it 
   expect(await exit).toBe(70)
 })
 
-test('a worker gives up a deposit that a rewind took away, and that a chain which stands still never showed again', async () => {
+test('a worker gives up a deposit that a rewind removed and a stalled chain never showed again', async () => {
   const user = await makeUser(db, await makeMerchant(db))
   const writer = await ChainWriter.open(db, 'POLYGON')
   await writer.write({add: [[{txid: 'gone', amount: 1n, recipient: user.address}]]})
@@ -166,7 +166,7 @@ test('a worker gives up a deposit that a rewind took away, and that a chain whic
   await until(isGone, {timeoutMs: 10_000, what: 'the deposit to be reorged'})
 })
 
-test('SIGTERM stops a worker within five seconds; what hangs stays due, as if it had not been tried', async () => {
+test('SIGTERM stops a worker within five seconds; a hanging delivery stays due, as if it had not been tried', async () => {
   receiver.response = hang
   const worker = await startWorker()
   await createEndpoint(db.pool, merchant, {url: receiver.url})
@@ -195,7 +195,7 @@ test.each(['SIGINT', 'the end of its parent'] as const)(
   },
 )
 
-test('without WEBHOOK_ALLOW_PRIVATE a private receiver is never reached, and the attempt says so', async () => {
+test('without WEBHOOK_ALLOW_PRIVATE a private receiver is never reached, and the attempt gives the reason', async () => {
   await startWorker({WEBHOOK_ALLOW_PRIVATE: '0'})
   await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant)

@@ -14,20 +14,20 @@ function waits(how: string, ranMs: number, times: number): number[] {
   return after
 }
 
-test('who fails again and again is started again less and less often, and at once when it ran well before', () => {
+test('a process that fails again and again is restarted less and less often, and at once if it ran well before', () => {
   expect(waits('exit code 1', 0, 9)).toEqual([250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
   expect(waitAfter(30_000, 'exit code 1', 9_999)).toBe(30_000)
   expect(waitAfter(30_000, 'exit code 1', 10_000)).toBe(250)
 })
 
-test('who is killed from outside waits for a second at most, however often', () => {
+test('a process that is killed from outside restarts after at most a second, however often', () => {
   for (const how of ['SIGKILL', 'SIGTERM', 'exit code 0'])
     expect(waits(how, 0, 5)).toEqual([250, 500, 1000, 1000, 1000])
   expect(waitAfter(30_000, 'SIGKILL', 0)).toBe(1000)
   expect(waitAfter(4000, 'SIGABRT', 0)).toBe(8000) // its own doing: out of memory
 })
 
-test('a process that is killed again and again is there again each time, one that cannot run as well, later', async ({
+test('a process killed repeatedly restarts each time, and one that cannot run restarts later', async ({
   onTestFinished,
 }) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-child-'))

@@ -16,7 +16,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, {recursive: true}))
 
-test('the newest is .1, as many are kept as asked for, and what is small or no log stays as it is', () => {
+test('the newest is .1, only the configured number is kept, and small files and other files stay', () => {
   for (const content of ['first', 'second', 'third', 'fourth']) {
     writeFileSync(file('api.log'), content)
     rotateLogs([directory, file('none')], {maxBytes: 4, kept: 2})
@@ -33,7 +33,7 @@ test('the newest is .1, as many are kept as asked for, and what is small or no l
   })
 })
 
-test('a process that writes to it goes on, at the top of the emptied file', async () => {
+test('a process that writes to a rotated log continues at the start of the emptied file', async () => {
   const log = openSync(file('busy.log'), 'a')
   const program = 'let n = 0; setInterval(() => console.log("line " + ++n), 1)'
   const child = spawn(process.execPath, ['-e', program], {stdio: ['ignore', log, 'inherit']})

@@ -126,7 +126,7 @@ async function play(client: EvmClient): Promise<void> {
   await client.send({token: 'USDC', to: alice, amount: '3'})
 }
 
-test('the same chain comes back, from block 1 on, after each kind of death, and goes on', async () => {
+test('after each kind of death the same chain returns, from block 1 on, and continues', async () => {
   const first = await start()
   await play(first.client)
   const chain = await wholeChain(first.client)
@@ -163,7 +163,7 @@ test('the same chain comes back, from block 1 on, after each kind of death, and 
   expect(await usdcBalance(fourth.client, address(0xca401))).toBe(4_000_000n)
 })
 
-test('no block that anybody saw ever changes while anvil and the process are killed at random moments', async () => {
+test('no block that a client saw ever changes while anvil and the process are killed at random moments', async () => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
   console.log(`SEED=${seed}`)
   const random = new Random(seed)
@@ -196,7 +196,7 @@ test('no block that anybody saw ever changes while anvil and the process are kil
   for (const [height, hash] of seen) expect((await block(devnet.client, height)).hash).toBe(hash)
 })
 
-test('a transaction that waits for a block is still mined after everything was killed', async () => {
+test('an unconfirmed transaction is still mined after everything was killed', async () => {
   const first = await start()
   const txid = await first.client.transfer({token: 'ETH', to: alice, amount: '2'})
   process.kill(await anvilPid(), 'SIGKILL')
@@ -207,7 +207,7 @@ test('a transaction that waits for a block is still mined after everything was k
   expect(await balance(client, alice)).toBe(2n * 10n ** 18n)
 })
 
-test('a transaction that is forgotten is not mined, not even after anvil was killed', async () => {
+test('a forgotten transaction is not mined, even after anvil was killed', async () => {
   const {client} = await start()
   const txid = await client.transfer({token: 'ETH', to: alice, amount: '2'})
   await client.forget([txid])
@@ -236,7 +236,7 @@ test('the chain has its id, its contracts in block 1, and its final block 8 belo
   expect(await Promise.all(heights)).toEqual([20, 16, 12, 0])
 })
 
-test('a service is told of a token of its own on each chain, by a setting that it takes, and its contract is so', async () => {
+test('a setting of the service names a token of each chain, and its contract matches', async () => {
   for (const [chain, token] of [
     ['ETH', 'EURC'],
     ['POLYGON', 'JPYC'],
@@ -253,7 +253,7 @@ test('a service is told of a token of its own on each chain, by a setting that i
   }
 })
 
-test('a chain that began before it had more tokens than USDC goes on without them', async () => {
+test('a chain that began when USDC was the only token continues without the others', async () => {
   const {client, stop} = await start()
   await client.mine(2) // block 1 is there
   const {hash} = await client.head()
@@ -267,7 +267,7 @@ test('a chain that began before it had more tokens than USDC goes on without the
   expect(await again.head()).toMatchObject({hash})
 })
 
-test('a reorganisation without its transactions undoes them, and sending goes on', async () => {
+test('a reorganisation without its transactions undoes them, and sending still works', async () => {
   const {client} = await start()
   await client.send({token: 'USDC', to: alice, amount: '5'})
   const gone = await client.send({token: 'USDC', to: bob, amount: '7'})
@@ -284,7 +284,7 @@ test('a reorganisation without its transactions undoes them, and sending goes on
   expect(await usdcBalance(client, bob)).toBe(1_000_000n)
 })
 
-test('a reorganisation that keeps transactions mines the same ones in later blocks', async () => {
+test('a reorganisation that keeps transactions mines them again in later blocks', async () => {
   const {client} = await start()
   const txids = []
   for (const to of [alice, bob, alice]) txids.push(await client.send({token: 'ETH', to, amount: '1'}))
@@ -295,7 +295,7 @@ test('a reorganisation that keeps transactions mines the same ones in later bloc
   expect(await balance(client, alice)).toBe(2n * 10n ** 18n)
 })
 
-test('a reorganisation down to genesis leaves the contracts; one that goes deeper is refused', async () => {
+test('a reorganisation down to genesis keeps the contracts; a deeper one is refused', async () => {
   const {client} = await start()
   await client.send({token: 'USDC', to: alice, amount: '5'})
   const {height} = await client.head()
@@ -308,7 +308,7 @@ test('a reorganisation down to genesis leaves the contracts; one that goes deepe
   expect(await usdcBalance(client, alice)).toBe(6_000_000n)
 })
 
-test('a reorganisation below what the engine still knows is made from a snapshot', async () => {
+test('a reorganisation below what the engine remembers is made from a snapshot', async () => {
   const {client} = await start()
   const txid = await client.send({token: 'USDC', to: alice, amount: '5'})
   await client.mine(700)
@@ -320,7 +320,7 @@ test('a reorganisation below what the engine still knows is made from a snapshot
   expect(await usdcBalance(client, alice)).toBe(5_000_000n)
 })
 
-test('new heads come by websocket, those of a reorganisation too, each linked to the one before', async () => {
+test('new heads arrive by websocket, also during reorganisations, each linked to the one before', async () => {
   const {client, devnet} = await start()
   await client.mine(3)
   const socket = new WebSocket(devnet.url)
@@ -346,7 +346,7 @@ test('new heads come by websocket, those of a reorganisation too, each linked to
   socket.close()
 })
 
-test('it mines by itself, and goes on by itself after anvil was killed', async () => {
+test('the devnet mines automatically, and continues after anvil was killed', async () => {
   const {client} = await start({blockIntervalMs: 100})
   const grows = async (by: number) => {
     const {height} = await client.head()
@@ -359,7 +359,7 @@ test('it mines by itself, and goes on by itself after anvil was killed', async (
   expect(await balance(client, alice)).toBe(10n ** 18n)
 })
 
-test('a second process for the same directory tells where the first one serves, and one for another chain fails', async () => {
+test('a second process for the same directory names the endpoint of the first, and one for another chain fails', async () => {
   const {devnet} = await start()
   const second = await startDevnet(evm, {chain: 'ETH', dir})
   await until(async () => second.process.exitCode === 0, {timeoutMs: 5_000, what: 'the second process to end'})
@@ -373,7 +373,7 @@ test('a second process for the same directory tells where the first one serves, 
   )
 })
 
-test('value moves inside transactions as the traces say, and not where it was reverted', async () => {
+test('value moves inside transactions as the traces show, and not where it was reverted', async () => {
   const {client} = await start()
   await client.mined(
     await client.transact(
@@ -403,7 +403,7 @@ test('value moves inside transactions as the traces say, and not where it was re
   expect(logs).toHaveLength(3) // an approval, two transfers
 })
 
-test('USDC moves by an authorisation (EIP-3009) once, and by a permit (EIP-2612)', async () => {
+test('USDC moves once by an authorisation (EIP-3009), and by a permit (EIP-2612)', async () => {
   const {client} = await start()
   const owner = privateKeyToAccount(pad('0x1', {size: 32}))
   await client.send({token: 'USDC', to: owner.address, amount: '10'})
@@ -452,7 +452,7 @@ test('USDC moves by an authorisation (EIP-3009) once, and by a permit (EIP-2612)
   }
 })
 
-test('what a client must not do, or gets wrong, is answered with an error, and changes nothing', async () => {
+test('a forbidden or invalid request gets an error, and changes nothing', async () => {
   const {client, devnet} = await start()
   const {hash} = await client.head()
   await expect(client.rpc('anvil_setBalance', [alice, '0x1'])).rejects.toThrow('does not serve anvil_setBalance')

@@ -159,7 +159,7 @@ test.each<[string, string, (right: never) => unknown]>([
   },
 )
 
-test('what was paid to an address before it was asked for is found, in blocks that can be undone, are final, or cannot be undone any more', async () => {
+test('payments to an address from before it was watched are found, in recent blocks, in final blocks, and below', async () => {
   const addresses = Array.from({length: 8}, newAddress)
   const paid: string[] = []
   for (const to of addresses) {
@@ -178,7 +178,7 @@ test('what was paid to an address before it was asked for is found, in blocks th
   expect((await cursor.read())!.halted).toBeNull()
 })
 
-test('a transaction that is mined again at the same height, of which the server says nothing, is found in its new block', async () => {
+test('a transaction that is mined again at the same height without a notification is found in its new block', async () => {
   const address = newAddress()
   await watch(address)
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
@@ -194,7 +194,7 @@ test('a transaction that is mined again at the same height, of which the server 
   expect(after!.hash).not.toBe(before!.hash)
 })
 
-test('a history that was forged while its status came and went is asked for again', async () => {
+test('a history that was forged while its status changed and changed back is requested again', async () => {
   const address = newAddress()
   await watch(address)
   const {txid} = await node.client.pay([{to: address, amount: 5000n}])
@@ -230,7 +230,7 @@ function addToHistory(address: string, entry: {tx_hash: string; height: number})
   }
 }
 
-test('what is in no block, and the server does not have, is absent, and the server is not dropped for it', async () => {
+test('an unconfirmed transaction that the server lacks is absent, and the server is not dropped for it', async () => {
   const address = newAddress()
   await watch(address)
   addToHistory(address, {tx_hash: '33'.repeat(32), height: 0})
@@ -250,7 +250,7 @@ test('what is in no block, and the server does not have, is absent, and the serv
   expect(electrum.generation).toBe(generation)
 })
 
-test('a chain that stands still because its servers contradict themselves says so, with the transaction, and goes on with one that does not', async () => {
+test('a chain that stands still because its servers contradict themselves reports it with the transaction, and continues with an honest one', async () => {
   const told = () => db.rows<{txid: string}>('select chain, txid, message from chain.standing_contradiction')
   const address = newAddress()
   await watch(address)
@@ -271,7 +271,7 @@ test('a chain that stands still because its servers contradict themselves says s
   expect(await told()).toEqual([])
 })
 
-test('headers without work, or that do not link, are not believed', async () => {
+test('headers without work, or without a link to ours, are refused', async () => {
   const {headHeight} = (await cursor.read())!
   const told = lie('blockchain.block.headers', right => {
     const {hex, ...rest} = right as {hex: string}

@@ -21,7 +21,7 @@ function headerOn(parentHash: string, bits = regtest.easiestBits): BlockHeader {
   }
 }
 
-test('headers that link are taken, others are not', () => {
+test('headers that link are accepted, and others are refused', () => {
   const headers = new HeaderChain(base, regtest.easiestBits)
   const first = headerOn(base.hash)
   expect(headers.extend([first, headerOn(first.hash)])).toBe(true)
@@ -32,7 +32,7 @@ test('headers that link are taken, others are not', () => {
   expect(headers.top).toEqual({height: 2, hash})
 })
 
-test.each([signet, testnet4])('a header that takes less work than any of its network is refused', ({easiestBits}) => {
+test.each([signet, testnet4])('a header with less work than any of its network is refused', ({easiestBits}) => {
   const headers = new HeaderChain(base, easiestBits)
   expect(() => headers.extend([headerOn(base.hash)])).toThrow('is easier than any of its network')
   expect(headers.top).toEqual(base)

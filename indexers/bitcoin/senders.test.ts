@@ -229,18 +229,18 @@ describe.each(bitcoinNodes)('on %s', kindOfNode => {
     expect(await Promise.all(mined)).toEqual([[{sender: expected}], [{sender: expected}]])
   })
 
-  test('both name the payer of what spends an output that is unconfirmed itself', async () => {
+  test('both sources name the payer of a transaction that spends an unconfirmed output', async () => {
     const txid = await node.client.submit(await unconfirmedFrom('P2PKH', ours[10]!))
     expect(await toldBy(txid)).toEqual([addresses.get('P2PKH'), addresses.get('P2PKH')])
   })
 
-  test('both call the sender of new coins coinbase', async () => {
+  test('both sources call the sender of new coins coinbase', async () => {
     const {hash} = await node.client.mine(1, {to: ours[11]!})
     const {txids} = await node.client.block(hash)
     expect(await toldBy(txids[0]!)).toEqual(['coinbase', 'coinbase'])
   })
 
-  test('a node is asked for the senders of a block once, and only if something is ours of which the bytes do not tell', async () => {
+  test("a node is asked for the senders of a block once, and only if an output of ours needs more than the block's bytes", async () => {
     const [, reading] = readings as [Reading, Reading]
     const asked: unknown[] = []
     proxy.behave = ({method, params}, pass) => {

@@ -34,7 +34,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-test('what a source shows no more, because it is in a block that was not written yet, is not given up', async () => {
+test('a transaction that left the mempool for a block that is not written yet is not given up', async () => {
   const options = {
     db: indexer,
     cursor: new ChainCursor(indexer, 'BTC'),

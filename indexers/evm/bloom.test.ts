@@ -2,7 +2,7 @@ import {expect, test} from 'vitest'
 import {Anvil} from '../../test/support/evm/anvil.ts'
 import {logsBloom} from './bloom.ts'
 
-test('the filter over the logs of a block is the one that its header has', async () => {
+test('the filter over the logs of a block equals the one in its header', async () => {
   const anvil = await Anvil.start({})
   try {
     for (let i = 0n; i < 5n; i++) await anvil.sendUsdc(`0x${'77'.repeat(20)}`, 1n + i)
@@ -21,7 +21,7 @@ test('the filter over the logs of a block is the one that its header has', async
 // Why the filter of a block is not what its logs are held against: other logs cover the bits of one that is missing. Of a transfer of a token that
 // others transfer, too, they are those of two topics, 6 of 2048: with n logs all of them are covered with a probability of (1 - (2047/2048)^6n)^6,
 // which is one in 3,700 with 100 logs, one in 130 with 200, 4 % with 300, 21 % with 500 and 72 % with 1,000.
-test.each([100, 500])('of %i logs, the filter misses one that is left out as often as it must', count => {
+test.each([100, 500])('of %i logs, the filter misses a left-out one as often as expected', count => {
   const seed = 7
   let state = seed
   const random = () => {

@@ -43,7 +43,7 @@ const at = (outputIndex: number, amount: bigint, recipientKey: string) => {
 }
 
 describe('the fees of a block', () => {
-  test('are what its transactions paid above the base fee, those that failed included, in one transfer of the block itself', () => {
+  test('are what its transactions paid above the base fee, failed ones included, in one transfer of the block itself', () => {
     const paid: Contents['paid'] = [
       [21_000n, 12n],
       [50_000n, 11n, 0],
@@ -52,7 +52,7 @@ describe('the fees of a block', () => {
     expect(income({paid})).toEqual([at(2_000_000, 92_000n, miner.toLowerCase())])
   })
 
-  test('are none without transactions, without tips, to nobody, or in a block that has no base fee', () => {
+  test('are none without transactions, without tips, without a recipient, or in a block without a base fee', () => {
     const paid: Contents['paid'] = [[21_000n, 12n]]
     expect(income({})).toEqual([])
     expect(income({paid: [[21_000n, 10n]]})).toEqual([])
@@ -72,14 +72,14 @@ describe('on Polygon', () => {
     return {address, topics: [event, topic(native), topic(miner), topic(to)], data}
   }
 
-  test('fees are to whom the logs of the native token name, whatever the header says', () => {
+  test('fees go to the recipient that logs of the native token name, whatever the header says', () => {
     const logs = [paidTo(validator, 5n), paidTo(validator, 8n)]
     const found = [at(2_000_000, 13n, validator.toLowerCase())]
     expect(income({logs, paid: [[21_000n, 12n]]})).toEqual(found)
     expect(income({logs, paid: [[21_000n, 12n]], miner: nobody})).toEqual(found)
   })
 
-  test('a log of another contract, and another log of that one, is no fee', () => {
+  test('a log of another contract, or another log of that contract, is no fee', () => {
     const logs = [paidTo(validator, 5n, {address: validator}), paidTo(validator, 8n, {event: `0x${'e6'.repeat(32)}`})]
     expect(income({logs, paid: [[21_000n, 12n]], miner: nobody})).toEqual([])
   })

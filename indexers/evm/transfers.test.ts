@@ -68,13 +68,13 @@ describe('the value of a transaction itself', () => {
     ])
   })
 
-  test('is none when it is zero, or when the transaction makes a contract', () => {
+  test('is no transfer when it is zero, or when the transaction creates a contract', () => {
     expect(read({hash: '0xa', transaction: {to: ours, value: 0n}})).toEqual([])
     expect(read({hash: '0xa', transaction: {to: null, value: 5n}})).toEqual([])
     expect(read({hash: '0xa', transaction: {to: undefined, value: 5n}})).toEqual([])
   })
 
-  test('may be the whole supply, and more: amounts never pass through floating point', () => {
+  test('may exceed the whole supply: amounts never pass through floating point', () => {
     const amount = 2n ** 256n - 1n
     expect(read({hash: '0xa', transaction: {to: ours, value: amount}})[0]!.amount).toBe(amount)
     expect(read({hash: '0xa', logs: [erc20(amount)]})[0]!.amount).toBe(amount)
@@ -90,7 +90,7 @@ test.each([
 })
 
 describe('a token transfer', () => {
-  test('is output 1 + its place among all logs of its transaction, whatever the other logs are', () => {
+  test('has output index 1 + its log index in its transaction, whatever the other logs are', () => {
     const approval = {address: usdc, topics: [`0x${'8c'.repeat(32)}`, topic(payer), topic(ours)], data: word(1n)}
     expect(read({hash: '0xa', logs: [approval, erc20(7n), approval, erc20(8n, {to: other})]})).toEqual([
       {txid: '0xa', outputIndex: 2, token: 'USDC', amount: 7n, sender: payer, recipientKey: ours},
@@ -98,15 +98,15 @@ describe('a token transfer', () => {
     ])
   })
 
-  test('of a contract that is not supported keeps the contract as its token, so that nothing credits it as another', () => {
+  test('of an unsupported contract keeps the contract as its token, so that it is never credited as another token', () => {
     expect(read({hash: '0xa', logs: [erc20(7n, {token: fake})]})).toMatchObject([{token: fake, amount: 7n}])
   })
 
-  test('of zero is none: that is how address poisoning looks', () => {
+  test('of zero is ignored: address poisoning uses it', () => {
     expect(read({hash: '0xa', logs: [erc20(0n)]})).toEqual([])
   })
 
-  test('with a fourth topic is an ERC-721 token, and none', () => {
+  test('with a fourth topic is an ERC-721 token, and is ignored', () => {
     const {address, topics} = erc20(0n)
     expect(read({hash: '0xa', logs: [{address, topics: [...topics, word(7n)], data: '0x'}]})).toEqual([])
     expect(read({hash: '0xa', logs: [{address, topics: [...topics, word(7n)], data: word(7n)}]})).toEqual([])
@@ -122,14 +122,14 @@ describe('a token transfer', () => {
     expect(read({hash: '0xa', logs: [{address: usdc, topics, data}]})).toEqual([])
   })
 
-  test('to the sender itself is still one: the chain says so', () => {
+  test('to the sender itself is still a transfer', () => {
     const log = {address: usdc, topics: [transferTopic, topic(ours), topic(ours)], data: word(7n)}
     expect(read({hash: '0xa', logs: [log]})).toMatchObject([{sender: ours, recipientKey: ours}])
   })
 })
 
 describe('value moved by a contract', () => {
-  test('is output 1000000 + its place among all calls of its transaction, the transaction itself being the first', () => {
+  test('has output index 1000000 + its position among all calls of its transaction, which itself is the first', () => {
     const frames = [root, call([0], 0n), call([0, 0], 3n), call([1], 4n, {to: other})]
     expect(read({hash: '0xa', frames})).toEqual([
       {txid: '0xa', outputIndex: 1_000_002, token: 'ETH', amount: 3n, sender: contract, recipientKey: ours},
@@ -137,7 +137,7 @@ describe('value moved by a contract', () => {
     ])
   })
 
-  test('counts by call, by the creation of a contract and by selfdestruct', () => {
+  test('counts for calls, contract creation and selfdestruct', () => {
     const frames = [root, call([0], 1n), create([1], 2n, other), selfdestruct([1, 0], 3n)]
     expect(read({hash: '0xa', frames}).map(({amount, sender, recipientKey}) => [amount, sender, recipientKey])).toEqual(
       [
@@ -155,12 +155,12 @@ describe('value moved by a contract', () => {
     },
   )
 
-  test('is none when it is zero, when a creation failed, and for the outermost call, which is the transaction itself', () => {
+  test('is no transfer when it is zero, when a creation failed, or for the outermost call, which is the transaction itself', () => {
     const failed: Frame = {traceAddress: [1], type: 'create', action: {from: contract, value: 5n}, error: 'out of gas'}
     expect(read({hash: '0xa', frames: [call([], 5n), call([0], 0n), failed]})).toEqual([])
   })
 
-  test('does not count inside a call that was reverted, at any depth, and counts again after it', () => {
+  test('does not count inside a reverted call, at any depth, and counts again after it', () => {
     const frames = [
       root,
       call([0], 1n),
@@ -184,7 +184,7 @@ describe('value moved by a contract', () => {
   })
 })
 
-test('one transaction may make several transfers, to one address or many, in every way at once, each under its own output index', () => {
+test('one transaction may make several transfers in every way at once, each with its own output index', () => {
   const found = read({
     hash: '0xa',
     transaction: {to: ours, value: 1n},
@@ -202,7 +202,7 @@ test('one transaction may make several transfers, to one address or many, in eve
   ])
 })
 
-test('what each transaction of a block spent is its gas at the price that was paid, reverted or not', () => {
+test('the fee of each transaction is its gas at the price paid, reverted or not', () => {
   const block = blockOf(
     {hash: '0xa', transaction: {nonce: 3, gasUsed: 50_000n, effectiveGasPrice: 2n}},
     {hash: '0xb', transaction: {from: '0xABCD', status: 0}},
@@ -217,7 +217,7 @@ test('a block without transactions moves nothing', () => {
   expect(read()).toEqual([])
 })
 
-test('what a transaction moves, and under which output indexes, does not depend on the block around it', () => {
+test('the transfers of a transaction, and their output indexes, do not depend on the rest of the block', () => {
   const log = fc.constantFrom(erc20(1n), erc20(0n), erc20(2n, {token: fake}), {address: fake, topics: [], data: '0x'})
   const error = fc.constantFrom(undefined, undefined, 'execution reverted')
   // Frames as a depth-first walk over a random tree gives them: the depth of each is at most one more than that of the one before.

@@ -20,7 +20,7 @@ test.each([
   expect(encoded).toBe(expected)
 })
 
-test('the root of nothing is the one that every empty block has', () => {
+test('the root of nothing is that of every empty block', () => {
   expect(orderedTrieRoot([])).toBe('56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421')
 })
 

@@ -53,7 +53,7 @@ const check =
     assertWhole(changed, isTraced)
 const without = <T>(list: T[], at: number): T[] => list.toSpliced(at, 1)
 
-test('a block with receipts of every type, failed ones and many is whole', () => {
+test('a block with receipts of every type, failed ones, and many of them is complete', () => {
   expect(new Set(block.transactions.map(({type}) => type))).toEqual(new Set([0, 1, 2, 4]))
   expect(new Set(block.transactions.map(({status}) => status))).toEqual(new Set([0, 1]))
   expect(block.transactions.length).toBeGreaterThan(128)
@@ -61,7 +61,7 @@ test('a block with receipts of every type, failed ones and many is whole', () =>
   expect(check(block)).not.toThrow()
 })
 
-test("the filters of receipts are computed where the node's are not handed on", () => {
+test('the filters of receipts are computed when the node does not return them', () => {
   const transactions = block.transactions.map(({logsBloom: _, ...transaction}) => transaction)
   expect(check({...block, transactions})).not.toThrow()
   expect(check({...block, transactions, logs: without(block.logs, 1)})).toThrow('did not give the receipts')
@@ -106,14 +106,14 @@ test.each(lies)('a node that %s is not believed', (_, lie) => {
   expect(check({...block, ...lie(block)})).toThrow(`of block ${block.header.height}`)
 })
 
-test('a block is traced where each of its transactions is', () => {
+test('a block counts as traced when each of its transactions is', () => {
   const traces = block.transactions.map(({transactionIndex}) => ({transactionIndex, traceAddress: [], type: 'call'}))
   expect(check({...block, traces}, true)).not.toThrow()
   expect(check({...block, traces: without(traces, 3)}, true)).toThrow('the call traces of block')
 })
 
 // Computed by ethereumjs (its tests of EIP-4895).
-test('withdrawals have the root of their header', () => {
+test('withdrawals match the root in the header', () => {
   const first = {index: 0n, validatorIndex: 0n, address: `0x${'20'.repeat(20)}`, gwei: 1000n}
   const second = {index: 1n, validatorIndex: 11n, address: `0x${'30'.repeat(20)}`, gwei: 2000n}
   const withRoot = (withdrawalsRoot: string, ...withdrawals: (typeof first)[]) => {
@@ -149,19 +149,19 @@ describe('logs of the bridge to Polygon', () => {
   describe('before PIP-74', () => {
     const older = () => bridged(bridgeHash(block.header), 0)
 
-    test('are in a transaction whose hash is made from the block', () => {
+    test('are in a transaction whose hash is derived from the block', () => {
       const {height, hash} = block.header
       const key = concat([stringToHex('matic-bor-receipt-'), numberToHex(height, {size: 8}), hash as `0x${string}`])
       expect(bridgeHash(block.header)).toBe(keccak256(key))
     })
 
-    test('are not under the root: the others are', () => {
+    test('are not under the receipts root, while the others are', () => {
       expect(check(older())).not.toThrow()
       const {logs} = older()
       expect(check({...older(), logs: without(logs, 0)})).toThrow('did not give the receipts')
     })
 
-    test('are not told of a transaction with another hash, nor by one that is not the last', () => {
+    test('are not accepted in a transaction with another hash, nor in one that is not the last', () => {
       expect(check(bridged(`0x${'12'.repeat(32)}`, 0))).toThrow('did not give the receipts')
       const [last, ...others] = older().transactions.toReversed()
       const transactions = [last!, ...others.reverse()].map((one, transactionIndex) => ({...one, transactionIndex}))

@@ -105,7 +105,7 @@ describe('on an EVM chain', () => {
 
   const missBlock = async () => growTo((await anvil.mine()).height)
 
-  test('a payment is found at an address where nothing was ever seen; the incident says what is missing and how it is read', async () => {
+  test('a payment to an unused address is found; the incident says what is missing and how to read it', async () => {
     const [coins, tokens] = [await makeUser(db, merchant), await makeUser(db, merchant)]
     await passOf(settings)
     expect(await incidents('ETH')).toEqual([])
@@ -142,7 +142,7 @@ describe('on an EVM chain', () => {
     expect(await db.rows('select resolution from app.incident')).toEqual([{resolution: 'healed'}])
   })
 
-  test('more addresses than one call, or one look, can take are gone through one after the other, and none is left out', async () => {
+  test('more addresses than one call, or one pass, can hold are checked in turn, and none is left out', async () => {
     const many = Array.from({length: 4 * addressesMax}, (_, n) =>
       getAddress(numberToHex(2n ** 159n + BigInt(n), {size: 20})),
     )
@@ -168,7 +168,7 @@ describe('on an EVM chain', () => {
     }
   })
 
-  test('one call holds 760 balances; a node refuses some more, which is an error and no match', async () => {
+  test('one call holds 760 balances; a node that refuses some of them is an error and no match', async () => {
     const {height} = await anvil.block()
     const addresses = Array.from({length: 768}, (_, n) => numberToHex(2n ** 158n + BigInt(n), {size: 20}))
     const ask = async (count: number, contract?: string) =>
@@ -186,7 +186,7 @@ describe('on an EVM chain', () => {
     )
   })
 
-  test('a token whose contract does not answer is told as not read, and the coins beside it are compared', async () => {
+  test('a token whose contract does not respond is reported as not read, and the coins beside it are compared', async () => {
     const {address} = await makeUser(db, merchant)
     await setBalance(address, 3n)
     await missBlock()
@@ -200,7 +200,7 @@ describe('on an EVM chain', () => {
     await missBlock()
   })
 
-  test('what was found is not forgotten because a token does not answer any more', async () => {
+  test('an earlier finding stays when a token no longer responds', async () => {
     const {address} = await makeUser(db, merchant)
     await sendUsdc(address, 4n)
     await missBlock()
@@ -212,7 +212,7 @@ describe('on an EVM chain', () => {
     await db.rows('delete from app.address where address = $1', [address])
   })
 
-  test('what is above the final block is no difference, and blocks that are read again prove nothing', async () => {
+  test('a payment above the final block is no difference, and blocks that are read again prove nothing', async () => {
     const {address} = await makeUser(db, merchant)
     await anvil.send({to: address, value: 8n})
     const {height} = await anvil.mine()
@@ -236,7 +236,7 @@ describe('on an EVM chain', () => {
     ])
   })
 
-  test('of an address that was never compared, reading begins with the blocks of the hour before it was handed out', async () => {
+  test('an address that was never compared is read from the hour before it was handed out', async () => {
     const before = (await anvil.block()).height
     await anvil.call('evm_increaseTime', [5 * 3600])
     await anvil.mine()
@@ -251,7 +251,7 @@ describe('on an EVM chain', () => {
     await db.rows('delete from app.address where address = $1', [address])
   })
 
-  test('one pass a day, with pauses three times as long as the work; what is not whole is made up for, by whom it may', async () => {
+  test('one pass runs a day, with pauses three times its work; an incomplete pass is made up for, by any worker that may', async () => {
     await passOf(settings)
     const [{since, age}] = (await db.rows(
       `select since, extract(epoch from app.comparison_age('ETH'))::float8 as age from app.comparison`,
@@ -286,7 +286,7 @@ describe('on an EVM chain', () => {
     ])
   })
 
-  test('a node that does not answer is told, and is neither right nor wrong', async () => {
+  test('a node that does not respond is reported, and is neither right nor wrong', async () => {
     const gone = settingsOf({ETH_RPC_URL: 'http://127.0.0.1:9'})
     expect(await compareDue(jobs, gone)).toMatch(/^the node cannot be asked: /)
     expect(await db.rows('select error, position, since from app.comparison')).toEqual([
@@ -336,7 +336,7 @@ describe('on Bitcoin', () => {
     await btc.finalize(height)
   }
 
-  test('an output of 0 sat, which any miner can make, is no difference', async () => {
+  test('an output of 0 sat, which any miner can create, is no difference', async () => {
     const {txid} = await bitcoin.client.pay([{to: someAddress(), amount: 20_000n}])
     const {raw} = await bitcoin.client.conflict(txid, [{to: address, amount: 0n}])
     await bitcoin.client.mine(1, {include: [raw]})
@@ -347,7 +347,7 @@ describe('on Bitcoin', () => {
     }
   })
 
-  test('a payment is found at an address where nothing was ever seen, with the block that has it', async () => {
+  test('a payment to an unused address is found, with its block', async () => {
     const {txid} = await bitcoin.client.pay([{to: address, amount: 30_000n}])
     const {height} = await bitcoin.client.mine(1)
     for (const source of sources()) {

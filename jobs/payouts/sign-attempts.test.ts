@@ -19,7 +19,7 @@ function large(id: string, inputs: number): Large {
   }
 }
 
-test('a request is about as much as 2,000 inputs, or one transaction, in order, and what it brings is stored before the next', async () => {
+test('a request to custody holds up to about 2,000 inputs, in order, and its signatures are stored before the next', async () => {
   const done: string[] = []
   const chain: Pick<PayoutChain<Large>, 'intentOf'> = {intentOf: ({outgoingPayment: {id}, inputs}) => ({id, inputs})}
   const to = {

@@ -76,7 +76,7 @@ test('every private, local, reserved or translated range counts as private', () 
     expect([address, isPublicAddress(address)]).toEqual([address, true])
 })
 
-test('a name is refused when any of its addresses is private', () => {
+test('a host name is refused when any of its addresses is private', () => {
   const inside = {address: '10.0.0.1', family: 4}
   const outside = {address: '93.184.216.34', family: 4}
   expect(refusalOf([outside])).toBeUndefined()

@@ -72,7 +72,7 @@ const partitions = () =>
     `select suffix, since, until from app.delivery_partition order by until nulls last`,
   )
 
-test('an id made at a time lies between the bounds of that time', async () => {
+test('an id made at a time lies between the partition bounds of that time', async () => {
   const [row] = await db.rows(`
     select app.uuid_at(t) <= id and id < app.uuid_at(t + interval '1 ms') as fits, app.uuid_at(t) < app.uuid_at(t + interval '1 ms') as rises,
       uuid_extract_timestamp(app.uuid_at(t)) = t as round_trip
@@ -80,7 +80,7 @@ test('an id made at a time lies between the bounds of that time', async () => {
   expect(row).toEqual({fits: true, rises: true, round_trip: true})
 })
 
-test('the weeks up to three ahead are made; a second run, and one beside it, change nothing', async () => {
+test('partitions up to three weeks ahead are created; a second or parallel run changes nothing', async () => {
   await beganWeeksAgo(2)
   await Promise.all([maintainPartitions(db.pool, 90, log), maintainPartitions(db.pool, 90, log)])
   await maintainPartitions(db.pool, 90, log)
@@ -94,7 +94,7 @@ test('the weeks up to three ahead are made; a second run, and one beside it, cha
   expect(await partitions()).toEqual(made)
 })
 
-test('what was written while its week was missing moves there when it is made, and nothing is lost', async () => {
+test('rows from while their week was missing move there when it is created, and none is lost', async () => {
   await beganWeeksAgo(4)
   const ids = await deliverDaysAgo([40, 27, 20, 8, 0.1])
   const pending = await deliverDaysAgo([9], 'pending')
@@ -117,7 +117,7 @@ test('what was written while its week was missing moves there when it is made, a
   expect(await db.rows('select from app.delivery where id = any($1)', [ids])).toHaveLength(5)
 })
 
-test('weeks that are older than the retention go, with their attempts; what is pending stays until it is not', async () => {
+test('weeks older than the retention are dropped with their attempts; pending deliveries stay until they end', async () => {
   await beganWeeksAgo(30)
   await maintainAll(1000)
   const young = await deliverDaysAgo([1, 60, 89.9])
@@ -138,7 +138,7 @@ test('weeks that are older than the retention go, with their attempts; what is p
   expect(await maintainAll()).toEqual([])
 })
 
-test('what lies outside of all weeks goes when it is old enough', async () => {
+test('rows outside all weeks are deleted when they are old enough', async () => {
   await beganWeeksAgo(20)
   await maintainAll()
   await deliverDaysAgo([200, 300])
@@ -148,12 +148,12 @@ test('what lies outside of all weeks goes when it is old enough', async () => {
   expect(await rowsOf('delivery_attempt', 'delivery_id')).toEqual([pending])
 })
 
-test('nobody can ask for less than seven days', async () => {
+test('the retention cannot be below seven days', async () => {
   await expect(maintain(6)).rejects.toThrow('deliveries are kept for at least 7 days, not for 6 days')
   await expect(db.rows('select app.maintain_partitions(null)')).rejects.toThrow('at least 7 days')
 })
 
-test('a delivery that was dropped is not found, the list shows what is there, and a new one goes its way', async () => {
+test('a dropped delivery is not found, the list shows the rest, and new ones are delivered', async () => {
   await beganWeeksAgo(20)
   await maintainAll(1000)
   const [dropped] = await deliverDaysAgo([120], 'failed')
@@ -178,7 +178,7 @@ test('a delivery that was dropped is not found, the list shows what is there, an
   }
 })
 
-test('while somebody reads deliveries in a long transaction, nothing is dropped and nobody waits; it is done afterwards', async () => {
+test('while a long transaction reads deliveries, nothing is dropped and nobody waits; it happens afterwards', async () => {
   await beganWeeksAgo(20)
   await maintainAll(1000)
   const [old] = await deliverDaysAgo([120])
@@ -196,7 +196,7 @@ test('while somebody reads deliveries in a long transaction, nothing is dropped 
   expect(await rowsOf('delivery', 'id')).toEqual([])
 })
 
-test('attempts are numbered on, and an old week keeps the attempts of a redelivery', async () => {
+test('attempts continue their numbers, and an old week keeps the attempts of a redelivery', async () => {
   await beganWeeksAgo(4)
   await maintainAll()
   const [id] = await deliverDaysAgo([20], 'failed')
@@ -235,7 +235,7 @@ async function onConnection<T>(role: 'sluice_jobs' | 'owner', work: (client: pg.
   }
 }
 
-test('with sixty weeks of deliveries nothing that the service does reads one of them from end to end', async () => {
+test('with sixty weeks of deliveries, no statement of the service scans a whole week', async () => {
   await beganWeeksAgo(57)
   await maintainAll(10_000)
   expect((await partitions()).length).toBeGreaterThanOrEqual(60)

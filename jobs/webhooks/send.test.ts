@@ -44,7 +44,7 @@ test.each(['200 OK', '201 Created', '204 No Content', '299 Fine'])('%s is succes
   expect(await send(await serve(response(head)))).toEqual({status: Number.parseInt(head, 10)})
 })
 
-test('an informational answer before the success changes nothing', async () => {
+test('an informational response before the success changes nothing', async () => {
   const url = await serve(socket =>
     socket.write('HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'),
   )
@@ -80,7 +80,7 @@ test.each([
   expect(await send(url)).toEqual({status: 200})
 })
 
-test('an endless body ends with the connection after a few kilobytes, as the success that it was', async () => {
+test('an endless body ends with the connection after a few kilobytes, and remains a success', async () => {
   let written = 0
   let whenClosed: Promise<void> | undefined
   const url = await serve(socket => {
@@ -119,7 +119,7 @@ test.each([
   expect(outcome.status).toBeUndefined()
 })
 
-test('a body that drips does not hold the exchange up', async () => {
+test('a body that drips does not delay the exchange', async () => {
   const url = await serve(socket => {
     socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
     drip(socket, '1\r\nx\r\n')
@@ -129,7 +129,7 @@ test('a body that drips does not hold the exchange up', async () => {
   expect(performance.now() - began).toBeLessThan(3000)
 })
 
-test('no answer, dripping headers and endless informational answers end within 15 seconds, as do the connections', async () => {
+test('no response, dripping headers and endless informational responses end within 15 seconds, with their connections', async () => {
   const ends: Promise<void>[] = []
   const hang = (behave: (socket: Socket) => void) =>
     serve(socket => {

@@ -20,7 +20,7 @@ test('during a rotation the message verifies with either secret', () => {
   for (const secret of [present, previous]) new Webhook(secret).verify(body, headers)
 })
 
-test('the signature is the one of the Standard Webhooks specification', () => {
+test('the signature equals the example of the Standard Webhooks specification', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const headers = signedHeaders('msg_p5jXN8AQM9LWM0D4loKWxJek', '{"test": 2432232314}', [secret], 1614265330_000)
   expect(headers).toEqual({

@@ -86,7 +86,7 @@ const respondWith =
   (_request: unknown, response: ServerResponse) =>
     void response.writeHead(status, headers).end()
 
-test('an event arrives signed, with its public id and the body that GET /v1/events shows', async () => {
+test('an event arrives signed, with its public id and the body of GET /v1/events', async () => {
   const secret = newSecret()
   const endpoint = await createEndpoint(db.pool, merchant, {url: `${receiver.url}/hook?a=b`, secret})
   const [txid] = await deposit(db.pool, merchant)
@@ -136,7 +136,7 @@ test('during a rotation both secrets sign, and the previous one stops when it ex
   expect(() => after!(previous)).toThrow()
 })
 
-test('a delivery that fails is tried ten times, after the waits of the schedule, and is then failed', async () => {
+test('a failing delivery is tried ten times, after the waits of the schedule, and is then failed', async () => {
   receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant)
@@ -155,7 +155,7 @@ test('a delivery that fails is tried ten times, after the waits of the schedule,
   expect([receiver.received.length, ids.size]).toEqual([10, 1])
 })
 
-test('a retry that is due is sent by itself, with a fresh timestamp', async () => {
+test('a due retry is sent automatically, with a fresh timestamp', async () => {
   receiver.response = respondWith(503)
   const secret = newSecret()
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url, secret})
@@ -180,14 +180,14 @@ test('Retry-After makes the next attempt later', async () => {
   expect(delivery!.wait_ms).toBeLessThan(602_000)
 })
 
-test('a receiver that cannot be reached makes a failed attempt that says why', async () => {
+test('a receiver that cannot be reached makes a failed attempt with the reason', async () => {
   const endpoint = await createEndpoint(db.pool, merchant, {url: 'http://127.0.0.1:1/'})
   await deposit(db.pool, merchant)
   const [delivery] = await settled(endpoint, ([row]) => row?.attempts === 1, 'the attempt')
   expect(delivery!.tries).toEqual([{response_status: null, error: expect.stringContaining('ECONNREFUSED')}])
 })
 
-test('410 disables the endpoint at once: what is pending fails, and so does what comes later, until it is redelivered', async () => {
+test('410 disables the endpoint at once: pending and later deliveries fail until they are redelivered', async () => {
   receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant, 3)
@@ -221,7 +221,7 @@ test('410 disables the endpoint at once: what is pending fails, and so does what
   await delivered(endpoint)
 })
 
-test('an endpoint that fails for five days is disabled; a success before that starts the count anew', async () => {
+test('an endpoint that fails for five days is disabled; a success before that restarts the count', async () => {
   receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   const failOnce = async (attempts: number) => {
@@ -248,7 +248,7 @@ test('an endpoint that fails for five days is disabled; a success before that st
   await settled(endpoint, rows => rows.filter(row => row.status === 'failed').length === 4, 'what is pending to fail')
 })
 
-test('what is pending for a deleted endpoint is not sent, and fails', async () => {
+test('pending deliveries of a deleted endpoint are not sent, and fail', async () => {
   receiver.response = respondWith(500)
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   await deposit(db.pool, merchant, 2)
@@ -258,7 +258,7 @@ test('what is pending for a deleted endpoint is not sent, and fails', async () =
   expect(receiver.received).toHaveLength(2)
 })
 
-test('an endpoint that hangs keeps 50 requests in flight, and delays no other endpoint, not even on the same server', async () => {
+test('an endpoint that hangs has 50 requests in flight, and delays no other endpoint, even on the same server', async () => {
   const hanging: ServerResponse[] = []
   receiver.response = ({path}, response) => {
     if (path === '/hangs') hanging.push(response)
@@ -283,7 +283,7 @@ test('an endpoint that hangs keeps 50 requests in flight, and delays no other en
   expect(new Set(receiver.received.map(({path, event}) => path + event.id)).size).toBe(receiver.received.length)
 })
 
-test('a transaction that stays open holds no event back; its own get a higher number when it commits', async () => {
+test('a transaction that stays open delays no other event; its own get higher numbers when it commits', async () => {
   const endpoint = await createEndpoint(db.pool, merchant, {url: receiver.url})
   const older = await db.pool.connect()
   try {
@@ -301,7 +301,7 @@ test('a transaction that stays open holds no event back; its own get a higher nu
   }
 })
 
-test('no number below one that was seen appears later, however transactions overlap', async () => {
+test('no event number below a visible one appears later, however transactions overlap', async () => {
   const merchants = await Promise.all(Array.from({length: 4}, () => createMerchant(db.pool)))
   let isOver = false
   const seen: number[] = []
@@ -349,7 +349,7 @@ test('no number below one that was seen appears later, however transactions over
   expect(seen).toHaveLength(4 * 15 * 2)
 })
 
-test('events that were restored without a number get one, in the order in which they were inserted', async () => {
+test('events restored without a number get one, in the order in which they were inserted', async () => {
   await db.pool.query(
     `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
      select uuidv7(), $1, 'deposit.pending', $1, n, '{"type" : "deposit.pending"}', now() from generate_series(101, 103) n`,
@@ -367,7 +367,7 @@ test('events that were restored without a number get one, in the order in which 
   expect(numbers).toEqual([...numbers].sort((x, y) => x - y))
 })
 
-test('two workers beside each other deliver each event once to each endpoint', async () => {
+test('two workers deliver each event once to each endpoint', async () => {
   const second = await start()
   try {
     const endpoints = await Promise.all(
@@ -383,7 +383,7 @@ test('two workers beside each other deliver each event once to each endpoint', a
   }
 })
 
-test('balances are folded and jobs that failed for good are deleted, by the tick', async () => {
+test('the tick folds balances and deletes jobs that failed for good', async () => {
   await db.pool.query(
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) select $1, 'ETH', 'ETH', 5, 1 from generate_series(1, 3)`,
     [merchant.id],

@@ -44,7 +44,7 @@ function signed(inputs: number, scripts: Uint8Array[], value = 100_000n): Transa
 }
 
 describe('a size', () => {
-  test.each(Object.entries(recipients))('is that of the signed bytes, for a payment to %s and its change', (_, to) => {
+  test.each(Object.entries(recipients))('is that of the signed bytes, for a payment to %s with change', (_, to) => {
     const scripts = [address.toOutputScript(to, networks.regtest), p2wpkh]
     for (const inputs of [1, 2, 3, 40, 252, 253]) {
       const size = virtualSize(
@@ -57,7 +57,7 @@ describe('a size', () => {
     }
   })
 
-  test('is that of 500 inputs, too', () => {
+  test('is right for 500 inputs, too', () => {
     const real = signed(500, [p2wpkh]).virtualSize()
     expect(virtualSize(500, [22]) - real).toBeGreaterThanOrEqual(0)
     expect(virtualSize(500, [22]) / real).toBeLessThan(1.005)
@@ -71,7 +71,7 @@ describe('a fee', () => {
     expect(leastFee(141, {rate: 200.1, cap: 200})).toBeUndefined()
   })
 
-  test('of a replacement is that of the replaced and 1.02 sat for each byte at least', () => {
+  test('of a replacement is that of the replaced and at least 1.02 sat for each byte', () => {
     expect(leastFee(141, {rate: 1, cap: 200, replaces: 1000n})).toBe(1144n)
     expect(leastFee(141, {rate: 10, cap: 200, replaces: 1000n})).toBe(1410n)
     expect(leastFee(141, {rate: 10, cap: 200, replaces: 1000n, least: 1500n})).toBe(1500n)
@@ -89,24 +89,24 @@ const cheap: Price = {rate: 1, cap: 200}
 const pay = (amount: bigint) => ({amount, scriptLength: 22})
 const amountsOf = (found: ReturnType<typeof selectPayment>) => (found as Selection).inputs.map(({amount}) => amount)
 
-describe('what a payment spends', () => {
-  test("is the merchant's own, the largest first, as long as that is enough", () => {
+describe('the inputs of a payment', () => {
+  test("are the merchant's own, the largest first, as long as they are enough", () => {
     const found = selectPayment(pay(100_000n), [], [...treasurys(10n ** 8n), ...own(50_000n, 70_000n, 60_000n)], cheap)
     expect(amountsOf(found)).toEqual([70_000n, 60_000n])
     expect(found).toMatchObject({fee: 209n, change: 30_000n - 209n})
   })
 
-  test("is all of the merchant's and some of the treasury's, where the merchant's is not enough: the smallest that is", () => {
+  test("are all of the merchant's and the smallest of the treasury's that suffices, if the merchant's are not enough", () => {
     const may = [...own(50_000n, 30_000n), ...treasurys(10n ** 8n, 25_000n, 20_000n, 22_000n)]
     expect(amountsOf(selectPayment(pay(100_000n), [], may, cheap))).toEqual([50_000n, 30_000n, 22_000n])
   })
 
-  test("is as few of the treasury's as will do, where no single one does", () => {
+  test("are as few of the treasury's as possible, where no single one suffices", () => {
     const may = treasurys(60_000n, 30_000n, 45_000n, 41_000n)
     expect(amountsOf(selectPayment(pay(100_000n), [], may, cheap))).toEqual([60_000n, 41_000n])
   })
 
-  test('is nothing that costs more than it brings', () => {
+  test('exclude outputs that cost more than they bring', () => {
     const dear: Price = {rate: 50, cap: 200}
     expect(costOfInput(50)).toBe(3400n)
     expect(amountsOf(selectPayment(pay(10_000n), [], [...own(3400n, 3401n), ...treasurys(50_000n)], dear))).toEqual([
@@ -115,24 +115,24 @@ describe('what a payment spends', () => {
     ])
   })
 
-  test('is all that it must spend, needed or not', () => {
+  test('include all required outputs, needed or not', () => {
     const must = own(500n, 90_000n, 80_000n)
     expect(selectPayment(pay(10_000n), must, treasurys(10n ** 8n), cheap)).toMatchObject({inputs: must})
   })
 
-  test('leaves no dust: what is too little for an output goes to the network', () => {
+  test('leave no dust: change too small for an output goes to the fee', () => {
     const one = virtualSize(1, [22])
     const found = selectPayment(pay(10_000n), [], own(10_000n + BigInt(one) + 293n), cheap)
     expect(found).toMatchObject({change: 0n, fee: BigInt(one) + 293n})
   })
 
-  test('leaves no dust: where the cap does not allow that, it spends one more', () => {
+  test('leave no dust: if the cap forbids a higher fee, there is one more input', () => {
     const price: Price = {rate: 1, cap: 2}
     const amount = 10_000n + BigInt(virtualSize(1, [22])) + 293n
     expect(amountsOf(selectPayment(pay(10_000n), [], own(amount, 9_000n), price))).toEqual([amount, 9_000n])
   })
 
-  test('is short by what is missing', () => {
+  test('fall short by the amount that is missing', () => {
     expect(selectPayment(pay(10_000n), [], own(10_000n), cheap)).toEqual({short: BigInt(virtualSize(1, [22]))})
     expect(selectPayment(pay(10_000n), [], [], cheap)).toEqual({short: 10_000n})
     expect(selectPayment(pay(10_000n), [], own(20_000n), {rate: 3, cap: 2})).toEqual({aboveCap: true})
@@ -159,7 +159,7 @@ const someSelection = fc.record({
   price: prices,
 })
 
-test('nothing is lost or made, no dust comes out, and the fee is between rate and cap, whatever there is to spend', () => {
+test('for any outputs, no money is lost or created, no dust is made, and the fee is between rate and cap', () => {
   fc.assert(
     fc.property(someSelection, ({amount, scriptLength, must, merchants, treasurys, price}) => {
       const found = selectPayment({amount, scriptLength}, must, [...treasurys, ...merchants], price)
@@ -179,7 +179,7 @@ test('nothing is lost or made, no dust comes out, and the fee is between rate an
   )
 })
 
-test('a payment that is said to be short could not be made of all that there is', () => {
+test('a payment that is reported short is impossible with all available outputs', () => {
   fc.assert(
     fc.property(someSelection, ({amount, scriptLength, must, merchants, treasurys, price}) => {
       const may = [...treasurys, ...merchants]
@@ -193,7 +193,7 @@ test('a payment that is said to be short could not be made of all that there is'
   )
 })
 
-test("the treasury's is not touched while the merchant's is enough", () => {
+test("the treasury's outputs are not used while the merchant's are enough", () => {
   fc.assert(
     fc.property(someSelection, ({amount, scriptLength, must, merchants, treasurys, price}) => {
       const alone = selectPayment({amount, scriptLength}, must, merchants, price)
@@ -203,7 +203,7 @@ test("the treasury's is not touched while the merchant's is enough", () => {
   )
 })
 
-test('a sweep moves all but its fee, and is not made for dust', () => {
+test('a sweep moves everything but its fee, and never moves dust', () => {
   fc.assert(
     fc.property(outputs(false, 40), prices, (inputs, price) => {
       const found = selectAll(inputs, price)

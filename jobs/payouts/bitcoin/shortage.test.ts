@@ -38,7 +38,7 @@ const why = (amount: bigint, merchantId: string | null = null) =>
     selectPayment({amount, scriptLength: 22}, [], more, {rate: 1, cap: 10}),
   )
 
-test('the first block from which on enough can be spent is named, and what is of use by then', async () => {
+test('the first block at which enough new coins can be spent is named, with the usable amount', async () => {
   await output(50_000n, 40)
   await output(60_000n, 70)
   await output(1_000_000n, 90)
@@ -50,7 +50,7 @@ test('the first block from which on enough can be spent is named, and what is of
   expect((await why(500_000n)).detail).toContain(`block ${height + 90} is there`)
 })
 
-test('it is money that is missing where new coins would not do, or are none, or are of somebody else', async () => {
+test('the payout is short of money where new coins would not suffice, are missing, or belong to others', async () => {
   const money = {reason: 'insufficient_treasury_funds', detail: 'short'}
   expect(await why(100_000n)).toEqual(money)
   await output(50_000n, 40)

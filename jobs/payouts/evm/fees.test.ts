@@ -3,14 +3,14 @@ import {isWorthSweeping, nativeSweep, offer, outbid, withRoom} from './fees.ts'
 
 const gwei = 10n ** 9n
 
-test('an offer covers twice the base fee and the tip, and stays so far below the cap that it can be outbid twice', () => {
+test('an offer covers twice the base fee and the tip, and leaves room below the cap for two replacements', () => {
   const market = {baseFee: 30n * gwei, priorityFee: 2n * gwei}
   expect(offer(market, 500n * gwei)).toEqual({maxFeePerGas: 62n * gwei, maxPriorityFeePerGas: 2n * gwei})
   expect(offer(market, 60n * gwei)).toEqual({maxFeePerGas: (60n * gwei * 64n) / 81n, maxPriorityFeePerGas: 2n * gwei})
   expect(offer(market, 40n * gwei)).toBeUndefined()
 })
 
-test('there is no offer while the chain asks for more than the cap', () => {
+test('there is no offer while the chain asks more than the cap', () => {
   expect(offer({baseFee: 31n * gwei, priorityFee: 2n * gwei}, 32n * gwei)).toBeUndefined()
 })
 
@@ -23,7 +23,7 @@ test('a replacement offers at least 12.5 % more of both, rounded up, so that nod
   }
 })
 
-test('a replacement offers what the chain asks for now where that is more, and stays so far below the cap that it can be outbid twice', () => {
+test('a replacement offers the current price if that is higher, and leaves room below the cap for two more', () => {
   const earlier = {maxFeePerGas: 1000n, maxPriorityFeePerGas: 80n}
   const now = {maxFeePerGas: 3000n, maxPriorityFeePerGas: 40n}
   expect(outbid(earlier, now, 3000n)).toEqual({maxFeePerGas: 3000n, maxPriorityFeePerGas: 90n})
@@ -31,7 +31,7 @@ test('a replacement offers what the chain asks for now where that is more, and s
   expect(outbid(earlier, undefined, 1124n)).toBeUndefined()
 })
 
-test('a tip is never above the whole', () => {
+test('a tip is never above the total', () => {
   expect(
     outbid({maxFeePerGas: 8n, maxPriorityFeePerGas: 8n}, {maxFeePerGas: 8n, maxPriorityFeePerGas: 20n}, 10n),
   ).toEqual({
@@ -40,17 +40,17 @@ test('a tip is never above the whole', () => {
   })
 })
 
-test('a sweep moves what is final and there, less its fee, and never below nothing', () => {
+test('a sweep moves what is final and present, less its fee, and never a negative amount', () => {
   expect(nativeSweep({balance: 100n, holding: 80n, fee: 30n})).toBe(50n)
   expect(nativeSweep({balance: 70n, holding: 80n, fee: 30n})).toBe(40n)
   expect(nativeSweep({balance: 100n, holding: 20n, fee: 30n})).toBe(0n)
 })
 
-test('what is not more than twice the cost of moving it is left alone', () => {
+test('an amount of at most twice the cost of moving it is left alone', () => {
   expect(isWorthSweeping(60n, 30n, 50)).toBe(true)
   expect(isWorthSweeping(59n, 30n, 50)).toBe(false)
 })
 
-test('an estimate gets room', () => {
+test('an estimate gets a margin', () => {
   expect(withRoom(21_000n, 20n)).toBe(25_200n)
 })

@@ -88,7 +88,7 @@ async function sweptFor(payout: string): Promise<{swept: string[]; status: strin
   return {swept: outgoingPayments.map(({source}) => source), ...row!}
 }
 
-test('the second of two runs begins no sweep in place of those that the first one began, and that are in a block', async () => {
+test('the second of two runs begins no sweep in place of mined ones that the first began', async () => {
   const {payout, large} = await payoutOf('sweeping')
   const isBegun = async () =>
     (await money.db.rows('select from app.payout_sweep where payout_id = $1', [payout])).length
@@ -112,7 +112,7 @@ test('the second of two runs begins no sweep in place of those that the first on
   expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
 })
 
-test('what is being swept for nobody is waited for, and no other address is swept in its place', async () => {
+test('a payout waits for a sweep that serves no payout, and sweeps no other address instead', async () => {
   const {payout, large} = await payoutOf('sweeping')
   await money.sweep(null, [large])
   onChain(large, async () => 0) // it is in a block, and not final
@@ -120,7 +120,7 @@ test('what is being swept for nobody is waited for, and no other address is swep
   expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
 })
 
-test('nor where that begins while the payout looks at its addresses', async () => {
+test('a payout waits likewise when such a sweep begins while it polls addresses', async () => {
   const {payout, large} = await payoutOf('sweeping')
   onChain(large, async () => {
     await money.sweep(null, [large])
@@ -130,7 +130,7 @@ test('nor where that begins while the payout looks at its addresses', async () =
   expect(await sweptFor(payout)).toEqual({swept: [large], status: 'sweeping', reason: 'sweeps'})
 })
 
-test('a payout that is short when it is to be paid sweeps one address, and none in its place while that is in a block', async () => {
+test('a payout that is short when it is to be paid sweeps one address, and no other while that sweep is in a block', async () => {
   const {payout, large} = await payoutOf('swept')
   let balance = 100 * unit
   onChain(large, async () => balance)
