@@ -80,7 +80,7 @@ test('where npm start runs Postgres, rotating needs a stopped service, and the n
 }, 60_000)
 
 test.each(['before', 'after'])(
-  'killed %s the server takes the new password, the next start finds out which one is valid',
+  'after a kill %s the server takes the new password, the next start finds out which one is valid',
   async when => {
     const {url} = postgres
     const killed = renewPassword(dir, async password => {

@@ -137,7 +137,7 @@ test.each([
   ['evm', newAddress()],
   ['bitcoin', 'tb1q6rz28mcfaxtmd6v789l9rrlrusdprr9pqcpvkl'],
 ])(
-  'verify names the %s addresses that the seed does not give, and fails',
+  'verify names the %s addresses that the seed does not derive, and fails',
   async (family, other) => {
     const place = `family = '${family}' and derivation_index = 7 and purpose = 'deposit'`
     const [{address}] = (await world.db.rows(`select address from custody.address where ${place}`)) as [

@@ -150,7 +150,7 @@ test('a cluster without its password file is refused, with what to do', async ()
 })
 
 test.runIf(asRoot)(
-  'below a directory that only root may enter, the data goes where the server can reach it',
+  'below a directory that only root may enter, the data moves to where the server can reach it',
   async () => {
     await chmod(dir, 0o700)
     const home = path.join(dir, 'postgres')

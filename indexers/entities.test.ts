@@ -17,7 +17,7 @@ interface Column {
 }
 
 test.each(entities.map(({options}) => options))(
-  'the columns of chain.$tableName are the fields of type $name, and no other',
+  'the columns of chain.$tableName are the fields of type $name, and no others',
   async ({tableName, columns}) => {
     const stored = await db.rows<Column>(
       `select attname as name, typname as type, not attnotnull as nullable,

@@ -287,7 +287,7 @@ async function cutOff(db: TestDatabase, store: Store): Promise<void> {
 }
 
 test.each(Array.from({length: seeds}, (_, i) => firstSeed + i))(
-  'rows and events are what the chain implies: seed %i',
+  'rows and events match the chain: seed %i',
   run,
   120_000,
 )

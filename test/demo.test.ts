@@ -30,7 +30,7 @@ function demo(port = 0) {
   return {child, said, ended}
 }
 
-test('the demo plays deposits, reorganisations, a payment request and payouts, and tells as JSON what became of them', async () => {
+test('the demo runs deposits, reorganisations, a payment request and payouts, and prints their results as JSON', async () => {
   const {said, ended} = demo()
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
@@ -90,7 +90,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, a
   expect(processesOf(home)).toEqual([])
 }, 180_000)
 
-test('interrupted while it starts, the demo ends everything within 10 seconds', async () => {
+test('a demo that is interrupted at startup ends everything within 10 seconds', async () => {
   const {child, ended} = demo()
   await until(async () => processesOf(home).length > 3, {timeoutMs: 20_000, what: 'Postgres to run'})
   const before = Date.now()
@@ -100,7 +100,7 @@ test('interrupted while it starts, the demo ends everything within 10 seconds', 
   expect(processesOf(home)).toEqual([])
 }, 40_000)
 
-test('with its port taken, the demo fails and names it', async () => {
+test('with its port in use, the demo fails and names the port', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   const {port} = server.address() as {port: number}

@@ -78,7 +78,7 @@ const metrics = async (name: keyof typeof ports) => samplesOf(await textOf(name)
 const rises = (name: keyof typeof ports, sample: string) =>
   until(async () => ((await metrics(name)).get(sample) ?? 0) > 0, {timeoutMs: 10_000, what: `${sample} to rise`})
 
-test('every process tells that it lives', async () => {
+test('every process reports that it lives', async () => {
   await until(() => fetch(`http://127.0.0.1:${ports.indexer}/livez`).catch(() => false), {
     timeoutMs: 20_000,
     what: 'the indexer to start',
@@ -89,7 +89,7 @@ test('every process tells that it lives', async () => {
   }
 })
 
-test('custody counts what it signs, what it refuses, who has no token, and the addresses that it makes', async () => {
+test('custody counts signatures, refusals, requests without the token, and the addresses that it makes', async () => {
   const fees = {max_fee_per_gas: '1000', max_priority_fee_per_gas: '10', gas_limit: 21_000}
   const sweep = (address: string) => ({
     intent: 'sweep',
@@ -122,7 +122,7 @@ test('custody counts what it signs, what it refuses, who has no token, and the a
   expect(free).toBeLessThan(size!)
 })
 
-test('a worker counts its jobs, the webhooks that it sends, and what fails of what it does by itself', async () => {
+test('a worker counts its jobs, the webhooks that it sends, and failures of its own tasks', async () => {
   await createEndpoint(world.db.pool, {id: merchant.id, address: merchant.address}, {url: receiver.url})
   const fine = 'sluice_webhook_attempt_duration_seconds_count{status="2xx"}'
   const broken = 'sluice_webhook_attempt_duration_seconds_count{status="5xx"}'
@@ -140,7 +140,7 @@ test('a worker counts its jobs, the webhooks that it sends, and what fails of wh
   await world.db.rows('alter function app.fold_nothing rename to fold_balances')
 })
 
-test('an indexer tells that it does not follow, and counts questions that its node does not answer; the head has an age all the same', async () => {
+test('an indexer reports that it does not follow, and counts requests without a response; the head still has an age', async () => {
   await rises('indexer', 'sluice_indexer_node_errors_total{chain="POLYGON"}')
   await rises('indexer', 'sluice_indexer_failed_rounds_total{chain="POLYGON"}')
   expect((await metrics('indexer')).get('sluice_indexer_blocks_total{chain="POLYGON"}')).toBe(0)
@@ -150,7 +150,7 @@ test('an indexer tells that it does not follow, and counts questions that its no
   await rises('api', 'sluice_chain_waiting_seconds{chain="POLYGON",reason="node_unavailable"}')
 })
 
-test('the API serves the same on a port of its own, with its connections', async () => {
+test('the API serves the same metrics on its own port, with its connections', async () => {
   await metrics('api') // makes the first connection
   const seen = await metrics('api')
   expect(seen.get('sluice_database_up')).toBe(1)
@@ -161,7 +161,7 @@ test('the API serves the same on a port of its own, with its connections', async
   expect(seen.get('sluice_replica_lag_seconds')).toBeNaN()
 })
 
-test('no label is a name, an address or an id of anybody', async () => {
+test('no label is a name, an address or an id of a merchant', async () => {
   const known = [merchant.id, merchant.address, merchant.payoutAddress, merchant.bitcoin, world.treasury, receiver.url]
   for (const name of Object.keys(ports) as (keyof typeof ports)[]) {
     const text = await textOf(name)
@@ -254,7 +254,7 @@ interface Case {
 
 const cases = (): Case[] => parse(readFileSync(new URL('alerts.test.yml', import.meta.url), 'utf8')).tests
 
-test('alarms and dashboard ask for what is served, and every alarm says what to do', async () => {
+test('alarms and dashboard use only metrics that are served, and every alarm says what to do', async () => {
   const real = new Set([...Object.keys(foreign), ...(await served()).keys()])
   for (const {alert, expr, labels, annotations} of rules()) {
     for (const name of namesIn(expr)) expect(real.has(name), `${alert}: ${name}`).toBe(true)
@@ -267,7 +267,7 @@ test('alarms and dashboard ask for what is served, and every alarm says what to 
       for (const name of namesIn(expr)) expect(real.has(name), `${title}: ${name}`).toBe(true)
 })
 
-test('every alarm has a case in which it is raised, and one in which it is not', () => {
+test('every alarm has a case that raises it, and one that does not', () => {
   const checks = cases().flatMap(({alert_rule_test}) => alert_rule_test)
   const named = (isRaised: boolean) =>
     [
@@ -280,7 +280,7 @@ test('every alarm has a case in which it is raised, and one in which it is not',
   expect(named(false)).toEqual(all)
 })
 
-test('the cases of the alarms have no series, and no label, that is not served', async () => {
+test('the cases of the alarms have only series and labels that are served', async () => {
   const [real, told] = [await served(), listed()]
   for (const {name, input_series} of cases())
     for (const {series} of input_series) {
@@ -291,7 +291,7 @@ test('the cases of the alarms have no series, and no label, that is not served',
     }
 })
 
-test('what a payout may wait for without waking anybody is one list, and the page of payouts says of each what to do', () => {
+test('the reasons for which payouts may wait without an alarm are one list, and the payouts page says for each what to do', () => {
   const reasonsOf = (alert: string) =>
     /reason[!=]~"([^"]*)"/.exec(rules().find(rule => rule.alert === alert)!.expr)![1]!.split('|')
   const held = reasonsOf('SluicePayoutsHeld')
@@ -301,7 +301,7 @@ test('what a payout may wait for without waking anybody is one list, and the pag
   for (const reason of held) expect(reasons).toContain(reason)
 })
 
-test('the alarms are valid for promtool, and are raised when they should be', async context => {
+test('the alarms are valid for promtool, and are raised in their cases', async context => {
   const promtool = process.env.PROMTOOL_BIN ?? 'promtool'
   const run = (...given: string[]) =>
     promisify(execFile)(promtool, given, {cwd: fileURLToPath(new URL('..', import.meta.url))})

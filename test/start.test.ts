@@ -127,7 +127,7 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   expect(await isReady(other.service)).toBe(true)
 }, 120_000)
 
-test('whatever is killed comes back, and a killed service leaves nothing that blocks the next start', async () => {
+test('every killed process restarts, and a killed service leaves nothing that blocks the next start', async () => {
   const home = inHome()
   const first = await start(home)
   const merchant = await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme')
@@ -164,7 +164,7 @@ test('whatever is killed comes back, and a killed service leaves nothing that bl
   expect(processesOf(home)).toEqual([])
 }, 180_000)
 
-test('without the jobs and a chain, everything else runs, with logs that were rotated; the command line waits while the service starts', async () => {
+test('without the jobs and a chain, everything else runs with rotated logs; the command line waits while the service starts', async () => {
   const home = inHome()
   mkdirSync(path.join(home, 'logs'))
   writeFileSync(path.join(home, 'logs', 'api.log'), '')
@@ -192,7 +192,7 @@ test('without the jobs and a chain, everything else runs, with logs that were ro
 }, 120_000)
 
 test.runIf(process.getuid?.() === 0)(
-  'started by root, no process is root: custody alone can read the seed, and only the jobs can ask it',
+  'started by root, no process is root: only custody can read the seed, and only the jobs can request signatures',
   async () => {
     const home = inHome()
     const secret = path.join(home, 'passphrase')
@@ -248,7 +248,7 @@ test.runIf(process.getuid?.() === 0)(
   120_000,
 )
 
-test('with a node of its own and no seed, it says how a seed is made, and leaves nothing behind', async () => {
+test('with its own node and no seed, the service says how to make a seed, and leaves nothing behind', async () => {
   const home = inHome()
   const {child, output} = spawnService(home, 0, {SLUICE_DEVNET: 'off', ETH_RPC_URL: 'http://127.0.0.1:1'})
   expect(await ended(child)).toBe(1)
@@ -256,7 +256,7 @@ test('with a node of its own and no seed, it says how a seed is made, and leaves
   expect(processesOf(home)).toEqual([])
 }, 60_000)
 
-test('a port that is taken is named, and nothing is left behind', async () => {
+test('a port in use is named, and nothing is left behind', async () => {
   const home = inHome()
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))

@@ -185,7 +185,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   const [alice, bob, carol] = [nobody(1), nobody(2), nobody(3)]
 
   onNode(
-    'the same chain and the same mempool come back after each kind of death, and go on',
+    'after each kind of death the same chain and the same mempool return, and continue',
     async () => {
       const first = await start(node)
       const {client} = first
@@ -241,7 +241,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'nothing that anybody saw ever changes while the node and the process are killed at random moments',
+    'nothing that a client saw ever changes while the node and the process are killed at random moments',
     async () => {
       const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
       console.log(`SEED=${seed}`)
@@ -288,7 +288,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'what a history names is there, or is named no more by then, while transactions are replaced, blocks left behind, and the node and the process killed',
+    'every transaction of a history exists, or has left the history, during replacements, reorganisations and kills',
     async () => {
       const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
       console.log(`SEED=${seed}`)
@@ -352,7 +352,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'each kind of reorganisation does to transactions what it says, on the node and to Electrum clients',
+    'each kind of reorganisation treats transactions as documented, on the node and for Electrum clients',
     async () => {
       const devnet = await start(node)
       const {client} = devnet
@@ -443,7 +443,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'Electrum clients are told of what happens to a script, and of nothing else',
+    'Electrum clients are notified of every change of a script, and of nothing else',
     async () => {
       const {client, devnet} = await start(node)
       const {ask, notifications} = await electrum(devnet.url)
@@ -483,7 +483,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'what cannot be is refused with a reason, and changes nothing',
+    'an impossible request is refused with a reason, and changes nothing',
     async () => {
       const devnet = await start(node)
       const {client} = devnet
@@ -526,7 +526,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'it mines by itself, a thousand blocks at once too, and goes on after the node was killed',
+    'the devnet mines automatically, also a thousand blocks at once, and continues after the node was killed',
     async () => {
       const {client} = await start(node, 100)
       const grows = async (by: number) => {
@@ -545,7 +545,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
   )
 
   onNode(
-    'a second process for the same directory tells where the first one serves, and one for another chain fails',
+    'a second process for the same directory names the endpoint of the first, and one for another chain fails',
     async () => {
       const {devnet} = await start(node)
       const second = await startDevnet(bitcoin, {chain: 'BTC', dir, node})
@@ -561,7 +561,7 @@ describe.each<NodeKind>(['bcoin', 'bitcoind'])('on %s', node => {
 })
 
 test.skipIf(!hasBitcoind)(
-  'a chain that was made on one node goes on on the other',
+  'a chain that was made on one kind of node continues on the other',
   async () => {
     const first = await start('bitcoind')
     const taproot = 'bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6'

@@ -136,7 +136,7 @@ test.each<[string, string, (right: never) => unknown]>([
     (all: object[]) => [...all, {tx_hash: '22'.repeat(32), height: 1}],
   ],
 ])(
-  'a server that answers with %s is dropped, and nothing is written until one tells the truth',
+  'a server that responds with %s is dropped, and nothing is written until one is honest',
   async (_, method, change) => {
     const address = newAddress()
     await watch(address)

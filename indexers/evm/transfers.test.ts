@@ -149,7 +149,7 @@ describe('value moved by a contract', () => {
   })
 
   test.each(['delegatecall', 'staticcall', 'callcode', 'invalid'])(
-    'does not count by %s, which moves none',
+    'does not count for %s, which moves no value',
     callType => {
       expect(read({hash: '0xa', frames: [root, call([0], 5n, {callType})]})).toEqual([])
     },

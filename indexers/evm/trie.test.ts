@@ -26,7 +26,7 @@ test('the root of nothing is that of every empty block', () => {
 
 // Indexes from 128 on take two bytes, and lie below another branch; an item shorter than a hash is no node of its own.
 test.each([1, 2, 16, 17, 127, 128, 129, 300])(
-  'the root of %i transactions is that of a block of anvil',
+  'the root of %i transactions equals that of a block of anvil',
   async count => {
     const anvil = await Anvil.start()
     try {

@@ -102,7 +102,7 @@ const lies: [what: string, lie: (block: FetchedBlock) => Partial<FetchedBlock>][
   ['leaves out withdrawals', ({header}) => ({header: {...header, withdrawalsRoot: `0x${'12'.repeat(32)}`}})],
   ['makes withdrawals up', () => ({withdrawals: [{index: 0n, validatorIndex: 0n, address: somebody, gwei: 1n}]})],
 ]
-test.each(lies)('a node that %s is not believed', (_, lie) => {
+test.each(lies)('a node that %s is refused', (_, lie) => {
   expect(check({...block, ...lie(block)})).toThrow(`of block ${block.header.height}`)
 })
 
@@ -189,7 +189,7 @@ describe('logs of the bridge to Polygon', () => {
         (made: FetchedBlock) => ({...made, transactions: made.transactions.slice(0, -1), logs: block.logs}),
       ],
       ['lacks another log', (made: FetchedBlock) => ({...made, logs: without(made.logs, 0)})],
-    ])('an answer that %s is not believed, whatever hash the transaction has', (_, lie) => {
+    ])('are refused in a response that %s, whatever hash the transaction has', (_, lie) => {
       const lied = lie(newer())
       expect(check(lied)).toThrow('did not give the receipts')
       const hash = bridgeHash(lied.header)

@@ -40,7 +40,7 @@ const drip = (socket: Socket, text: string) => {
 }
 const closed = (socket: Socket) => new Promise<void>(resolve => socket.on('close', () => resolve()))
 
-test.each(['200 OK', '201 Created', '204 No Content', '299 Fine'])('%s is success', async head => {
+test.each(['200 OK', '201 Created', '204 No Content', '299 Fine'])('%s is a success', async head => {
   expect(await send(await serve(response(head)))).toEqual({status: Number.parseInt(head, 10)})
 })
 
@@ -57,7 +57,7 @@ test.each([
   ['500 Internal Server Error', 'answered 500'],
   ['301 Moved Permanently\r\nlocation: http://127.0.0.1:1/', 'answered 301; redirects are not followed'],
   ['307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/', 'answered 307; redirects are not followed'],
-])('%s is failure', async (head, error) => {
+])('%s is a failure', async (head, error) => {
   expect(await send(await serve(response(head)))).toMatchObject({status: Number.parseInt(head, 10), error})
 })
 
@@ -72,7 +72,7 @@ test('Retry-After is reported', async () => {
 test.each([
   ['closed', (socket: Socket) => void socket.end()],
   ['reset', (socket: Socket) => void setTimeout(() => socket.resetAndDestroy(), 50)],
-])('a connection that is %s in the body of a success leaves it a success', async (_how, breakOff) => {
+])('a success stays one when its connection is %s in the body', async (_how, breakOff) => {
   const url = await serve(socket => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this')
     breakOff(socket)
@@ -102,7 +102,7 @@ test.each([
   ['a reset', (socket: Socket) => void socket.resetAndDestroy()],
   ['something that is not HTTP', (socket: Socket) => void socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')],
   ['headers without an end', (socket: Socket) => void socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`)],
-])('%s instead of an answer is failure, with an error to read', async (_what, behave) => {
+])('%s instead of a response is a failure, with a readable error', async (_what, behave) => {
   const outcome = await send(await serve(behave))
   expect(outcome).toEqual({error: expect.stringMatching(/^[\x20-\x7e]{3,300}$/)})
 })

@@ -13,7 +13,7 @@ import {finalDepth, World} from './world.ts'
 const nothing = {added: 0, removed: 0, changed: 0, incidents: 0}
 
 export function reindexing(chain: ChainUnderTest): void {
-  test('that is at work does not notice when a healthy chain is read again, and nobody does', async ({
+  test('does not notice when a healthy chain is read again, and neither does anybody else', async ({
     expect,
     ...context
   }) => {
@@ -28,7 +28,7 @@ export function reindexing(chain: ChainUnderTest): void {
     expect(world.indexer.ends).toEqual([])
   })
 
-  test('that missed something, or holds what is not there, is put right by reading again; what is not there waits for an operator', async ({
+  test('missing and extra rows are repaired by reading again; extra deposits wait for an operator', async ({
     expect,
     ...context
   }) => {
@@ -72,7 +72,7 @@ export function reindexing(chain: ChainUnderTest): void {
     expect(made).toEqual([{status: 'final', kind: 'final_deposit_vanished'}])
   })
 
-  test('is not disturbed by a run that is killed, which is resumed; by two at once; nor by what cannot be read', async ({
+  test('is not disturbed by a killed and resumed run, by two runs at once, nor by unreadable blocks', async ({
     expect,
     ...context
   }) => {

@@ -8,7 +8,7 @@ import {finalDepth, World} from './world.ts'
 export function starting(chain: ChainUnderTest): void {
   const {code} = chain
 
-  test('that finds no node at its first start misses nothing that is paid, and becomes final, before it does', async ({
+  test('that finds no node at its first start misses no payment that becomes final before it finds one', async ({
     expect,
     ...context
   }) => {
@@ -26,7 +26,7 @@ export function starting(chain: ChainUnderTest): void {
     expect(await world.db.rows('select waiting_reason from chain.configured')).toEqual([{waiting_reason: null}])
   })
 
-  test('that is to begin above what may have paid to us does not, and says where it is to begin', async ({
+  test('refuses to begin above blocks that may hold payments to us, and says where to begin', async ({
     expect,
     ...context
   }) => {
@@ -39,7 +39,7 @@ export function starting(chain: ChainUnderTest): void {
     expect(await world.db.rows('select from chain.cursor')).toEqual([])
   })
 
-  test('whose node has not got so far back waits, until an operator accepts the gap', async ({expect, ...context}) => {
+  test('whose node lacks old blocks waits until an operator accepts the gap', async ({expect, ...context}) => {
     const world = await World.forTest(chain, context, {startHeight: ''})
     const {db, indexer} = world
     const to = await world.newAddress()

@@ -40,7 +40,7 @@ function life(chain: ChainUnderTest): void {
       deposit?.events,
     ])
 
-  test('goes from nothing to final, and counts from then on', async () => {
+  test('goes from unseen to final, and counts from then on', async () => {
     const to = await world.newAddress()
     const before = await world.balance()
     const payment = await world.pay({to, amount: 5000n})
@@ -59,7 +59,7 @@ function life(chain: ChainUnderTest): void {
     expect(await world.balance()).toBe(before + 5000n)
   })
 
-  test('is each of several outputs in one transaction, to one address and to others', async () => {
+  test('is each of several outputs of one transaction, to one address and to others', async () => {
     const [a, b, stranger] = [await world.newAddress(), await world.newAddress(), world.chain.newAddress()]
     const payment = await world.pay(
       {to: a, amount: 1001n},
@@ -77,7 +77,7 @@ function life(chain: ChainUnderTest): void {
     ])
   })
 
-  test('to an address that is handed out a moment before, or while it is under way, is credited', async () => {
+  test('to an address that is handed out just before, or while it is under way, is credited', async () => {
     const payments: Payment[] = []
     for (let i = 0; i < 5; i++) {
       payments.push(await world.pay({to: await world.newAddress(), amount: 1000n + BigInt(i)}))
@@ -93,7 +93,7 @@ function life(chain: ChainUnderTest): void {
     expect(await fates(...payments)).toEqual(payments.map(() => ['pending', 'pending']))
   })
 
-  test('that a reorganisation drops is reorged; mined again it is pending under the same id, and then final', async () => {
+  test('that a reorganisation drops is reorged; mined again it is pending with the same id, and then final', async () => {
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.mine(2)
     await world.settled()
@@ -108,7 +108,7 @@ function life(chain: ChainUnderTest): void {
     expect((await world.deposit(payment))?.id).toBe(id)
   })
 
-  test('that a reorganisation includes again, at the same height or elsewhere, has no event', async () => {
+  test('that a reorganisation mines again, at the same height or elsewhere, causes no event', async () => {
     const to = await world.newAddress()
     const same = await world.pay({to, amount: 1000n})
     const {height, hash} = await world.mine()
@@ -125,7 +125,7 @@ function life(chain: ChainUnderTest): void {
     expect(await fates(same, lower, higher)).toEqual(Array(3).fill(['pending', 'pending']))
   })
 
-  test('that a double spend replaces is reorged, and the other is a deposit of its own', async () => {
+  test('that a double spend replaces is reorged, and the replacement is its own deposit', async () => {
     const [a, b] = [await world.newAddress(), await world.newAddress()]
     const payment = await world.pay({to: a, amount: 5000n})
     await world.mine()
@@ -151,7 +151,7 @@ function life(chain: ChainUnderTest): void {
 
   if (chain.showsUnconfirmed) unconfirmed(() => world, fates)
 
-  test('of all these needed no operator, and the indexer never ended by itself', async () => {
+  test('in all these cases needed no operator, and the indexer never ended unexpectedly', async () => {
     await world.mine(finalDepth)
     await world.settled()
     expect(world.indexer.ends).toEqual([])
@@ -160,7 +160,7 @@ function life(chain: ChainUnderTest): void {
 
 /** Deposits that nobody has mined yet. */
 function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise<unknown[]>): void {
-  test('is pending without a block before it is mined; being mined and taken out of its block makes no event', async () => {
+  test('is pending without a block while unconfirmed; confirming it, or losing its block, causes no event', async () => {
     const world = at()
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
@@ -179,7 +179,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
     expect(await fates(payment)).toEqual([['final', 'pending confirmed']])
   })
 
-  test('that is unconfirmed is reorged when what spends the same is mined, and back when that is undone', async () => {
+  test('that is unconfirmed is reorged when a conflicting transaction is mined, and returns when that is undone', async () => {
     const world = at()
     const to = await world.newAddress()
     await world.mine()
@@ -202,7 +202,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
     ])
   })
 
-  test('that is unconfirmed and out of sight is reorged only after a while, and pending again when it is back', async () => {
+  test('that is unconfirmed and missing is reorged only after a while, and pending again when it is back', async () => {
     const world = at()
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
@@ -225,7 +225,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
 
 /** What befalls the indexer. Each on a chain of its own. */
 function adversities(chain: ChainUnderTest): void {
-  test('that is killed at each step of a deposit says nothing twice', async ({expect, ...context}) => {
+  test('that is killed at each step of a deposit sends no event twice', async ({expect, ...context}) => {
     const world = await World.forTest(chain, context)
     const {indexer} = world
     indexer.start()
@@ -282,7 +282,7 @@ function adversities(chain: ChainUnderTest): void {
       expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
   })
 
-  test('whose source lags, repeats itself, answers emptily, fails, hangs or is of another network writes nothing wrong, and misses nothing once it behaves', async ({
+  test('whose source lags, repeats itself, returns nothing, fails, hangs or is of another network writes nothing wrong, and catches up', async ({
     expect,
     ...context
   }) => {
@@ -378,7 +378,7 @@ function adversities(chain: ChainUnderTest): void {
   })
 
   test.for(seeds)(
-    'holds what the chain holds after a random walk (SEED=%i)',
+    'stores exactly what the chain holds after a random walk (SEED=%i)',
     {timeout: 600_000},
     async (seed, context) => {
       const world = await World.forTest(chain, context)

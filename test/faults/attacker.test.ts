@@ -248,7 +248,7 @@ const cancel = (sender: string, nonce: number, more: object = {}) => ({
 
 // --- with the rights of the API and of the worker ---
 
-test('neither role can write a row of any table', async () => {
+test('neither role can write a row of any table directly', async () => {
   const tables = await db.rows<{name: string; a: string}>(
     `select c.oid::regclass::text as name, (select quote_ident(attname) from pg_attribute where attrelid = c.oid and attnum > 0 order by attnum limit 1) as a
      from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('app', 'chain', 'custody') and c.relkind in ('r', 'p')`,
@@ -284,7 +284,7 @@ test('neither role can write a row of any table', async () => {
   expect(written).toEqual([])
 })
 
-test('an invented payout, or one that is not about to pay, is not paid', async () => {
+test('an invented payout, or one in another state, is not paid', async () => {
   const shop = await openShop(100n * usdc)
   await refused(pay(randomUUID(), freshNonce()), 'unknown_settlement')
   const payout = await claim(shop)
@@ -293,7 +293,7 @@ test('an invented payout, or one that is not about to pay, is not paid', async (
   await refused(pay(payout, freshNonce()), 'wrong_state')
 })
 
-test('money goes to the whitelist of its own merchant alone, whatever address the API registers', async () => {
+test('money goes only to the whitelist of its own merchant, whatever address the API registers', async () => {
   const [a, b] = [await openShop(100n * usdc), await openShop(7n * usdc)]
   for (const address of [newAddress(), b.wallet]) {
     await payTo(a, address)
@@ -309,7 +309,7 @@ test('money goes to the whitelist of its own merchant alone, whatever address th
   for (const own of [b.address, treasury]) await expect(payTo(a, own)).rejects.toMatchObject({code: 'SL422'})
 })
 
-test('an entry of the whitelist that was removed, or does not count yet, is none', async () => {
+test('a whitelist entry that was removed, or whose waiting time is not over, does not count', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
@@ -322,7 +322,7 @@ test('an entry of the whitelist that was removed, or does not count yet, is none
   await refused(pay(payout, nonce), 'not_whitelisted')
 })
 
-test('the same intent again gives the same bytes; anything else for the settlement only shares its nonce', async () => {
+test('the same intent again gives the same bytes; another intent for the settlement can only share its nonce', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
@@ -353,7 +353,7 @@ test('a nonce that pays one settlement pays no other', async () => {
   await refused(pay(second, nonce), 'settlement_changed')
 })
 
-test('a payout whose payment is out, and that the worker fails, is not paid a second time', async () => {
+test('a payout whose payment was signed, and that the worker fails, is not paid a second time', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   expect(await sign(pay(payout, await begin(payout)))).toMatchObject({ok: true})
@@ -364,7 +364,7 @@ test('a payout whose payment is out, and that the worker fails, is not paid a se
   await refused(pay(again, await begin(again)), 'exceeds_received')
 })
 
-test('a payment cannot be filed under another payout than the one that it was signed for', async () => {
+test('a payment cannot be stored under another payout than the one it was signed for', async () => {
   const [a, b] = [await openShop(100n * usdc), await openShop(50n * usdc)]
   const [ofA, ofB] = [await claim(a), await claim(b)]
   const nonces = [await begin(ofA), await begin(ofB)]
@@ -382,7 +382,7 @@ test('a payment cannot be filed under another payout than the one that it was si
   await refused(await payForged(await forgePayout(a, 1n * usdc + 1n)), 'exceeds_received')
 })
 
-test('a payment that arrived is not called failed because the worker filed it with another amount', async () => {
+test('a payment that arrived does not fail because the worker stored it with another amount', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
@@ -417,7 +417,7 @@ async function indexed(block: Pick<ReadBlock, 'sent' | 'candidates'>): Promise<C
   return inserted.filter(entity => entity instanceof ConfirmedTx)
 }
 
-test('proof on the chain, and nothing less, lets a settlement be paid again', async () => {
+test('a settlement can be paid again only after proof on the chain that its payment failed', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
@@ -444,7 +444,7 @@ async function include(txid: string, nonce: number, success: boolean): Promise<v
   await chain.finalize(height)
 }
 
-test('transactions without number that nobody here stored open one incident for their sender, which counts them', async () => {
+test('transactions with unknown nonces that nobody here stored open one incident for their sender, which counts them', async () => {
   const shop = await openShop(1n * ether, 'ETH')
   const incidents = () =>
     db.rows<{id: string; subject: string; details: object}>(
@@ -509,7 +509,7 @@ async function beginSweeps(coin: string, of: {address: string; amount: bigint}[]
   return rows.map(({id, source, amount, nonce}) => sweep(id, source, coin, BigInt(amount), nonce, more))
 }
 
-test('sweeps go to our treasury, from addresses of ours, and are bound to their nonce and their spend', async () => {
+test('sweeps go from our addresses to our treasury only, and are bound to their nonce and their outgoing payment', async () => {
   const [a, b] = [await openShop(100n * usdc), await openShop(5n * ether, 'ETH')]
   for (const address of [newAddress(), treasury, a.wallet])
     await refused(sweep(randomUUID(), address, 'USDC', usdc, freshNonce()), 'not_ours')
@@ -529,7 +529,7 @@ test('sweeps go to our treasury, from addresses of ours, and are bound to their 
   await refused({...native, amount: `${2n * ether}`, ...dearer}, 'settlement_changed')
 })
 
-test('a cancel moves nothing, and uses no nonce but that of what is to be cancelled', async () => {
+test('a cancel moves nothing, and uses only the nonce of the payment it cancels', async () => {
   const shop = await openShop(3n * ether, 'ETH')
   await refused(cancel(newAddress(), 0), 'not_ours')
   for (const nonce of [0, 10]) await refused(cancel(shop.address, nonce), 'unknown_settlement')
@@ -550,7 +550,7 @@ test('a cancel moves nothing, and uses no nonce but that of what is to be cancel
   expect(parseTransaction(payment!)).toMatchObject({nonce})
 })
 
-test('nobody but the operator makes a withdrawal', async () => {
+test('only the operator can begin a withdrawal', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   await begin(payout)
@@ -572,7 +572,7 @@ test('nobody but the operator makes a withdrawal', async () => {
     ).rejects.toMatchObject({code: '42501'})
 })
 
-test('limits hold, for one payout and for a day', async () => {
+test('limits hold for one payout and for a day', async () => {
   const [big, ...small] = [
     await openShop(51n * ether, 'ETH'),
     await openShop(40n * ether, 'ETH'),
@@ -586,7 +586,7 @@ test('limits hold, for one payout and for a day', async () => {
   await refused(pay(payouts[1]!, await begin(payouts[1]!)), 'daily_limit')
 })
 
-test('without the token, or with anything but an intent, nothing is answered but an error', async () => {
+test('a request without the token, or with anything but an intent, gets only an error', async () => {
   const before = await countOf('journal')
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
@@ -607,7 +607,7 @@ test('without the token, or with anything but an intent, nothing is answered but
 
 // --- with rows written by the owner, as if even those rights had leaked ---
 
-test('a forged payout is paid up to what the merchant received, and no further', async () => {
+test('a forged payout is paid at most up to the money the merchant received', async () => {
   const shop = await openShop(100n * usdc)
   await refused(await payForged(await forgePayout(shop, 100n * usdc + 1n)), 'exceeds_received')
   const duplicates = [await forgePayout(shop, 60n * usdc), await forgePayout(shop, 60n * usdc)] as const
@@ -620,7 +620,7 @@ test('a forged payout is paid up to what the merchant received, and no further',
     await refused(await payForged(await forgePayout(shop, 1n, shop.wallet, status)), 'wrong_state')
 })
 
-test('balances, deposits and holdings that were blown up give nobody more than the chain brought', async () => {
+test('inflated balances, deposits and holdings give nobody more than the chain brought', async () => {
   const shop = await openShop(100n * usdc)
   await asOwner(`update app.deposit set amount = amount * 1000 where merchant_id = $1`, [shop.id])
   await asOwner(`update app.holding set amount = amount * 1000 where merchant_id = $1`, [shop.id])
@@ -634,7 +634,7 @@ test('balances, deposits and holdings that were blown up give nobody more than t
   await refused(pay(payout, await begin(payout)), 'exceeds_received')
 })
 
-test('an address handed to one merchant is the source of money of that one alone', async () => {
+test('an address handed to one merchant provides money to that merchant only', async () => {
   const [a, b] = [await openShop(100n * usdc), await openShop(7n * usdc)]
   const steal = 'update custody.address set merchant_id = $1 where address = $2'
   await expect(db.rows(steal, [b.id, a.address])).rejects.toMatchObject({code: 'P0003'})
@@ -646,7 +646,7 @@ test('an address handed to one merchant is the source of money of that one alone
   expect(await sign(await payForged(await forgePayout(a, 150n * usdc)))).toMatchObject({ok: true})
 })
 
-test('money that is not final belongs to nobody', async () => {
+test('money that is not final counts for no merchant', async () => {
   const shop = await openShop(10n * usdc)
   await chain.write({add: [[{txid: newTxid(), token: 'USDC', amount: 90n * usdc, recipient: shop.address}]]})
   const payout = await forgePayout(shop, 100n * usdc)
@@ -656,7 +656,7 @@ test('money that is not final belongs to nobody', async () => {
   expect(await sign(intent)).toMatchObject({ok: true})
 })
 
-test('a token that is none of ours is not paid, least of all in the native coin', async () => {
+test('a token that is not ours is not paid, especially not in the native coin', async () => {
   const shop = await openShop(100n * usdc)
   const fake = newAddress().toLowerCase()
   await arrive(shop.address, fake, 500n * ether)
@@ -667,7 +667,7 @@ test('a token that is none of ours is not paid, least of all in the native coin'
   await refused(pay(payout, freshNonce()), 'unknown_settlement')
 })
 
-test('what was signed for a settlement is what it stays, whatever its row says later', async () => {
+test('the terms signed for a settlement stay, whatever its row says later', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await forgePayout(shop, 50n * usdc)
   const nonce = await bind(payout)
@@ -686,7 +686,7 @@ test('what was signed for a settlement is what it stays, whatever its row says l
   await refused(pay(payout, nonce, more), 'settlement_changed')
 })
 
-test('a payout whose net is not its gross less its fee is not paid', async () => {
+test('a payout whose net differs from its gross less its fee is not paid', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await forgePayout(shop, 50n * usdc)
   const [row] = await db.rows<{name: string}>(
@@ -697,7 +697,7 @@ test('a payout whose net is not its gross less its fee is not paid', async () =>
   await refused(pay(payout, freshNonce()), 'amount_not_net')
 })
 
-describe('a journal whose rows the owner writes', () => {
+describe('a journal whose rows the owner of the database rewrites', () => {
   const incident = async () =>
     (
       await db.rows<{chain: string}>(
@@ -723,14 +723,11 @@ describe('a journal whose rows the owner writes', () => {
   }
 
   test.each([
-    ['the amount in the journal is nothing', 'update custody.journal set amount = 0 where subject_id = $1'],
-    [
-      'the merchant in the journal is another one',
-      'update custody.journal set merchant_id = gen_random_uuid() where subject_id = $1',
-    ],
-    ['the journal calls it a cancel', `update custody.journal set kind = 'cancel' where subject_id = $1`],
-    ['the journal has it no more', 'delete from custody.journal where subject_id = $1'],
-  ])('a merchant is not paid twice because %s; it is an incident of the chain', async (_, sql) => {
+    ['its amount was set to 0', 'update custody.journal set amount = 0 where subject_id = $1'],
+    ['its merchant was changed', 'update custody.journal set merchant_id = gen_random_uuid() where subject_id = $1'],
+    ['the entry became a cancel', `update custody.journal set kind = 'cancel' where subject_id = $1`],
+    ['the entry was deleted', 'delete from custody.journal where subject_id = $1'],
+  ])('does not pay a merchant twice after %s, and opens an incident of the chain', async (_, sql) => {
     const shop = await openShop(100n * usdc)
     const payout = await forgePayout(shop, 100n * usdc)
     const first = await payForged(payout)
@@ -748,7 +745,7 @@ describe('a journal whose rows the owner writes', () => {
     expect(await sign(await payForged(await forgePayout(await openShop(1n * usdc), 1n)))).toMatchObject({ok: true})
   })
 
-  test('custody that lost its connection compares the whole table with the file before it signs anything', async () => {
+  test('is compared as a whole with the file after custody lost its connection, before anything is signed', async () => {
     const shop = await openShop(100n * usdc)
     expect(await sign(await payForged(await forgePayout(shop, 1n * usdc)))).toMatchObject({ok: true})
     const exit = once(custody.process, 'exit')
@@ -767,7 +764,7 @@ describe('a journal whose rows the owner writes', () => {
 
 // --- what signing costs ---
 
-test('a nonce far ahead, which would make what is signed with it unpayable, is signed with once those below it are', async () => {
+test('a nonce far ahead, which would make its transaction unpayable, is signed only after those below it', async () => {
   const [a, b] = [await openShop(100n * usdc), await openShop(100n * usdc)]
   const payouts = [await claim(a), await claim(b)] as const
   const nonces = [await begin(payouts[0]), await begin(payouts[1])] as const
@@ -785,7 +782,7 @@ test('a nonce far ahead, which would make what is signed with it unpayable, is s
 /** Nothing offers more for a unit of gas. */
 const dearest = {max_fee_per_gas: `${500n * gwei}`, max_priority_fee_per_gas: `${500n * gwei}`}
 
-test('sweeps and cancels that nobody began are not signed, whatever they would cost', async () => {
+test('sweeps and cancels that were not begun are not signed, whatever they would cost', async () => {
   const shop = await openShop(3n * ether, 'ETH')
   const invented = Array.from({length: 140}, (_, nonce) => [
     sweep(randomUUID(), shop.address, 'ETH', 1n, nonce, dearest),
@@ -811,7 +808,7 @@ test('sweeps and cancels that nobody began are not signed, whatever they would c
   expect(await countOf('journal')).toBe(signed + 2) // with the cancel
 })
 
-test('Bitcoin is not spent on fees either: sweeps that nobody began, or that cost more than what they bring is worth', async () => {
+test('Bitcoin cannot be burned as fees: sweeps that were not begun, or cost more than they bring, are refused', async () => {
   const bitcoin = await ChainWriter.open(db, 'BTC')
   const id = await makeMerchant(db, ['BTC'])
   await attacker.api.query(`select app.provision_user($1, 'user', array['BTC'])`, [id])
@@ -855,7 +852,7 @@ async function arriveInTreasury(bitcoin: ChainWriter): Promise<void> {
   await bitcoin.finalize(bitcoin.head.height)
 }
 
-test('on a halted chain nothing is signed but what the owner of the database decided about a payment', async () => {
+test('on a halted chain custody signs only what the owner of the database decided about a payment', async () => {
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   const nonce = await begin(payout)
@@ -906,7 +903,7 @@ async function promised(): Promise<bigint> {
   return BigInt(row!.sum)
 }
 
-test('with everything that the worker may do, network fees of a day come to no more than the budget', async () => {
+test('with all rights of the worker, network fees of a day stay within the budget', async () => {
   const victim = await openShop(100n * usdc)
   const payout = await claim(victim)
   const nonce = await begin(payout)
@@ -952,7 +949,7 @@ test('with everything that the worker may do, network fees of a day come to no m
   expect(await promised()).toBeLessThanOrEqual(budget + ether / 5n)
 })
 
-test('in the end nothing was signed that goes anywhere else, and nobody was paid more than they received', async () => {
+test('in the end no signature pays a foreign address, and nobody was paid more than they received', async () => {
   const entries = await db.rows<{
     kind: string
     merchant_id: string

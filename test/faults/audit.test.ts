@@ -85,7 +85,7 @@ const wrongIn = async ({id}: Run) =>
 const incidents = () =>
   db.rows('select subject, chain, resolution from app.incident order by subject, resolution nulls first')
 
-test('a worker audits the database and the chains, opens incidents for what is wrong, and heals them when it is right', async () => {
+test('a worker audits the database and the chains, opens incidents for what is wrong, and closes them when it is fixed', async () => {
   const run = await auditOf()
   expect(run.error).toBeNull()
   expect(await wrongIn(run)).toEqual([])
@@ -102,7 +102,7 @@ test('a worker audits the database and the chains, opens incidents for what is w
   expect(await incidents()).toEqual([{subject: 'audit:ledger', chain: null, resolution: 'healed'}])
 }, 60_000)
 
-test('a worker finds a payment that was missed, at an address where nothing was ever seen, between two audits', async () => {
+test('a worker finds a missed payment to an unused address between two audits', async () => {
   await auditOf()
   const {address} = await makeUser(db, await makeMerchant(db))
   await anvil.call('anvil_setBalance', [address, numberToHex(3n)])
@@ -130,7 +130,7 @@ test('a worker finds a payment that was missed, at an address where nothing was 
   await db.rows('delete from app.address where address = $1', [address])
 }, 30_000)
 
-test('a node that does not answer is neither right nor wrong, and opens no incident', async () => {
+test('a node that does not respond is neither right nor wrong, and opens no incident', async () => {
   const before = await incidents()
   const run = await auditOf({ETH_RPC_URL: 'http://127.0.0.1:9'})
   expect(run.error).toMatch(/^on_chain_eth: the node cannot be asked/)
@@ -138,7 +138,7 @@ test('a node that does not answer is neither right nor wrong, and opens no incid
   expect(await incidents()).toEqual(before)
 }, 30_000)
 
-test('of several workers one makes it, once a day', async () => {
+test('of several workers one runs the audit, once a day', async () => {
   const finished = () => db.rows('select from app.audit_run where finished_at is not null')
   await Promise.all([startWorker(), startWorker(), startWorker()])
   await until(async () => (await finished()).length, {timeoutMs: 15_000, what: 'the audit to end'})
@@ -155,7 +155,7 @@ test.each([
   ['comparison', 'app.ledger_entry'],
   ['audit', 'app.idempotency_key'],
 ])(
-  'a worker that is stopped gives up the %s that it makes, within five seconds',
+  'a worker that is stopped gives up its %s within five seconds',
   async (_, table) => {
     const blocker = await db.pool.connect()
     try {

@@ -158,7 +158,7 @@ async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
   }
 }
 
-describe('with a treasury that has enough', () => {
+describe('with a sufficient treasury', () => {
   beforeAll(() => open([btc, btc, 50_000n, 20_000n]))
   afterAll(close)
   afterEach(async () => {
@@ -197,7 +197,7 @@ describe('with a treasury that has enough', () => {
     },
   )
 
-  test('the fee is what was offered for each virtual byte, and the least the operator set', async () => {
+  test("the fee is the offered rate for each virtual byte, and at least the operator's minimum", async () => {
     const shop = await world.openShop([80_000n])
     const id = await world.request(shop, 'BTC')
     await world.becomes(id, 'completed')
@@ -207,7 +207,7 @@ describe('with a treasury that has enough', () => {
     expect(Number(attempt!.fee) / attempt!.vsize).toBeLessThan(1.02)
   })
 
-  test("what is missing comes from the treasury's smallest output that will do", async () => {
+  test("the missing amount comes from the treasury's smallest sufficient output", async () => {
     const shop = await world.openShop([1500n, 1000n]) // its fee of 25 sat does not pay the network
     const id = await world.request(shop, 'BTC')
     await world.becomes(id, 'completed')
@@ -218,7 +218,7 @@ describe('with a treasury that has enough', () => {
     expect(smallest!.amount).toBeLessThan(free.map(({amount}) => amount).at(-2)!) // its own change may be smaller
   })
 
-  test('an output that costs more than it brings is left alone, also with sweep_first', async () => {
+  test('an output that costs more than it brings is not spent, also with sweep_first', async () => {
     await world.kill(worker)
     worker = await world.startWorker({settings: {BTC_MIN_FEE_RATE: '6'}})
     const shop = await world.openShop([400n, 200_000n])
@@ -233,7 +233,7 @@ describe('with a treasury that has enough', () => {
     })
   })
 
-  test('a net that would be dust fails at once, says why, and gives the balance back', async () => {
+  test('a net that would be dust fails at once with the reason, and restores the balance', async () => {
     const shop = await world.openShop([500n], {wallet: recipients.P2PKH})
     await world.db.rows(`update app.asset set min_payout = 1 where chain = 'BTC'`)
     const id = await world.request(shop, 'BTC')
@@ -244,7 +244,7 @@ describe('with a treasury that has enough', () => {
     expect(await balanceOf(shop)).toBe(500n)
   })
 
-  test('a deposit that is double-spent while a payout waits is no part of it', async () => {
+  test('a deposit that is double-spent while a payout waits is not part of it', async () => {
     const shop = await world.openShop([100_000n])
     world.isMining = false
     await world.killCustody()
@@ -268,7 +268,7 @@ describe('with a treasury that has enough', () => {
     )
   }, 90_000)
 
-  test('custody, or the server, that is away is waited for', async () => {
+  test('a payout waits while custody, or the server, is away', async () => {
     const shop = await world.openShop([100_000n])
     await world.killCustody()
     const id = await world.request(shop, 'BTC')
@@ -282,7 +282,7 @@ describe('with a treasury that has enough', () => {
     await world.becomes(id, 'completed', 60_000)
   }, 90_000)
 
-  test('a payment that the mempool forgets is broadcast again', async () => {
+  test('a payment that left the mempool is broadcast again', async () => {
     const {id, txid} = await payingButNotMined([100_000n])
     await world.client.forget([txid])
     await until(async () => (await world.client.mempool()).includes(txid), {
@@ -306,7 +306,7 @@ describe('with a treasury that has enough', () => {
     expect(await world.paid(paid!, shop.wallet)).toBe(netOf(100_000n))
   }, 90_000)
 
-  test('an operator cancels a payment that is under way: its inputs go to the treasury, and the balance is back and can be paid', async () => {
+  test('an operator cancels a payment under way: its inputs go to the treasury, and the restored balance can be paid', async () => {
     const {shop, id, outgoingPayment, txid} = await payingButNotMined([100_000n])
     await world.db.rows('select app.cancel_payout_by_operator($1)', [id])
     const cancel = await broadcast(outgoingPayment, 2)
@@ -322,7 +322,7 @@ describe('with a treasury that has enough', () => {
     expect(await world.paid(paid!, shop.wallet)).toBe(netOf(100_000n))
   })
 
-  test('two workers beside each other pay each payout once, though all want the treasury', async () => {
+  test('two workers pay each payout once, although all need the treasury', async () => {
     const other = await world.startWorker()
     const shops = await Promise.all([1n, 2n, 3n].map(n => world.openShop([n * 1000n])))
     const ids = await Promise.all(shops.map(shop => world.request(shop, 'BTC', true)))
@@ -355,8 +355,8 @@ describe('with a treasury that has enough', () => {
     expect(counts[2]).toBeLessThan(30)
   }, 120_000)
 
-  describe.skipIf(!hasBitcoind)('on a node that replaces', () => {
-    test('a payment that no block takes is replaced: the same inputs, less change, a fee that nodes take', async () => {
+  describe.skipIf(!hasBitcoind)('on a node that accepts replacements', () => {
+    test('a payment that no block takes is replaced: the same inputs, less change, a fee that nodes accept', async () => {
       const {shop, id, outgoingPayment, txid} = await payingButNotMined([100_000n, 50_000n])
       const second = await stuckUntil(outgoingPayment, 2)
       expect(await world.client.mempool()).not.toContain(txid)
@@ -370,7 +370,7 @@ describe('with a treasury that has enough', () => {
       expect(await world.paid(second, shop.wallet)).toBe(netOf(150_000n))
     })
 
-    test('a replacement that the change cannot pay for spends more, of the treasury', async () => {
+    test('a replacement that the change cannot pay for adds an input of the treasury', async () => {
       const {shop, id, outgoingPayment} = await payingButNotMined([20_000n]) // no more than 200 sat beside the net
       await stuckUntil(outgoingPayment, 2)
       const last = await stuckUntil(outgoingPayment, 3)
@@ -384,7 +384,7 @@ describe('with a treasury that has enough', () => {
       expect(await world.paid(last, shop.wallet)).toBe(netOf(20_000n))
     })
 
-    test('if the first attempt is mined after it was replaced, that counts, and what the second one added is free again', async () => {
+    test("if the first attempt confirms after it was replaced, it counts, and the second one's extra input is free again", async () => {
       const {id, outgoingPayment, txid} = await payingButNotMined([20_000n])
       await stuckUntil(outgoingPayment, 2)
       await stuckUntil(outgoingPayment, 3)
@@ -396,7 +396,7 @@ describe('with a treasury that has enough', () => {
     })
   })
 
-  describe('a deposit that no block takes', () => {
+  describe('a deposit that stays unconfirmed', () => {
     let line: CommandLine
     beforeAll(() => {
       line = openCommandLine()
@@ -464,7 +464,7 @@ describe('with a treasury that has enough', () => {
     }, 90_000)
 
     test.skipIf(!hasBitcoind)(
-      'has its child replaced as anything else that is stuck, above the cap for the child alone',
+      'has its child replaced like any unconfirmed transaction, above the cap for the child alone',
       async () => {
         const {txid} = await stuck([100_000n])
         const {id} = await line.json<{id: string}>(...cpfp(txid, '195'))
@@ -480,7 +480,7 @@ describe('with a treasury that has enough', () => {
       60_000,
     )
 
-    test('is double-spent by another payment to us: its child is over, and its fee is free', async () => {
+    test('that another payment to us double-spends ends its child, whose fee is free again', async () => {
       const {shop, txid} = await stuck([100_000n])
       const {id} = await line.json<{id: string}>(...cpfp(txid, '10'))
       await broadcast(id, 1)
@@ -494,7 +494,7 @@ describe('with a treasury that has enough', () => {
       expect(await balanceOf(shop)).toBe(90_000n)
     }, 60_000)
 
-    test('is not bumped where that cannot be, and says why', async () => {
+    test('gets no CPFP child where that is impossible, and the command says why', async () => {
       const {txid, shop} = await stuck([1000n])
       expect(await line.failure(...cpfp(txid, '201'))).toContain('BTC_MAX_FEE_RATE')
       expect(await line.failure(...cpfp(txid, '1'))).toContain('there is nothing to speed up')
@@ -537,20 +537,16 @@ describe('with a treasury that has enough', () => {
     }
   })
 
-  test(
-    'the operator withdraws by the command line, which audits everything',
-    () => withdrawAndAudit('electrum'),
-    60_000,
-  )
+  test('the operator withdraws with the command line, and the audit passes', () => withdrawAndAudit('electrum'), 60_000)
 })
 
-describe('with a treasury that has nothing but new coins', () => {
+describe('with a treasury that has only new coins', () => {
   const timeoutMs = 1000
   beforeAll(() => open([], {PAYOUT_TIMEOUT_MS: `${timeoutMs}`}))
   afterAll(close)
   afterEach(() => assertBooks(world.db))
 
-  test('a payout that only new coins of the treasury can pay says so, and from which block on, and waits for that as long as it takes', async () => {
+  test('a payout that only new coins of the treasury can pay names the block from which they can be spent, and waits for it', async () => {
     const shop = await world.openShop([3000n])
     world.isMining = false
     const {height} = await world.client.mine(1, {to: world.treasury})
@@ -581,12 +577,12 @@ describe('with a treasury that has nothing but new coins', () => {
   })
 })
 
-describe('with a treasury that has nothing', () => {
+describe('with an empty treasury', () => {
   beforeAll(() => open([], {BTC_COLLECT_ABOVE: 'BTC:0.01'}))
   afterAll(close)
   afterEach(() => assertBooks(world.db))
 
-  test('a merchant whose fee does not pay the network waits for the operator to top the treasury up', async () => {
+  test('a payout whose fee does not cover the network fee waits for the operator to top the treasury up', async () => {
     const shop = await world.openShop([3000n])
     const id = await world.request(shop, 'BTC')
     expect(await world.becomes(id, 'insufficient_treasury_funds')).toMatchObject({status: 'sweeping'})
@@ -595,7 +591,7 @@ describe('with a treasury that has nothing', () => {
     expect(await world.paid(txid!, shop.wallet)).toBe(netOf(3000n))
   })
 
-  test("a merchant whose fee does is paid from its own alone, and what is over is the treasury's for it", async () => {
+  test("a payout whose fee covers the network fee uses the merchant's money only, and the change belongs to the treasury", async () => {
     const shop = await world.openShop([10_000n, 100_000n, 50_000n])
     const id = await world.request(shop, 'BTC')
     const {txid} = await world.becomes(id, 'completed')
@@ -603,7 +599,7 @@ describe('with a treasury that has nothing', () => {
     expect((await spentFor(id)).map(({amount}) => amount)).toEqual([100_000n, 50_000n, 10_000n])
   })
 
-  test('what lies on the addresses of a merchant is swept without a payout, where it is more than the operator wants there', async () => {
+  test("outputs on the addresses of a merchant above the operator's threshold are swept without a payout", async () => {
     const shop = await world.openShop([600_000n, 300_000n, 200_000n])
     await until(
       async () =>

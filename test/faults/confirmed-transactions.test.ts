@@ -163,7 +163,7 @@ async function holdings(): Promise<{ledger: bigint[]; chain: bigint[]}> {
   }
 }
 
-test("what the treasury is sent is posted once when it is final, as the operator's, through a reorganisation", async () => {
+test("a transfer to the treasury is posted once when it is final, as the operator's, through a reorganisation", async () => {
   const txid = await anvil.send({to: treasury.address, value: 10n * ether})
   await mined()
   const raw = await anvil.raw(txid)
@@ -188,7 +188,7 @@ test("what the treasury is sent is posted once when it is final, as the operator
   expect(await db.rows('select * from app.event')).toEqual([])
 })
 
-test('a transaction of ours is seen, follows the chain through reorganisations, and is settled once when it is final', async () => {
+test('a transaction of ours follows the chain through reorganisations, and is posted once when it is final', async () => {
   await anvil.send({to: holder.address, value: ether})
   await finalised()
   const {payout, outgoingPayment, net} = await beginToPay('ETH')
@@ -223,7 +223,7 @@ test('a transaction of ours is seen, follows the chain through reorganisations, 
   expect(ledger).toEqual(chain)
 })
 
-test("a sweep brings the money to the treasury, as the merchant's and not as a top-up", async () => {
+test("a sweep brings the money to the treasury as the merchant's, and not as a top-up", async () => {
   const [held] = await db.rows<{amount: string}>(`select amount from app.holding where token = 'ETH'`)
   const cost = 20n * gwei * 21_000n
   const amount = BigInt(held!.amount) - cost
@@ -246,7 +246,7 @@ test("a sweep brings the money to the treasury, as the merchant's and not as a t
   expect(ledger).toEqual(chain)
 })
 
-test('a token payment that pays is done; one that is reverted fails its payout, and the merchant has its balance again', async () => {
+test('a successful token payment is done; one that is reverted fails its payout, and restores the balance', async () => {
   const transfer = (to: string, amount: bigint) =>
     encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [to, amount]})
   for (const [amount, sent, end] of [
@@ -269,7 +269,7 @@ test('a token payment that pays is done; one that is reverted fails its payout, 
   expect(ledger).toEqual(chain)
 })
 
-test('a token payment that moves another amount than was signed for was not done, though the node calls it a success', async () => {
+test('a token payment that moves another amount than signed is not done, even if the node reports success', async () => {
   const {payout, outgoingPayment} = await beginToPay('USDC')
   const data = encodeFunctionData({abi: abis.usdc, functionName: 'transfer', args: [recipient, 1n]})
   const {txid, raw} = await sign(outgoingPayment, treasury, {to: anvil.usdc, data})
@@ -281,7 +281,7 @@ test('a token payment that moves another amount than was signed for was not done
   expect(await payoutOf(payout)).toMatchObject({status: 'failed', error_code: 'transaction_reverted'})
 })
 
-test('a transaction of an address of ours that nobody here signed opens one incident, which stops the payouts of the chain', async () => {
+test('an unknown transaction from an address of ours opens one incident, which stops the payouts of the chain', async () => {
   const whyHalted = async () => (await db.rows<{why: string | null}>(`select app.why_halted('ETH') as why`))[0]!.why
   expect(await whyHalted()).toBeNull()
   const txid = await anvil.send({by: 3, to: recipient, value: 1n})
@@ -317,7 +317,7 @@ test('a transaction of an address of ours that nobody here signed opens one inci
   expect(await incidents()).toHaveLength(1)
 })
 
-test('an indexer that catches up writes the same of each transaction as the one that followed the head', async () => {
+test('an indexer that catches up writes the same about each transaction as one that followed the head', async () => {
   await mined(150) // beyond what is read block by block
   const again = Indexer.start({db, rpcUrl: anvil.httpUrl, chain: 'POLYGON', settings: {TRACES: 'off'}})
   try {

@@ -49,7 +49,7 @@ async function cli(...given: string[]) {
   return JSON.parse(output)
 }
 
-test('each service of docker-compose.yml starts from its secrets alone, becomes healthy, does its work, and ends in time', {
+test('each service of docker-compose.yml starts with only its secrets, becomes healthy, works, and ends in time', {
   timeout: 480_000,
 }, async () => {
   // Custody wants a seed that somebody made.

@@ -130,7 +130,7 @@ describe.each([
     90_000,
   )
 
-  describe('while a worker asks it', () => {
+  describe('while a worker waits for its response', () => {
     let worker: ChildProcess
     beforeAll(async () => {
       worker = await world.startWorker()
@@ -174,7 +174,7 @@ describe.each([
     90_000,
   )
 
-  test('each of these payouts arrives once, to the last unit', async () => {
+  test('pays each of these payouts once, to the last unit', async () => {
     world.isMining = true
     await world.startWorker()
     for (const [label, id] of payouts) {

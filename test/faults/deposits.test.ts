@@ -40,7 +40,7 @@ async function seen(txid: string, chain?: string): Promise<unknown[]> {
   return (await depositsOf(db, txid, chain)).map(({output, address, token, amount}) => [output, address, token, amount])
 }
 
-test('what reaches an address by a payment, a token transfer or a contract is credited once, whichever tracer reads it', async () => {
+test('money that reaches an address by a payment, a token transfer or a contract is credited once, with either tracer', async () => {
   const [a, b, c] = await Promise.all([newUser(), newUser(), newUser()])
   const {usdc, fakeUsdc} = anvil
   const payment = await anvil.send({to: a.address, value: 10n ** 18n + 1n})
@@ -115,7 +115,7 @@ test('what reaches an address by a payment, a token transfer or a contract is cr
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
 })
 
-test('what arrives on a chain that was not asked for is written down, and credited to nobody', async () => {
+test('a transfer on a chain that is not enabled is stored, and credited to nobody', async () => {
   const {address} = await newUser(['ETH'])
   const txid = await anvil.send({to: address, value: 1n})
   await mined()
@@ -123,7 +123,7 @@ test('what arrives on a chain that was not asked for is written down, and credit
   expect(await depositsOf(db, txid, 'POLYGON')).toMatchObject([{credited: false, events: ''}])
 })
 
-test('a chain that was read with one tracer refuses to be read with the other', async () => {
+test('a chain that was indexed with one tracer refuses the other', async () => {
   const [eth] = indexers
   await eth!.stop()
   const other = Indexer.start({db, rpcUrl: anvil.httpUrl, settings: {TRACES: 'trace'}})

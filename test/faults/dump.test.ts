@@ -57,7 +57,7 @@ async function countsOf(url: string): Promise<Record<string, number>> {
 }
 
 test.skipIf(!isThere)(
-  'a dump restored onto another server is the same database, and goes on where it ended',
+  'a dump restored onto another server is the same database, and continues where it ended',
   async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'sluice-dump-'))
     chmodSync(directory, 0o755)

@@ -24,7 +24,7 @@ const halted = (world: IndexedEvm) =>
 const polls = (world: IndexedEvm, times = 2) => world.node.asked(times, 'eth_chainId')
 
 describe.concurrent('finality', {timeout: 240_000}, () => {
-  test('by N confirmations: a block is final when it and the blocks above it are N, and not before', async ({
+  test('by N confirmations makes a block final when it and the blocks above it are N, and not before', async ({
     expect,
     ...test
   }) => {
@@ -40,7 +40,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect(await world.cursor()).toMatchObject({final_height: height, head_height: height + 2})
   })
 
-  test('while the final block of the node stands still nothing becomes final, and a fork deeper than the store can undo is followed', async ({
+  test("stops while the node's final block stands still, and a fork deeper than the store can undo is followed", async ({
     expect,
     ...test
   }) => {
@@ -74,7 +74,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect(await world.db.rows('select * from app.balance_audit')).toEqual([])
   })
 
-  test('a node that shows another final block now and then, as one that lags behind a balancer may, changes nothing', async ({
+  test('does not change while a node shows another final block now and then, like a lagging one behind a load balancer', async ({
     expect,
     ...test
   }) => {
@@ -117,7 +117,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     await indexer.finalises(head - 4)
   })
 
-  test('a fork below the final block halts the chain for an operator, who lets it go on when the node was wrong, or rewinds it', async ({
+  test('that a fork contradicts halts the chain for an operator, who resumes it when the node was wrong, or rewinds it', async ({
     expect,
     ...test
   }) => {

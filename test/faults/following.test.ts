@@ -21,7 +21,7 @@ interface ChainStatus {
   standstill: {reason: string; message: string} | null
 }
 
-test('a node that is away, or of another network, at the first start is told of, and no deposit made meanwhile is lost; nor on a chain that is added later', {
+test('a node that is away or of another network at the first start is reported and no deposit is lost, also on a chain added later', {
   timeout: 240_000,
 }, async ({onTestFinished}) => {
   const [home, anvil] = [newHome(), await Anvil.start({slotsInAnEpoch: 2})]

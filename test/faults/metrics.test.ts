@@ -51,7 +51,7 @@ test('blocks, transfers and reorganisations of a chain are counted as they are w
   expect(indexer.ends).toEqual([])
 })
 
-test('an archive that fails is told of from the first failure on until a segment is in it', async context => {
+test('a failing archive is reported from the first failure until a segment is archived', async context => {
   const dir = mkdtempSync(path.join(tmpdir(), 'sluice-archive-'))
   const flags = ['-c fsync=off', '-c archive_mode=on']
   const server = await startPostgres({dir, flags})

@@ -159,7 +159,7 @@ async function invariants(world: IndexedEvm, expect: ExpectStatic): Promise<void
 }
 
 describe.concurrent('a node', {timeout: 240_000}, () => {
-  test.for(['ws', 'http'] as const)('over %s that does wrong', async (transport, {expect, ...test}) => {
+  test.for(['ws', 'http'] as const)('over %s that misbehaves', async (transport, {expect, ...test}) => {
     const world = await IndexedEvm.create(test, {transport})
     const {indexer, anvil, node, user, other, db} = world
     indexer.start()
@@ -208,7 +208,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     expect(await db.rows('select * from app.balance_audit')).toEqual([])
   })
 
-  test('that hangs, or whose head stands still, is noticed, and asked anew', async ({expect, ...test}) => {
+  test('that hangs, or whose head stands still, is detected, and requested again', async ({expect, ...test}) => {
     const world = await IndexedEvm.create(test, {settings: {STALL_TIMEOUT_MS: '2000'}})
     const {indexer, node, anvil} = world
     indexer.start()
@@ -245,7 +245,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     ['ws', 'while the indexer catches up', 'debug'],
     ['http', 'while the indexer catches up', 'off'],
   ] as const)(
-    'over %s that names a head far too high %s is followed again at once, and what can be undone is not lost',
+    'over %s that reports a head far too high %s is followed again at once, and blocks can still be undone',
     async ([transport, when, traces], {expect, ...test}) => {
       const settings = {TRACES: traces, STALL_TIMEOUT_MS: '60000'}
       const world = await IndexedEvm.create(test, {transport, slotsInAnEpoch: 64, settings})
@@ -288,7 +288,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
     },
   )
 
-  test('that cannot be reached is said so, and used once it is there', async ({expect, ...test}) => {
+  test('that cannot be reached is reported, and used once it is there', async ({expect, ...test}) => {
     const world = await IndexedEvm.create(test)
     const {indexer, node} = world
     node.behave = call => (call.method === 'eth_chainId' ? faults.hang() : faults.drop())
@@ -303,7 +303,7 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
   test.for([
     ['in lean batches', 'off'],
     ['with call traces', 'debug'],
-  ] as const)('that does wrong while the indexer catches up %s', async ([, traces], {expect, ...test}) => {
+  ] as const)('that misbehaves while the indexer catches up %s', async ([, traces], {expect, ...test}) => {
     const world = await IndexedEvm.create(test, {
       transport: traces === 'off' ? 'http' : 'ws',
       settings: {TRACES: traces},

@@ -30,7 +30,7 @@ if (!hasChromium)
     'The payment page is not looked at here: there is no /usr/bin/chromium, and CHROMIUM_BIN names none (test/install-chromium gets one).',
   )
 
-describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none: set CHROMIUM_BIN)', () => {
+describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CHROMIUM_BIN)', () => {
   let money: Money
   let requests: PaymentRequests
   let api: Api
@@ -82,7 +82,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     `ethereum:${usdc}@11155111/transfer?address=${address}&uint256=${baseUnits}`
   const codeOn = async (page: Page) => (await readQr(await page.screenshot({fullPage: true}))).text
 
-  test('it shows the amount and the address to the character, and the code on the screen is the payment', async () => {
+  test('shows the exact amount and address, and its QR code is the payment URI', async () => {
     const made = await ask(1_234_567)
     const page = await open(made)
     expect(await text(page, 'h1')).toBe('1.234567 USDC')
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     expect(await page.title()).toBe('Waiting for your payment: 1.234567 USDC')
   })
 
-  test('its buttons copy the address and the amount, and say so', async () => {
+  test('has buttons that copy the address and the amount, and say so', async () => {
     const made = await ask(1_500_000)
     const page = await open(made)
     for (const [name, copied] of [
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     }
   })
 
-  test('it goes from awaiting to seen, with confirmations, to paid, without being loaded again', async () => {
+  test('goes from awaiting to seen, with confirmations, to paid, without being reloaded', async () => {
     const made = await ask(1_000_000)
     const page = await open(made)
     await page.evaluate('window.isTheSame = true')
@@ -127,7 +127,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     expect(urls.filter(url => !/\/(state|qr\.svg)$/.test(url))).toEqual([`${api.url}/pay/${made.page_token}`])
   })
 
-  test('of a part that came it shows what is missing, and the code on the screen asks for that', async () => {
+  test('shows what is missing after a partial payment, and its QR code asks for that', async () => {
     const made = await ask(1_000_000)
     const page = await open(made)
     await money.deposit(made.address, 400_000)
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     expect(await text(page, 'h1')).toBe('1 USDC')
   })
 
-  test('when it expires it asks for nothing any more', async () => {
+  test('asks for nothing after it expired', async () => {
     const made = await ask()
     const page = await open(made)
     await heading(page, 'Waiting for your payment')
@@ -148,7 +148,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     for (const shown of ['#code', '#wallet', '#address']) expect(await page.locator(shown).isVisible()).toBe(false)
   })
 
-  test('it says that the service cannot be reached, and is right again as soon as it can be', async () => {
+  test('says that the service cannot be reached, and is right again as soon as it can', async () => {
     const made = await ask(1_000_000)
     const page = await open(made)
     await heading(page, 'Waiting for your payment')
@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     expect(new Set(complaints.splice(0))).toEqual(new Set(['Failed to load resource: net::ERR_INTERNET_DISCONNECTED']))
   })
 
-  test('it asks while it is looked at alone, and at once when it is looked at again', async () => {
+  test('polls only while it is visible, and at once when it becomes visible again', async () => {
     const made = await ask()
     const context = await browser.newContext()
     const page = await context.newPage()
@@ -186,7 +186,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
   })
 
   test.each(['light', 'dark'] as const)(
-    'on a small phone everything fits, can be touched and read (%s)',
+    'fits a small phone, with readable text and large buttons (%s)',
     async colorScheme => {
       const name = 'A merchant with a very long name and AVeryLongWordInItThatNobodyCouldBreakWithoutTearingIt'
       await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     },
   )
 
-  test('a merchant whose name is a program is shown by that name', async () => {
+  test('shows the name of a merchant as text even if it is a script', async () => {
     const name = `<script>alert(1)</script><img src=x onerror="alert(2)">`
     await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
     const page = await open(await ask())
@@ -216,7 +216,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     expect(await text(page, 'bdi')).toBe(name)
   })
 
-  test('without JavaScript it shows the same, and what is new when it is loaded again', async () => {
+  test('shows the same without JavaScript, and new states after a reload', async () => {
     const made = await ask(1_000_000)
     const page = await open(made, {javaScriptEnabled: false})
     await heading(page, 'Waiting for your payment')
@@ -228,7 +228,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped where there is none
     await heading(page, 'Paid')
   })
 
-  test('the policy stops a script that does not belong to the page', async () => {
+  test('has a policy that stops foreign scripts', async () => {
     const page = await open(await ask())
     await page.evaluate(
       `document.body.append(Object.assign(document.createElement('script'), {text: 'window.isIn = 1'}))`,

@@ -136,7 +136,7 @@ function killAll(...names: string[]): void {
   for (const name of names) kill(living.get(name)!, 'SIGKILL')
 }
 
-test('what is paid is detected, final, and told with its exact amount, though indexers and the worker are killed', async () => {
+test('a payment is detected, final, and shown with its exact amount, although indexers and the worker are killed', async () => {
   const amounts: Record<Currency, string> = {
     ETH: '0.250000000000000001',
     'ETH-USDC': '12.345678',
@@ -173,7 +173,7 @@ test('what is paid is detected, final, and told with its exact amount, though in
   expect((await call('GET', '/v1/events')).events).toEqual([])
 }, 180_000)
 
-test('a payment that a reorganisation takes away counts no more, and counts again when it comes back', async () => {
+test('a payment that a reorganisation removes counts no more, and counts again when it is back', async () => {
   const it = await request('ETH', '0.5')
   const client = chains.ETH
   const payer = accounts[1]!
@@ -197,7 +197,7 @@ test('a payment that a reorganisation takes away counts no more, and counts agai
   expect(await becomes(it, 'paid')).toMatchObject({txid, amount_received: '0.5', amount_pending: '0'})
 }, 120_000)
 
-test('a request expires within seconds, underpaid if some money came; what comes later counts, and is told to be late', async () => {
+test('a request expires within seconds, underpaid if some money came; later money counts, and is shown as late', async () => {
   expect(await expire([forgotten, short, mistaken])).toBeLessThan(10)
   expect(await stateOf(forgotten)).toMatchObject({status: 'expired', amount_received: '0', late: false})
   expect(await paymentOf(forgotten)).toBeUndefined()
@@ -213,7 +213,7 @@ test('a request expires within seconds, underpaid if some money came; what comes
   expect(await paymentOf(short)).toMatchObject({status: 'paid', amount: '3', amount_received: '3.5', late: true, txid})
 }, 120_000)
 
-test("the wrong token at the address of a request is unattributed; credited, it is the merchant's, and no payment", async () => {
+test('the wrong token at the address of a request is unattributed; after crediting it belongs to the merchant, and is no payment', async () => {
   const all = async () => (await sluice(home, 'unattributed', 'list')).unattributed
   const listed = async () => (await all()).find(({address}: {address: string}) => address === mistaken.address)
   const found = await until(
@@ -236,7 +236,7 @@ test("the wrong token at the address of a request is unattributed; credited, it 
   expect(await paymentOf(mistaken)).toBeUndefined()
 }, 120_000)
 
-test('the payout of a balance claims its payments, and sweeps their addresses, though everything is killed meanwhile', async () => {
+test('the payout of a balance claims its payments, and sweeps their addresses, although everything is killed meanwhile', async () => {
   const {balances} = await call('GET', '/v1/balances')
   const gross = {
     ETH: '0.750000000000000001',

@@ -73,7 +73,7 @@ async function tooDearUntilReplaced(id: string): Promise<string[]> {
 
 // --- the way it goes ---
 
-test('the treasury advances what it can afford: the net arrives to the last wei, and nothing is swept', async () => {
+test('the treasury advances a payout it can afford: the net arrives to the last wei, and nothing is swept', async () => {
   const shop = await world.openShop('ETH', [ether])
   const id = await world.request(shop, 'ETH')
   const payout = await world.becomes(id, 'completed')
@@ -88,7 +88,7 @@ test.each([
   ['EURC', usdc],
   ['JPYC', jpyc],
 ] as const)(
-  'what the treasury cannot advance of %s is swept first, the largest address first, and no more than it takes',
+  'the amount of %s that the treasury cannot advance is swept first, from the largest addresses, as few as possible',
   async (token, unit) => {
     const shop = await world.openShop(token, [100n * unit, unit, 50n * unit])
     const id = await world.request(shop, token)
@@ -100,7 +100,7 @@ test.each([
   },
 )
 
-test('with sweep_first every address that is worth it is swept before anything is paid, and dust is left alone', async () => {
+test('with sweep_first every address worth it is swept before anything is paid, and dust is left alone', async () => {
   const dust = 5n * 10n ** 13n // more than a sweep costs, and not worth it
   const shop = await world.openShop('ETH', [ether, 2n * ether, dust])
   const id = await world.request(shop, 'ETH', true)
@@ -116,7 +116,7 @@ test('with sweep_first every address that is worth it is swept before anything i
   for (const amount of left) expect(amount).toBeLessThan(10n ** 14n)
 })
 
-test('the smallest payout of a token of 18 decimals counts to its last unit', async () => {
+test('the smallest payout of a token with 18 decimals is exact to its last unit', async () => {
   const least = (jpyc * 100n) / 99n // its net is 100 JPYC
   expect([netOf(least), netOf(least - 1n)]).toEqual([jpyc, jpyc - 1n])
   const shop = await world.openShop('JPYC', [least - 1n])
@@ -126,7 +126,7 @@ test('the smallest payout of a token of 18 decimals counts to its last unit', as
   expect(await world.received(shop, 'JPYC')).toBe(jpyc)
 })
 
-test('an address that holds much is swept without a payout, where the operator asked for it', async () => {
+test('an address with much money is swept without a payout, if the operator asked for it', async () => {
   const amounts = {USDC: [600n * usdc, 400n * usdc], JPYC: [6n * jpyc, 4n * jpyc]}
   const shops = {USDC: await world.openShop('USDC', amounts.USDC), JPYC: await world.openShop('JPYC', amounts.JPYC)}
   const collector = await world.startWorker({settings: {ETH_COLLECT_ABOVE: 'USDC:500,JPYC:500.000000000000000001'}})
@@ -145,7 +145,7 @@ test('an address that holds much is swept without a payout, where the operator a
 
 // --- waiting ---
 
-test('a payout to an address that is not whitelisted waits, goes on once it is, and fails when that takes too long', async () => {
+test('a payout to an address off the whitelist waits, continues once it is whitelisted, and fails after too long', async () => {
   const shop = await world.openShop('ETH', [ether], {whitelisted: false})
   const id = await world.request(shop, 'ETH')
   expect(await world.becomes(id, 'not_whitelisted')).toMatchObject({status: 'pending'})
@@ -165,7 +165,7 @@ test('a payout to an address that is not whitelisted waits, goes on once it is, 
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 })
 
-test('a payout whose address left the whitelist while it was swept for is not paid until it is back', async () => {
+test('a payout whose address left the whitelist during its sweeps is not paid until the address is back', async () => {
   const shop = await world.openShop('ETH', [ether])
   world.isMining = false
   const id = await world.request(shop, 'ETH', true)
@@ -178,7 +178,7 @@ test('a payout whose address left the whitelist while it was swept for is not pa
   await world.becomes(id, 'completed')
 })
 
-test('a payment whose nonce is taken, and a withdrawal, that custody refuses give their nonces up', async () => {
+test('a payment and a withdrawal that custody refuses give up their nonces', async () => {
   await world.kill(worker)
   const shop = await world.openShop('ETH', [ether])
   const id = await world.request(shop, 'ETH')
@@ -206,7 +206,7 @@ test('a payment whose nonce is taken, and a withdrawal, that custody refuses giv
   expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
-test('nothing is begun while the chain asks for more than the cap, or while an incident is open', async () => {
+test('no payout begins while the chain asks more than the cap, or while an incident is open', async () => {
   const shop = await world.openShop('ETH', [ether])
   const [incident] = await world.db.rows<{id: string}>(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'fork_below_final', 'ETH', '{}') returning id`,
@@ -233,7 +233,7 @@ test('nothing is begun while the chain asks for more than the cap, or while an i
   await world.becomes(id, 'completed')
 })
 
-test('while the fee budget of the day is spent payouts wait, with a nonce or without, nothing is cancelled, and raising it wakes them', async () => {
+test("when the day's fee budget is spent payouts wait, with or without a nonce, nothing is cancelled, and raising it wakes them", async () => {
   const [begun, pending] = [await world.openShop('ETH', [ether]), await world.openShop('ETH', [ether])]
   await world.kill(worker)
   await world.killCustody()
@@ -282,7 +282,7 @@ test('on a halted chain an operator has a payment replaced, and nothing else is 
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 })
 
-test('a payment that would fail is not made, until it would not', async () => {
+test('a payment that would fail is not made until it would succeed', async () => {
   const shop = await world.openShop('ETH', [ether])
   await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
   const id = await world.request(shop, 'ETH')
@@ -291,7 +291,7 @@ test('a payment that would fail is not made, until it would not', async () => {
   await world.becomes(id, 'completed')
 })
 
-test('a treasury without coins for gas holds payouts up; they go on by themselves once it was topped up', async () => {
+test('a treasury without coins for gas delays payouts; they continue automatically after a top-up', async () => {
   const [own] = await world.db.rows<{funds: string}>(`select app.operator_funds('ETH', 'ETH') as funds`)
   const wallet = '0x00000000000000000000000000000000DeaDBeef'
   await world.db.rows(`insert into custody.whitelist (chain, address) values ('ETH', $1)`, [wallet])
@@ -319,7 +319,7 @@ test('a treasury without coins for gas holds payouts up; they go on by themselve
 
 // --- what others do meanwhile ---
 
-test('custody that is down is waited for', async () => {
+test('payouts wait while custody is down', async () => {
   const shop = await world.openShop('ETH', [ether])
   await world.killCustody()
   const id = await world.request(shop, 'ETH')
@@ -328,7 +328,7 @@ test('custody that is down is waited for', async () => {
   await world.becomes(id, 'completed')
 })
 
-test('a node that takes a payment and does not answer, and then is away, changes nothing', async () => {
+test('a node that accepts a payment without a response, and then is away, changes nothing', async () => {
   const shop = await world.openShop('ETH', [ether])
   let taken = 0
   world.node.behave = async (call, pass) => {
@@ -350,7 +350,7 @@ test('a node that takes a payment and does not answer, and then is away, changes
   await world.becomes(other, 'completed')
 })
 
-test('a payment that no block takes is replaced by a dearer one, with the same nonce', async () => {
+test('a payment that no block takes is replaced with a higher fee and the same nonce', async () => {
   const {shop, id} = await payingButNotMined()
   const [, second] = await tooDearUntilReplaced(id)
   world.isMining = true
@@ -360,7 +360,7 @@ test('a payment that no block takes is replaced by a dearer one, with the same n
   await mineAt(gwei / 10n)
 })
 
-test('if the first attempt is mined after it was replaced, that counts, and nothing is paid twice', async () => {
+test('if the first attempt confirms after it was replaced, it counts, and nothing is paid twice', async () => {
   const {shop, id} = await payingButNotMined()
   world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement gets nowhere
   const [first] = await tooDearUntilReplaced(id)
@@ -373,7 +373,7 @@ test('if the first attempt is mined after it was replaced, that counts, and noth
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 })
 
-test('a payment that is mined and reverts fails the payout, and gives the balance back', async () => {
+test('a payment that is mined and reverts fails the payout, and restores the balance', async () => {
   const {shop, id} = await payingButNotMined()
   await world.anvil.call('anvil_setCode', [shop.wallet, '0x60006000fd'])
   world.isMining = true
@@ -382,7 +382,7 @@ test('a payment that is mined and reverts fails the payout, and gives the balanc
   expect(await balanceOf(shop, 'ETH')).toBe(`${ether}`)
 })
 
-test('an operator cancels a payment that is under way: its nonce is used up by nothing, and the balance is back', async () => {
+test('an operator cancels a payment under way: an empty transaction uses its nonce, and the balance is restored', async () => {
   const {shop, id} = await payingButNotMined()
   const [response] = await world.db.rows<{was: string}>('select app.cancel_payout_by_operator($1) as was', [id])
   expect(response!.was).toBe('cancelling')
@@ -418,7 +418,7 @@ test('an address that two payouts need is swept once for both', async () => {
   expect(await world.received(shop, 'USDC')).toBe(netOf(10n * usdc) + netOf(5n * usdc))
 })
 
-test('two workers beside each other pay each payout once', async () => {
+test('two workers pay each payout once', async () => {
   const other = await world.startWorker()
   const shops = await Promise.all([1n, 2n, 3n].map(n => world.openShop('ETH', [n * ether, n * ether])))
   const ids = await Promise.all(shops.map(shop => world.request(shop, 'ETH', true)))

@@ -89,7 +89,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     expect(await world.db.rows('select from chain.touched union all select from chain.touched_chain')).toEqual([])
   })
 
-  test('whose connections are cut, in a transaction or not, goes on from what was committed', async ({
+  test('whose connections are cut, in a transaction or not, continues from what was committed', async ({
     expect,
     ...test
   }) => {
@@ -122,7 +122,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     expect(await db.rows('select * from app.balance_audit')).toEqual([])
   })
 
-  test('ends when it is asked to, and when the supervisor that started it is gone', async ({expect, ...test}) => {
+  test('ends on request, and when the supervisor that started it is gone', async ({expect, ...test}) => {
     const world = await IndexedEvm.create(test)
     const {indexer} = world
     indexer.start()

@@ -60,7 +60,7 @@ describe('ETH', () => {
   })
   afterAll(() => world?.close())
 
-  test('with sweeps and payouts, read again: nothing is another', async () => {
+  test('with sweeps and payouts is read again without any difference', async () => {
     const [a, b] = [await world.openShop('ETH', [ether, 2n * ether]), await world.openShop('USDC', [100n * usdc, usdc])]
     const payouts = [await world.request(a, 'ETH', true), await world.request(b, 'USDC')]
     for (const id of payouts) await world.becomes(id, 'completed')
@@ -87,7 +87,7 @@ describe('BTC', () => {
   })
   afterAll(() => world?.close())
 
-  test('with payouts, read again from an Electrum server and from a node: nothing is another', async () => {
+  test('with payouts is read again from an Electrum server and from a node without any difference', async () => {
     const shop = await world.openShop([btc / 10n, btc / 5n])
     await world.becomes(await world.request(shop, 'BTC'), 'completed')
     await world.openShop([btc / 20n])
@@ -102,7 +102,7 @@ describe('BTC', () => {
   }, 240_000)
 })
 
-test('a chain that is read without call traces is put right from blocks and receipts alone, many at a time', async context => {
+test('a chain without call traces is repaired from blocks and receipts only, many at a time', async context => {
   const world = await IndexedEvm.create(context, {transport: 'http', settings: {TRACES: 'off'}})
   world.indexer.start()
   const {txid} = await world.deposit()

@@ -45,7 +45,7 @@ const history = async (txid: string) =>
     events,
   }))
 
-test('a call that runs again in another block and pays less at the same place is reorged and pending, with each amount', async () => {
+test('a call that runs again in another block with a lower amount at the same position is reorged and pending, each with its amount', async () => {
   const txid = await anvil.sendSwitched({to: user.address, value: 7n}, {to: user.address, value: 3n})
   const height = await mined()
   const [first, second] = height % 2 ? ['3', '7'] : ['7', '3']
@@ -62,7 +62,7 @@ test('a call that runs again in another block and pays less at the same place is
   expect(amounts.map(({amount}) => amount)).toEqual([first, first, second].map(wei => `0.00000000000000000${wei}`))
 })
 
-test('a call that runs again and pays somebody else is reorged for the one and pending for the other', async () => {
+test('a call that runs again and pays another address is reorged for the first and pending for the second', async () => {
   const txid = await anvil.sendSwitched({to: user.address, value: 4n}, {to: other.address, value: 4n})
   const height = await mined()
   const raw = await anvil.raw(txid)
@@ -80,7 +80,7 @@ test('a call that runs again and pays somebody else is reorged for the one and p
   ])
 })
 
-test('a token transfer keeps its place in its transaction, and so its id, when other logs come before it in the block', async () => {
+test('a token transfer keeps its position in its transaction, and its id, when other logs precede it in the block', async () => {
   const txid = await anvil.sendUsdc(user.address, 9n)
   await mined()
   const raw = await anvil.raw(txid)
@@ -96,7 +96,7 @@ test('a token transfer keeps its place in its transaction, and so its id, when o
 })
 const approval = `0x095ea7b3${'1'.padStart(64, '0')}${'1'.padStart(64, '0')}` as const
 
-test('after all that the books agree, nothing needs an operator, and the indexer never ended by itself', async () => {
+test('after all reorganisations the books balance, nothing needs an operator, and the indexer never ended unexpectedly', async () => {
   expect(await db.rows('select * from app.balance_audit')).toEqual([])
   expect(await db.rows('select * from app.incident')).toEqual([])
   expect(await db.rows('select from chain.touched union all select from chain.touched_chain')).toEqual([])

@@ -85,7 +85,7 @@ class Merchant {
   }
 }
 
-test('whoever changes something reads it at once, again and again', async () => {
+test('a client that changes something reads it at once, every time', async () => {
   const merchant = await Merchant.open()
   for (let made: string[] = []; made.length < 30; ) {
     made = [await merchant.create(), ...made]
@@ -93,7 +93,7 @@ test('whoever changes something reads it at once, again and again', async () => 
   }
 })
 
-test('while the replica stands still own changes are read, and what others read is as old as the replica', async () => {
+test('while the replica stands still, a client reads its own changes, and other reads are as old as the replica', async () => {
   const [merchant, other] = [await Merchant.open(), await Merchant.open()]
   await standStill()
   await merchant.createBeside()
@@ -105,7 +105,7 @@ test('while the replica stands still own changes are read, and what others read 
   expect(await other.users()).toEqual([])
 })
 
-test('what the replica does not have yet is found on the primary, and nobody sees an older state afterwards', async () => {
+test('a row that the replica does not have yet is found on the primary, and nobody sees an older state afterwards', async () => {
   const merchant = await Merchant.open()
   await standStill()
   const told = await merchant.createBeside() // a webhook, say, has told of it
@@ -114,7 +114,7 @@ test('what the replica does not have yet is found on the primary, and nobody see
   expect(await merchant.users()).toEqual([told.ref])
 })
 
-test('once the replica has caught up it takes the reads of whoever had to wait for it', async () => {
+test('once the replica has caught up it serves the clients that had to wait for it', async () => {
   const merchant = await Merchant.open()
   await standStill()
   await merchant.create()
@@ -129,7 +129,7 @@ test('once the replica has caught up it takes the reads of whoever had to wait f
   await until(isOnReplica, {timeoutMs, intervalMs: 300, what: 'reads to come from the replica'})
 })
 
-test('a replica that is more than ten seconds behind serves nothing until it is not', async () => {
+test('a replica that is more than ten seconds behind serves nothing until it catches up', async () => {
   const merchant = await Merchant.open()
   await standStill()
   const {ref} = await merchant.createBeside()
@@ -138,7 +138,7 @@ test('a replica that is more than ten seconds behind serves nothing until it is 
   expect(await merchant.users()).toEqual([ref])
 }, 90_000)
 
-test('while the replica is down the primary serves, and the replica does again once it is back', async () => {
+test('while the replica is down the primary serves, and the replica serves again once it is back', async () => {
   const merchant = await Merchant.open()
   expect(await ofReplica('connected')).toBe(1)
   const behind = await ofReplica('behind_bytes')
@@ -156,7 +156,7 @@ test('while the replica is down the primary serves, and the replica does again o
   await until(async () => (await ofReplica('connected')) === 1, {timeoutMs, what: 'the replica to be connected again'})
 }, 120_000)
 
-test('a server that is no replica of the primary serves nothing', async () => {
+test('a server that is not a replica of the primary serves nothing', async () => {
   const mistaken = await startApi(db, {replicaUrl: db.url('sluice_api')})
   try {
     const merchant = await Merchant.open(mistaken)
@@ -168,7 +168,7 @@ test('a server that is no replica of the primary serves nothing', async () => {
   }
 })
 
-test('an analyst on the replica reads as on the primary, and cannot NOTIFY', async () => {
+test('an analyst reads the same on the replica as on the primary, and cannot NOTIFY', async () => {
   const analyst = new pg.Client({connectionString: db.replicaUrl('sluice_analyst')})
   await analyst.connect()
   await analyst.query('select * from analytics.deposits')

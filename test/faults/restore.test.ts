@@ -120,7 +120,7 @@ async function balances(): Promise<Record<string, string>> {
   return Object.fromEntries(body.balances.map((each: Record<string, string>) => [each.token, each.gross]))
 }
 
-test('what was paid since the backup is not paid again, and the next payout pays exactly what is still owed', async () => {
+test('payments since the backup are not paid again, and the next payout pays exactly the rest', async () => {
   await deposit('ETH', 'EURC', 'ann', '100')
   const before = await pay('ETH', 'EURC', 'before')
   await becomes(before.id, 'completed')

@@ -44,7 +44,7 @@ async function takeAll(role: Role): Promise<{taken: pg.Client[]; code: string | 
   }
 }
 
-test('no role can take so many connections that another one, or the owner, has none; not even all of them together', async () => {
+test('no role can take so many connections that another role, or the owner, has none, not even all roles together', async () => {
   const all: pg.Client[] = []
   try {
     for (const role of roles) {
@@ -65,14 +65,14 @@ test('no role can take so many connections that another one, or the owner, has n
 test.each([
   [100, {sluice_api: 2, sluice_jobs: 1, sluice_indexer: 3, sluice_custody: 5}],
   [200, {sluice_api: 5, sluice_jobs: 2, sluice_indexer: 6, sluice_custody: 10}],
-] as const)('with max_connections %i, so many processes fit: %o', (max, processes) => {
+] as const)('max_connections %i has room for these processes: %o', (max, processes) => {
   for (const [role, count] of Object.entries(processes) as [keyof typeof processes, number][]) {
     const {pool, beside} = connections[role]
     expect({role, count: Math.floor(connectionLimit(role, max) / (pool + beside))}).toEqual({role, count})
   }
 })
 
-test('the habits that an analyst puts aside for the sessions to come are back after sluice migrate', async () => {
+test('session defaults that an analyst sets for later sessions are reset by sluice migrate', async () => {
   const analyst = await connect(roleUrl(server.url, 'sluice_analyst'))
   await analyst.query('set default_transaction_read_only = off')
   await analyst.query('alter role sluice_analyst set statement_timeout = 0')
@@ -92,7 +92,7 @@ test('the habits that an analyst puts aside for the sessions to come are back af
   expect(await habitsOf()).toEqual({timeout: '1min', read_only: 'on', files: '10GB'})
 })
 
-test('PostgreSQL keeps nobody from NOTIFY on a primary: what the page on the database says of it', async () => {
+test('PostgreSQL cannot forbid NOTIFY on a primary, as the database page says', async () => {
   const analyst = await connect(roleUrl(server.url, 'sluice_analyst'))
   await analyst.query('notify anything')
   await expect(analyst.query(`select pg_notify('anything', '')`)).rejects.toMatchObject({code: '42501'})

@@ -82,7 +82,7 @@ async function isReturned(address: string): Promise<void> {
   })
 }
 
-test('what arrived on a chain that was not asked for is listed, credited, and paid out', async () => {
+test('a deposit on a chain that is not enabled is listed, credited, and paid out', async () => {
   const {merchant, address} = await stranger()
   await world.pay('ETH', [address], [ether])
   const [row] = await listed(address)
@@ -101,7 +101,7 @@ test('what arrived on a chain that was not asked for is listed, credited, and pa
 })
 
 test.each(['ETH', 'JPYC'] as const)(
-  '%s is returned exactly, though workers die at every step, and a merchant keeps what it has there',
+  '%s is returned exactly, although workers die at every step, and a merchant keeps its money on the address',
   async token => {
     const {merchant, address} = await stranger()
     const unit = token === 'ETH' ? ether : jpyc
@@ -150,7 +150,7 @@ test.each(['ETH', 'JPYC'] as const)(
   240_000,
 )
 
-test('a return waits while its destination is off the whitelist, and leaves when it is back, or is named anew', async () => {
+test('a return waits while its destination is off the whitelist, and leaves when it is back, or gets a new destination', async () => {
   const {address} = await stranger()
   await world.pay('USDC', [address], [usdc])
   const [first, second] = [await whitelisted(), await whitelisted()]

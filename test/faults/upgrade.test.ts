@@ -81,7 +81,7 @@ class Loop {
   }
 }
 
-test('a database is taken to the next version while the service works: no request fails, no deposit and no webhook is lost or comes twice, and the books are right', {
+test('upgrading the database while the service works fails no request, loses or repeats no deposit or webhook, and keeps the books right', {
   timeout: 180_000,
 }, async () => {
   const db = await emptyDatabase()

@@ -5,7 +5,7 @@ import {FakeChain} from './fake-chain.ts'
 
 const addresses = {sender: 'ours', provision: async () => 'provisioned'}
 
-test('a transaction is in no block above its last height, and can be in a block of that height', async () => {
+test('a transaction is in no block above its last height, and can be in a block at that height', async () => {
   let dice = 0.9 // two transactions at a step, none of which is mined
   const chain = new FakeChain('a', {random: () => dice, finality: 0, lifetime: 2, ...addresses})
   await chain.step()
@@ -17,7 +17,7 @@ test('a transaction is in no block above its last height, and can be in a block 
   expect(mined).toEqual(['tx3 in 3', 'tx4 in 3'])
 })
 
-test('nor is it after forks, on any branch', async () => {
+test('a transaction is in no later block after forks, on any branch', async () => {
   const dice = new Random(1)
   const chain = new FakeChain('a', {random: () => dice.next(), finality: 8, lifetime: 2, ...addresses})
   for (let i = 0; i < 300; i++) await chain.step()

@@ -10,7 +10,7 @@ import type {Plan} from '../policy.ts'
 
 const phrase = 'test test test test test test test test test test test junk'
 
-test('made up: a node takes what custody signs, and nothing whose signature or content was changed', async () => {
+test('made up: a node accepts what custody signs, and refuses it with a changed signature or content', async () => {
   const settings = settingsFrom('MADEUP')
   const keys = await localKeys(phrase, families)
   const path = {family: 'madeup', purpose: 'treasury', index: 0} as const
