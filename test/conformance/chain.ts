@@ -1,21 +1,21 @@
-// What the conformance suite asks of a chain. A new chain is done when it passes the suite; to add one:
-//   1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can do wrong (evm/driver.ts and
-//      bitcoin/driver.ts are two);
+// What the conformance suite needs of a chain. A new chain is done when it passes the suite. To add one:
+//     1. write its driver: a ChainUnderTest on its real local chain, with a proxy in front of its node that can misbehave (evm/driver.ts and
+//           bitcoin/driver.ts are two);
 //   2. name the driver in families.ts.
 // The suite starts the chain's real indexer (indexers/main.ts) against real Postgres, and knows nothing else of the chain. A driver holds
-// the truth: it asks its node, never the indexer's source. In it nothing happens by itself: blocks come when they are asked for.
+// the truth: it reads its node, never the indexer's source. Nothing in it happens automatically: blocks come on request.
 import type {ChainCode} from '../../chains/registry.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 
 export interface ChainUnderTest {
-  /** What its tests go by. */
+  /** The name of its tests. */
   name: string
   code: ChainCode
-  /** Where deposits are seen before they are mined. */
+  /** Whether deposits are seen before they are mined. */
   showsUnconfirmed: boolean
-  /** Why it cannot be tested on this machine. */
+  /** Why this machine cannot test it. */
   missing?: string
-  /** A new chain of its own, on which the newest final block is `finalDepth` (an even number) below the head. */
+  /** A new chain, whose newest final block is `finalDepth` (an even number) below the head. */
   start(finalDepth: number): Promise<LocalChain>
 }
 
@@ -25,40 +25,40 @@ export interface Output {
   amount: bigint
 }
 
-/** A signed transaction. It can be mined at any time, on any branch, unless another that was signed instead of it is in the same branch. */
+/** A signed transaction. It can be mined at any time, on any branch, unless a conflicting one is in the same branch. */
 export interface Payment {
   txid: string
   raw: string
-  /** `index` is the output index of our rows, `token` what it pays, where that is not the native coin. */
+  /** `index` is the output index of our rows; `token` is the paid token, if it is not the native coin. */
   outputs: (Output & {index: number; token?: string})[]
 }
 
-/** Where a payment is now: in a block, in the node's pool of unconfirmed transactions, or nowhere. */
+/** Where a payment is now: in a block, in the mempool, or nowhere. */
 export type Place = BlockRef | 'unconfirmed' | undefined
 
 export interface LocalChain {
-  /** The settings of an indexer that reads the chain through `source`, but for where it begins. */
+  /** The settings of an indexer that reads the chain through `source`, except where it begins. */
   environment: Record<string, string>
   source: Source
-  /** An address that nobody was ever paid at, as people see it. */
+  /** A new address that was never paid, in display form. */
   newAddress(): string
-  /** Signs one transaction, of an asset of its own choice, and sends it to nobody. At most one of it and what it stands instead of can be mined. */
+  /** Signs one transaction in an asset of its choice, without sending it. Either it or the one it replaces can be mined. */
   sign(outputs: Output[], insteadOf?: Payment): Promise<Payment>
-  /** Gives it to the node's pool, from which the next block takes it. */
+  /** Sends it to the mempool, from which the next block takes it. */
   send(payment: Payment): Promise<void>
-  /** Has the pool forget it. */
+  /** Removes it from the mempool. */
   forget(payment: Payment): Promise<void>
-  /** Mines so many blocks. The first takes the whole pool. Resolves to the head. */
+  /** Mines this many blocks. The first takes the whole mempool. Resolves to the head. */
   mine(blocks?: number): Promise<BlockRef>
   /**
-   * Replaces the newest `depth` blocks by as many others. These hold nothing but `again`: payments by the place of their block, 0 being the
-   * lowest. What is left out is gone, from the pool too, and so is what was signed instead of those in `again`.
+   * Replaces the newest `depth` blocks by as many others. They hold only `again`: payments by the index of their block, 0 being the
+   * lowest. Other payments are gone, from the mempool too, and so are those that conflict with `again`.
    */
   reorg(depth: number, again?: Record<number, Payment[]>): Promise<BlockRef>
   head(): Promise<BlockRef>
   hashAt(height: number): Promise<string | undefined>
   places(payments: Payment[]): Promise<Place[]>
-  /** What the blocks of now pay to an address in all: the base units of every asset together. */
+  /** The total that the current blocks pay to an address: base units of all assets together. */
   received(address: string): Promise<bigint>
   stop(): Promise<void>
 }
@@ -67,19 +67,19 @@ export const faults = ['lags', 'repeats itself', 'answers emptily', 'fails', 'ha
 export type Fault = (typeof faults)[number]
 
 /**
- * Stands before the node, for the indexer alone, and does wrong when asked to:
- *   lags: shows the chain as it was when this began, as a node does that gets no blocks any more;
- *   repeats itself: answers every other question as it did before, as a cache does, or one of several nodes;
- *   answers emptily: says that there is nothing, in the forms that its protocol has for that;
- *   fails: by errors, broken connections and halves of answers, in turns, and answers now and then;
- *   hangs: gives no answer at all;
- *   is of another network: names another one.
+ * Stands before the node, only for the indexer, and misbehaves on request:
+ *     lags: shows the chain as it was when this began, like a node that gets no more blocks;
+ *     repeats itself: repeats an earlier response to every second request, like a cache, or one of several nodes;
+ *     answers emptily: returns empty results in the forms of its protocol;
+ *     fails: by errors, broken connections and half responses, in turns, and responds now and then;
+ *     hangs: gives no response at all;
+ *     is of another network: names another one.
  */
 export interface Source {
-  /** From now on it does wrong in this way, or, where none is named, right; one that hung ends its connections then. */
+  /** Misbehaves like this from now on, or behaves well if absent; one that hung then ends its connections. */
   behave(fault?: Fault): Promise<void>
-  /** Until it behaves in another way, it cannot give blocks below this one any more, as a pruned node. */
+  /** Like a pruned node: from now on it has no blocks below this one, until it behaves in another way. */
   forget(below: number): Promise<void>
-  /** Resolves when it was asked so many questions more. */
+  /** Resolves after this many more requests. */
   asked(times: number): Promise<void>
 }

@@ -1,11 +1,11 @@
-// Type-checks a tree as tsc does, in variants that are read from stdin, and prints what is wrong in each. What they share is read once, which is why
-// it is no tsc for each: node test/conformance/compile.ts FOLDER <variants.json
+// Type-checks a tree like tsc, in variants that are read from stdin, and prints the errors of each. It reads their common files once, which
+// several runs of tsc would not: node test/conformance/compile.ts FOLDER <variants.json
 import {readFileSync} from 'node:fs'
 import path from 'node:path'
 import ts from 'typescript'
 
 export interface Variant {
-  /** Texts that stand in place of what is in these files. */
+  /** Texts that replace the contents of these files. */
   texts?: Record<string, string>
   /** Files with this in their names are left out. */
   without?: string

@@ -1,4 +1,4 @@
-// The chains of the conformance suite: of each family those that it is shown to be right on, in each way to read them. A family of the registry
+// The chains of the conformance suite: for each family the chains that test it, with each way to read them. A family of the registry
 // that is missing here does not compile.
 import type {Family} from '../../chains/registry.ts'
 import {bitcoin} from './bitcoin/driver.ts'

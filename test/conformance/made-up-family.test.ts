@@ -1,6 +1,6 @@
-// A family of chains is a plug: a copy of this tree gets one that nobody here knows (test/made-up-family: a fake chain, a folder for each room) by
-// its name and a chain in the registry, and a line in each list of families. With all of them the copy compiles, keeps the import rules, and passes
-// the conformance suite; where one line is missing it does not compile, and the compiler names the list.
+// A family of chains is a plug: a copy of this tree gets an unknown one (test/made-up-family: a fake chain, a folder for each room) by
+// its name and a chain in the registry, and a line in each list of families. With all lines the copy compiles, keeps the import rules, and
+// passes the conformance suite. Without one of the lines it does not compile, and the compiler names the list.
 import {execFile} from 'node:child_process'
 import {cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -12,12 +12,12 @@ const root = path.resolve(import.meta.dirname, '../..')
 const family = path.join(root, 'test/made-up-family')
 const notCopied = ['.git', '.sluice', 'node_modules']
 let copy: string
-/** Begun at once: they take their time. */
+/** Started at once, because they take long. */
 let compiled: Promise<{lines: Wrong[]; listsAlone: Map<string, Wrong[]>; all: Wrong[]}>
 let walled: Promise<Ran>
 let conforms: Promise<Ran>
 
-/** A part of a file, and what stands there afterwards. */
+/** A part of a file, and its replacement. */
 type Edit = [before: string, after: string]
 
 const lists: Record<string, Edit[]> = {
@@ -114,7 +114,7 @@ test('a family with a folder in each room, and a line in each list, passes the c
   expect((await conforms).said).toMatch(/Test Files +2 passed[\s\S]*Tests +\d\d passed/)
 })
 
-/** What is wrong without any line (and without the folders, which need them), without that of one list each, and with all of them. */
+/** The errors without any line (and without the folders, which need them), without one line each, and with all lines. */
 async function compile(): ReturnType<() => typeof compiled> {
   const names = Object.keys(lists)
   const original = (list: string) => [list, readFileSync(path.join(root, list), 'utf8')]
@@ -146,7 +146,7 @@ function edit(file: string, edits: Edit[]): void {
   writeFileSync(found, text)
 }
 
-/** What vitest tells its own processes, and the server on which they have their template. */
+/** What vitest passes to its own processes, and the server with their template. */
 const ofThisRun = /^(VITEST.*|NODE_ENV|TEST|SLUICE_TEST_DATABASE_URL|FORCE_COLOR)$/
 
 interface Ran {

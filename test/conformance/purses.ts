@@ -1,11 +1,11 @@
-// What payments spend: each a purse of its own, so that each can be mined without the others; two that spend the same one exclude each other.
+// What payments spend: each has its own purse, so that each can be mined without the others. Two with the same purse exclude each other.
 import type {Payment} from './chain.ts'
 
 export class Purses {
   readonly #spentBy = new Map<string, number>()
   #taken = 0
 
-  /** A new one, or the one of the payment that is to be excluded. */
+  /** A new one, or the one of the payment to exclude. */
   take(insteadOf?: Payment): number {
     return insteadOf ? this.of(insteadOf) : this.#taken++
   }

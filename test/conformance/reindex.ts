@@ -1,4 +1,4 @@
-// Reading final blocks again, on every chain, by the command line as operators call it, while the chain's real indexer goes on.
+// Reading final blocks again, on every chain, with the command line as operators call it, while the chain's real indexer runs.
 import {spawn} from 'node:child_process'
 import {once} from 'node:events'
 import pg from 'pg'
@@ -48,7 +48,7 @@ export function reindexing(chain: ChainUnderTest): void {
     await world.indexer.reaches(await world.chain.head())
     await world.indexer.finalises((await world.chain.head()).height - finalDepth)
     await world.indexer.stop()
-    await world.watch(to) // after its block was read
+    await world.watch(to) // after its block was indexed
     expect(await world.deposit(missed)).toBeUndefined()
     expect(await read()).toMatchObject({...nothing, added: 1})
     expect(await world.deposit(missed)).toMatchObject({amount: '7000', status: 'final', events: 'pending confirmed'})
@@ -56,7 +56,7 @@ export function reindexing(chain: ChainUnderTest): void {
     world.indexer.start()
     await world.settled()
 
-    // As if a node had made it up; the deposit is final at once.
+    // As if a node had invented it; the deposit is final at once.
     const {height, hash} = (await world.deposit(kept))!
     const txid = 'ab'.repeat(32)
     await world.db.rows(
@@ -114,7 +114,7 @@ export function reindexing(chain: ChainUnderTest): void {
   })
 }
 
-/** A chain with final deposits, whose lowest is in the block `from`. */
+/** A chain with final deposits; the lowest is in block `from`. */
 async function paid(chain: ChainUnderTest, context: Pick<TestContext, 'onTestFinished'>) {
   const world = await World.forTest(chain, context)
   const settings = readSettings(world.chain.environment).chains.get(chain.code)!
@@ -161,7 +161,7 @@ async function behindTheBack({db}: World, sql: string, values: unknown[]): Promi
   }
 }
 
-/** While the work goes on, nobody can write to the chain. */
+/** During this work nobody can write to the chain. */
 async function whileHeld({db}: World, work: () => Promise<void>): Promise<void> {
   const client = new pg.Client({connectionString: db.ownerUrl})
   await client.connect()

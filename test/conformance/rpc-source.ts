@@ -1,13 +1,13 @@
-// The source of a chain that is read from its node by JSON-RPC: a proxy in front of the node. How it does wrong where the chain makes no difference
-// is said here, and the rest by the chain's driver.
+// The source of a chain that is read from its node by JSON-RPC: a proxy in front of the node. It has the faults that are the same on every
+// chain; the chain's driver adds the rest.
 import {type Behaviour, faults, type RpcProxy} from '../support/rpc-proxy.ts'
 import type {Fault, Source} from './chain.ts'
 
 type Wrong = () => Behaviour | Promise<Behaviour>
 
-/** What each chain has forms of its own for. */
+/** What each chain has its own forms for. */
 export interface Forms extends Record<'lags' | 'answers emptily' | 'is of another network', Wrong> {
-  /** Of a node that has no blocks below this one. */
+  /** The error of a node that has no blocks below this one. */
   forgets(below: number): Behaviour | Promise<Behaviour>
 }
 

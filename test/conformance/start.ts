@@ -1,5 +1,5 @@
-// The first start of a chain: what was paid before it, to addresses that were handed out before it, is not missed; and where it would be, the
-// chain does not start before an operator has said so.
+// The first start of a chain. No earlier payment to an address that was handed out before is missed. If one would be, the chain does not
+// start until an operator accepts that.
 import {test} from 'vitest'
 import {until} from '../support/until.ts'
 import type {ChainUnderTest} from './chain.ts'
@@ -65,7 +65,7 @@ export function starting(chain: ChainUnderTest): void {
   })
 }
 
-/** Waits until the indexer says that it cannot follow the chain for this reason. */
+/** Waits until the indexer reports that it cannot follow the chain for this reason. */
 async function waits({db, under, indexer}: World, reason: string): Promise<{message: string}> {
   const said = async () => {
     const [row] = await db.rows<{reason: string | null; message: string}>(

@@ -1,4 +1,4 @@
-// The conformance suite: what every chain's indexer must do, on the chain's real local chain. chain.ts says how to add one.
+// The conformance suite: what every chain's indexer must do, on the real local chain. chain.ts says how to add a chain.
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {until} from '../support/until.ts'
 import {type ChainUnderTest, faults, type Payment} from './chain.ts'
@@ -7,7 +7,7 @@ import {starting} from './start.ts'
 import {seeds, walk} from './walk.ts'
 import {finalDepth, World} from './world.ts'
 
-/** How often in a row the indexer sees a fork below final before it believes it, generously in milliseconds. */
+/** How often in a row the indexer must see a fork below final before it believes it, generously in milliseconds. */
 const haltTimeoutMs = 120_000
 
 export function conformance(chain: ChainUnderTest): void {
@@ -22,7 +22,7 @@ export function conformance(chain: ChainUnderTest): void {
   })
 }
 
-/** What befalls deposits, one after the other on one chain, under the eyes of one indexer. */
+/** The life of deposits, one after the other on one chain, with one indexer. */
 function life(chain: ChainUnderTest): void {
   const unseen = chain.showsUnconfirmed ? 'pending' : ''
   let world: World
@@ -33,7 +33,7 @@ function life(chain: ChainUnderTest): void {
   })
   afterAll(() => world?.clear())
 
-  /** What these became: their statuses and events. */
+  /** The statuses and events of these payments. */
   const fates = async (...payments: Payment[]) =>
     (await Promise.all(payments.map(payment => world.deposit(payment)))).map(deposit => [
       deposit?.status,
@@ -83,7 +83,7 @@ function life(chain: ChainUnderTest): void {
       payments.push(await world.pay({to: await world.newAddress(), amount: 1000n + BigInt(i)}))
       await world.mine() // beside other blocks that are being read
     }
-    // Signed, and where the chain shows it before it is mined, to be seen, before anybody asked for the address.
+    // Signed, and seen if the chain shows unconfirmed payments, before the address was requested.
     const late = world.chain.newAddress()
     payments.push(await world.pay({to: late, amount: 2000n}))
     if (chain.showsUnconfirmed) await world.chain.source.asked(3)
@@ -158,7 +158,7 @@ function life(chain: ChainUnderTest): void {
   })
 }
 
-/** Deposits that nobody has mined yet. */
+/** Unconfirmed deposits. */
 function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise<unknown[]>): void {
   test('is pending without a block while unconfirmed; confirming it, or losing its block, causes no event', async () => {
     const world = at()
@@ -207,7 +207,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
     const payment = await world.pay({to: await world.newAddress(), amount: 5000n})
     await world.settled()
     await world.forget(payment)
-    const missed = `select from chain.unconfirmed where txid = $1 and missed_since < now() - interval '3 seconds'` // some looks ago
+    const missed = `select from chain.unconfirmed where txid = $1 and missed_since < now() - interval '3 seconds'` // several polls ago
     const isMissed = async () => (await world.db.rows(missed, [payment.txid])).length
     await until(isMissed, {timeoutMs: 60_000, what: 'some looks without it'})
     expect(await fates(payment)).toEqual([['pending', 'pending']])
@@ -215,7 +215,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
     await world.settled()
     expect(await fates(payment)).toEqual([['pending', 'pending']])
     await world.forget(payment)
-    await world.settled() // moves the clock
+    await world.settled() // waiting for the chain moves the clock
     expect(await fates(payment)).toEqual([['reorged', 'pending reorged']])
     await world.send(payment)
     await world.settled()
@@ -223,7 +223,7 @@ function unconfirmed(at: () => World, fates: (...payments: Payment[]) => Promise
   })
 }
 
-/** What befalls the indexer. Each on a chain of its own. */
+/** Faults of the indexer and its source, each on its own chain. */
 function adversities(chain: ChainUnderTest): void {
   test('that is killed at each step of a deposit sends no event twice', async ({expect, ...context}) => {
     const world = await World.forTest(chain, context)
@@ -232,7 +232,7 @@ function adversities(chain: ChainUnderTest): void {
     const to = await world.newAddress()
     const [payment, other] = [await world.sign([{to, amount: 5000n}]), await world.sign([{to, amount: 6000n}])]
     const step = async (events: string, happens: () => Promise<unknown>) => {
-      await happens() // what was before is written; the indexer may be in the midst of reading this
+      await happens() // earlier changes are written; the indexer may be reading this one
       await indexer.restart('SIGKILL')
       await world.settled()
       expect((await world.deposit(payment))?.events ?? '').toBe(events)
@@ -304,7 +304,7 @@ function adversities(chain: ChainUnderTest): void {
       const before = await world.everything()
       const polls = fault === 'hangs' || fault === 'is of another network' ? 1 : 3
       await source.behave(fault)
-      if (fault === 'is of another network') await indexer.restart() // who is connected need not ask again
+      if (fault === 'is of another network') await indexer.restart() // a connected client need not ask again
       const moves = await world.pay({to: a, amount: 4000n}, {to: b, amount: 8000n})
       await world.mine()
       await source.asked(polls)
@@ -356,7 +356,7 @@ function adversities(chain: ChainUnderTest): void {
     const head = await world.chain.head()
     await indexer.reaches(head)
     await indexer.finalises(head.height - finalDepth)
-    // What was final stays so until an operator decides, on the chain or not.
+    // Final deposits stay final until an operator decides, on the chain or not.
     for (const payment of [stays, vanishes, moves])
       expect(await world.deposit(payment)).toMatchObject({status: 'final', events: 'pending confirmed'})
     const open = await db.rows(

@@ -1,6 +1,6 @@
 // The random walk: payments, blocks, reorganisations of every kind, wrong sources, deaths of the indexer and lost connections, in an order
-// that a seed chooses. At quiet points, and at the end, the database must say exactly what the chain says. SEED is the first seed and SEEDS
-// how many to take; what to set to walk the same way again stands in the name of the test, and each step in the error of one that failed.
+// that a seed chooses. At quiet points, and at the end, the database must equal the chain. SEED is the first seed and SEEDS
+// is their number. The name of a test says what to set to repeat its walk, and the error of a failed one lists its steps.
 import {Random} from '../torture/random.ts'
 import {faults, type Payment} from './chain.ts'
 import {finalDepth, type World} from './world.ts'
@@ -51,9 +51,9 @@ class Walker {
   readonly #world: World
   readonly #random: Random
   readonly path: string[] = []
-  /** Each is at most once in a branch: what was signed instead of another is in the other's list. */
+  /** Each is at most once in a branch: each of two conflicting payments lists the other. */
   readonly #rivals = new Map<string, Payment[]>()
-  /** Steps until the source behaves again, or the indexer is back. */
+  /** Steps until the source behaves well again, or the indexer is back. */
   #calmIn = 0
   #amount = 1000n
 
@@ -69,7 +69,7 @@ class Walker {
     await this.#moves[move]()
   }
 
-  /** The source behaves, and the indexer runs. */
+  /** The source behaves well, and the indexer runs. */
   async calm(): Promise<void> {
     this.#note('calm')
     this.#calmIn = 0
@@ -141,7 +141,7 @@ class Walker {
     return this.#rivals.get(txid)!
   }
 
-  /** Pays one to three outputs, mostly to addresses of ours, now and then to one that is ours since a moment ago. */
+  /** Pays one to three outputs, mostly to addresses of ours, sometimes to one that was just handed out. */
   async #sign(insteadOf?: Payment): Promise<Payment> {
     const outputs = []
     for (let left = this.#random.pick([1, 1, 1, 2, 3]); left > 0; left--) {

@@ -1,5 +1,5 @@
-// What conformance tests have to themselves: a chain, a database, the chain's indexer as a process, and a ledger of everything that was
-// signed. Promises: `settled` resolves only when the database says exactly what the chain says, and has told of each change of a deposit
+// The parts of a conformance test: a chain, a database, the chain's indexer as a process, and a ledger of everything that was
+// signed. Promises: `settled` resolves only when the database equals the chain, and each change of a deposit was notified
 // exactly once since it resolved the last time.
 import type {TestContext} from 'vitest'
 import {chain as registered} from '../../chains/registry.ts'
@@ -12,11 +12,11 @@ import {makeMerchant, watchAddress} from '../support/people.ts'
 import {until} from '../support/until.ts'
 import type {ChainUnderTest, LocalChain, Output, Payment, Place} from './chain.ts'
 
-/** The newest final block is so far below the head. */
+/** How far the newest final block is below the head. */
 export const finalDepth = 6
 
 const settleTimeoutMs = 120_000
-/** How long an unconfirmed deposit may be out of sight before it counts as gone. Tests do not wait for it: they move the clock. */
+/** How long an unconfirmed deposit may be missing before it counts as gone. Tests do not wait for it: they move the clock. */
 const graceMs = 30_000
 
 export interface WorldOptions {
@@ -37,10 +37,10 @@ export interface Deposit {
 
 interface Signed {
   payment: Payment
-  /** The same for those that exclude each other. */
+  /** Equal for payments that exclude each other. */
   source: string
   place: Place
-  /** How often it went away since everything was settled. */
+  /** How often it left the chain since the last settled point. */
   losses: number
 }
 
@@ -52,7 +52,7 @@ export class World {
   readonly indexer: Indexer
   readonly addresses: string[] = []
   readonly #signed = new Map<string, Signed>()
-  /** The events of each deposit when everything was settled last. */
+  /** The events of each deposit at the last settled point. */
   readonly #told = new Map<string, string>()
 
   private constructor(
@@ -76,7 +76,7 @@ export class World {
     return new World(under, chain, db, await makeMerchant(db, [under.code]), options)
   }
 
-  /** For one test alone, and cleared away after it. */
+  /** For one test only, and removed after it. */
   static async forTest(
     under: ChainUnderTest,
     {onTestFinished}: Pick<TestContext, 'onTestFinished'>,
@@ -117,7 +117,7 @@ export class World {
     return payment
   }
 
-  /** Signs, and sends to the node's pool. */
+  /** Signs, and sends to the mempool. */
   async pay(...outputs: Output[]): Promise<Payment> {
     const payment = await this.sign(outputs)
     await this.send(payment)
@@ -146,7 +146,7 @@ export class World {
     return head
   }
 
-  /** As `reorg`, and the payments of the replaced blocks are in the node's pool again. */
+  /** Like `reorg`, and the payments of the replaced blocks return to the mempool. */
   async unmine(depth: number): Promise<BlockRef> {
     const above = (await this.chain.head()).height - depth
     const left = this.signed.filter(({place}) => typeof place === 'object' && place.height > above)
@@ -156,7 +156,7 @@ export class World {
     return head
   }
 
-  /** Everything that was signed, and where it is. */
+  /** Every signed payment, and where it is. */
   get signed(): {payment: Payment; place: Place}[] {
     return [...this.#signed.values()]
   }
@@ -171,7 +171,7 @@ export class World {
     }
   }
 
-  /** Whether somebody who looks at the chain sees the payment. */
+  /** Whether the chain shows the payment. */
   #shows({place}: Signed): boolean {
     return place === 'unconfirmed' ? this.under.showsUnconfirmed : place !== undefined
   }
@@ -200,7 +200,7 @@ export class World {
     return BigInt(row!.amount ?? 0)
   }
 
-  /** Waits until the database says what the chain says. */
+  /** Waits until the database equals the chain. */
   async settled(): Promise<void> {
     const truth = await this.#truth()
     let differences: string[] = []
@@ -221,7 +221,7 @@ export class World {
     for (const signed of this.#signed.values()) signed.losses = 0
   }
 
-  /** Lets the time pass after which an unconfirmed deposit that nobody sees any more counts as gone. What a double spend excludes has no need of it. */
+  /** Lets the time pass after which a missing unconfirmed deposit counts as gone. Deposits that a double spend excludes need no wait. */
   async #moveClock(): Promise<void> {
     if (!this.under.showsUnconfirmed) return
     const all = [...this.#signed.values()]
@@ -244,7 +244,7 @@ export class World {
       if (!place || (place === 'unconfirmed' && !this.under.showsUnconfirmed)) continue
       for (const {index, to, amount, token = native} of payment.outputs) {
         const sum = sums.get(to)
-        if (sum === undefined) continue // nobody's
+        if (sum === undefined) continue // not ours
         const mined = place === 'unconfirmed' ? undefined : place
         const isFinal = mined !== undefined && mined.height <= head.height - finalDepth
         const where = mined ? `block ${mined.height} ${mined.hash}` : 'no block'
@@ -256,7 +256,7 @@ export class World {
         if (isFinal) balance += amount
       }
     }
-    // What the driver says of its payments, against what its node says of our addresses.
+    // The payments of the driver, compared with the node's view of our addresses.
     for (const [address, sum] of sums) {
       const received = await this.chain.received(address)
       if (received !== sum) throw new Error(`the chain paid ${received} to ${address}, the payments say ${sum}`)
@@ -312,7 +312,7 @@ export class World {
     return wrong
   }
 
-  /** What is wrong with the events of a deposit, which must tell of each change once, and of nothing else. */
+  /** The errors in the events of a deposit. They must report each change once, and nothing else. */
   #tellingWrong({key, status, version, versions, events}: Row): string[] {
     const shape =
       status === 'final'
@@ -335,7 +335,7 @@ export class World {
       : [`${key} (${status}, lost ${losses} times since "${before}") has the events "${told}" ${versions}`]
   }
 
-  /** Everything that an indexer can have written, but for times at which it did. */
+  /** All rows that an indexer can have written, without times of writing. */
   async everything(): Promise<unknown> {
     const [row] = await this.db.rows(
       `select (select json_agg(b order by height) from chain.block b) as blocks,
@@ -353,10 +353,10 @@ interface Truth {
   head: BlockRef
   /** Hashes of the newest blocks. */
   blocks: Map<number, string | undefined>
-  /** What our rows must say, by txid, output index and address. */
+  /** The expected rows by txid, output index and address. */
   expected: Map<string, string>
   balance: bigint
-  /** The events of our rows, as they were read last. */
+  /** The events of our rows, as they were last read. */
   seen: Map<string, string>
 }
 

@@ -1,5 +1,5 @@
-// The API on a real socket, and clients of it. Promises: each reply that passes through a client is held against the OpenAPI
-// document: its status is documented, and its body has exactly the fields that are.
+// The API on a real socket, and its clients. Promises: each response that passes through a client is checked against the OpenAPI
+// document: the status is documented, and the body has exactly the documented fields.
 import {hash, randomBytes} from 'node:crypto'
 import type {AddressInfo} from 'node:net'
 import {getAddress} from 'viem'
@@ -22,7 +22,7 @@ interface Options {
   rateLimitPerMinute?: number
   webhookAllowPrivate?: boolean
   replicaUrl?: string
-  /** Where it listens, if absent. */
+  /** Absent: the URL it listens on. */
   publicUrl?: string
   paymentExpiryMs?: number
   metricsOnApiPort?: boolean
@@ -67,7 +67,7 @@ export async function makeKey(
 
 let filled = 0
 
-/** Free addresses for users to come. */
+/** Free addresses for later users. */
 export async function fillPool(db: Pick<TestDatabase, 'rows'>, count: number): Promise<void> {
   const addresses = Array.from({length: count}, () => getAddress(`0x${randomBytes(20).toString('hex')}`))
   await db.rows(
@@ -94,7 +94,7 @@ export class Client {
     this.#key = secret ? {[header]: header === 'authorization' ? `Bearer ${secret}` : secret} : {}
   }
 
-  /** Sends the body as JSON, a string or bytes as they are. */
+  /** Sends the body as JSON; a string or bytes unchanged. */
   async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const response = await fetch(this.api.url + path, {
@@ -118,7 +118,7 @@ export class Client {
   patch = (path: string, body: unknown) => this.call('PATCH', path, body)
   delete = (path: string) => this.call('DELETE', path)
 
-  /** Every item of a list, page by page. */
+  /** Reads every item of a list, page by page. */
   async all(path: string, key: string, limit: number, between: () => Promise<unknown> = async () => {}) {
     // biome-ignore lint/suspicious/noExplicitAny: as in Reply
     const items: any[] = []
@@ -160,7 +160,7 @@ function operationOf(app: App, method: string, path: string): Operation | undefi
 
 const strict = new Map<string, z.ZodType>()
 
-/** The schema with every field that it does not name forbidden. */
+/** The schema, with all fields forbidden that it does not name. */
 function strictly(schema: Schema, document: OpenApi): z.ZodType {
   const key = JSON.stringify(schema)
   let made = strict.get(key)

@@ -1,6 +1,6 @@
-// A database as the baseline of the schema left it: test/support/baseline.sql.gz, a dump of PostgreSQL 18. What is released is upgraded from
-// there; until something is, it is written anew whenever the baseline is edited in place: node test/support/baseline.ts, with pg_dump of version 18
-// on the PATH or in the directory that PG_CLIENT_BIN names.
+// A database at the baseline of the schema: test/support/baseline.sql.gz, a dump of PostgreSQL 18. Released versions are upgraded from
+// there. Before the first release it is written again whenever the baseline is edited: node test/support/baseline.ts, with pg_dump 18
+// on the PATH or in PG_CLIENT_BIN.
 import {execFileSync} from 'node:child_process'
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -12,7 +12,7 @@ import {migrate} from '../../db/migrate.ts'
 
 const dumpFile = new URL('baseline.sql.gz', import.meta.url)
 
-/** Fills an empty database of a server that knows the roles. */
+/** Fills an empty database of a server that has the roles. */
 export async function restoreBaseline(ownerUrl: string): Promise<void> {
   const client = new pg.Client({connectionString: ownerUrl})
   await client.connect()
@@ -33,7 +33,7 @@ async function writeBaseline(): Promise<void> {
       encoding: 'utf8',
       maxBuffer: 2 ** 26,
     })
-    const statements = dump.replace(/^\\.*\n/gm, '') // what psql alone understands
+    const statements = dump.replace(/^\\.*\n/gm, '') // what only psql understands
     writeFileSync(dumpFile, gzipSync(statements, {level: 9}))
   } finally {
     await server.stop()

@@ -1,5 +1,5 @@
-// What must hold of money after every commit, whatever happened, asked of the tables themselves: each statement finds what breaks a rule.
-// Promises: it rests on no sum that the database keeps for itself, but for those that it compares.
+// What must hold of money after every commit. Each statement finds rows that break a rule.
+// Promises: it reads the tables themselves, and uses no sum of the database except those that it compares.
 import {expect} from 'vitest'
 import type {TestDatabase} from './database.ts'
 

@@ -1,4 +1,4 @@
-// Writes chain rows as an indexer's store does, with the indexer's own role: one transaction that deletes the rows of the blocks that
+// Writes chain rows like an indexer's store, with the indexer's role: one transaction deletes the rows of the blocks that
 // left, inserts those of the new blocks, and updates the store's status row last. For tests that need no node.
 import {createHash} from 'node:crypto'
 import pg from 'pg'
@@ -13,21 +13,21 @@ export interface TestTransfer {
   sender?: string
 }
 
-/** A transaction that an address of ours sent. */
+/** A transaction sent by an address of ours. */
 export interface TestConfirmedTx {
   txid: string
   sender: string
   nonce: number
   success?: boolean
   fee?: bigint
-  /** Where transactions spend outputs: the position of the input; the output is the sender. */
+  /** On chains with outputs: the position of the input; `sender` is the output. */
   input?: number
 }
 
 interface Contents {
   transfers?: TestTransfer[]
   confirmedTxs?: TestConfirmedTx[]
-  /** What its timestamp says, where it is not now. */
+  /** The block's timestamp; by default now. */
   time?: Date
 }
 
@@ -66,7 +66,7 @@ export class ChainWriter {
     return this.blocks.at(-1)!
   }
 
-  /** One transaction: the newest `drop` blocks leave, one block for each list of transfers comes. Rows that stay may be written again. */
+  /** One transaction: the newest `drop` blocks leave, and each list of transfers becomes a block. Rows that stay may be written again. */
   async write({
     drop = 0,
     add = [],
@@ -74,7 +74,7 @@ export class ChainWriter {
   }: {
     drop?: number
     add?: (TestTransfer[] | Contents)[]
-    /** More statements of the same transaction. */
+    /** More statements in the same transaction. */
     also?: () => Promise<void>
   }): Promise<void> {
     const from = this.blocks.length - drop
@@ -99,19 +99,19 @@ export class ChainWriter {
     await this.#replace(dropped, this.blocks.slice(from), also)
   }
 
-  /** As evm-processor after a restart: the newest blocks are deleted and inserted again in one transaction. */
+  /** Like evm-processor after a restart: the newest blocks are deleted and inserted again in one transaction. */
   async readAgain(count: number): Promise<void> {
     const blocks = this.blocks.slice(1).slice(-count)
     await this.#replace(blocks, blocks)
   }
 
-  /** Back to a height, below the final one only if an operator asked for it. */
+  /** Rewinds to a height; below the final one only if an operator requested it. */
   async rewind(height: number): Promise<void> {
     await this.#client.query('select chain.rewind($1, $2, $3)', [this.#chain, height, this.blocks[height]!.hash])
     this.blocks.length = height + 1
   }
 
-  /** Calls the block at this height final, as a node would. */
+  /** Finalises the block at this height, as a node would. */
   async finalize(height: number, hash = this.blocks[height]!.hash): Promise<boolean> {
     const {rows} = await this.#client.query('select chain.finalize($1, $2, $3) as done', [this.#chain, height, hash])
     return rows[0].done

@@ -1,4 +1,4 @@
-// The command line as operators and scripts call it: a process of its own, on a real database.
+// The command line as operators and scripts call it: as a process, on a real database.
 import {execFile} from 'node:child_process'
 import {mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -8,7 +8,7 @@ import {expect} from 'vitest'
 import {type Service, writeService} from '../../base/home.ts'
 import type {TestDatabase} from './database.ts'
 
-/** To be run by node. */
+/** Node runs this file. */
 export const program = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 
 export interface Ended {
@@ -17,7 +17,7 @@ export interface Ended {
   stderr: string
 }
 
-/** Calls it; `home` is where it looks for the service, `settings` are what the environment holds besides. */
+/** Calls it. `home` is the service's SLUICE_HOME; `settings` are added to the environment. */
 export function run(given: string[], home: string, settings: Record<string, string> = {}): Promise<Ended> {
   return new Promise(resolve => {
     const environment = {...process.env, ...settings, SLUICE_HOME: home}
@@ -30,7 +30,7 @@ export function run(given: string[], home: string, settings: Record<string, stri
 export class CommandLine {
   readonly home = mkdtempSync(path.join(tmpdir(), 'sluice-cli-'))
 
-  /** Of a service that runs on this database, with these nodes. */
+  /** Of a service on this database, with these nodes. */
   constructor(db: TestDatabase, chains: Service['chains']) {
     writeService(this.home, {
       pid: process.pid,
@@ -43,13 +43,13 @@ export class CommandLine {
     })
   }
 
-  /** Calls it, for the service of this database unless another home is named. */
+  /** Calls it, for the service of this database unless another home is given. */
   run = (given: string[], home = this.home, settings?: Record<string, string>): Promise<Ended> =>
     run(given, home, settings)
 
   sluice = (...given: string[]): Promise<Ended> => this.run(given)
 
-  /** Runs with --json, and wants success and exactly one line. */
+  /** Runs with --json, and expects success and exactly one line. */
   json = async <T = Record<string, unknown>>(...given: string[]): Promise<T> => {
     const {code, stdout, stderr} = await this.run([...given, '--json'])
     expect({code, stderr}).toEqual({code: 0, stderr: ''})
@@ -57,7 +57,7 @@ export class CommandLine {
     return JSON.parse(stdout) as T
   }
 
-  /** Runs what must fail; returns what it said. */
+  /** Runs a command that must fail; returns its output. */
   failure = async (...given: string[]): Promise<string> => {
     const {code, stdout, stderr} = await this.run(given)
     expect({code, stdout}).toEqual({code: 1, stdout: ''})

@@ -1,4 +1,4 @@
-// docker-compose.yml as tests read it: with its variables filled in, and nothing else changed.
+// docker-compose.yml as tests read it: with its variables filled in, and otherwise unchanged.
 import {readFileSync} from 'node:fs'
 import {parse} from 'yaml'
 import {z} from 'zod'
@@ -64,7 +64,7 @@ export function readCompose(environment: Record<string, string> = {}): z.infer<t
   return Compose.parse(parse(text, {merge: true}))
 }
 
-/** The variables that it takes from a file .env, or from the environment. */
+/** The variables that compose reads from a file .env, or from the environment. */
 export function composeVariables(): string[] {
   const names = new Set<string>()
   const rest = filledIn(readFileSync(file, 'utf8').replace(/^ *#.*$/gm, ''), (name, unless) => {

@@ -1,6 +1,6 @@
-// Ends a process at a step, for tests of what a crash leaves behind. Preloaded into a process of the service by
-// NODE_OPTIONS=--import=<this file>. Promises: the process that comes first to the step SLUICE_CRASH_AT is killed there as by kill -9; the
-// file SLUICE_CRASH_MARK then exists, and with it nobody is killed any more.
+// Kills a process at a step, for tests of what a crash leaves behind. NODE_OPTIONS=--import=<this file> loads it into a process
+// of the service. Promises: the first process that reaches the step SLUICE_CRASH_AT is killed there as by kill -9. The
+// file SLUICE_CRASH_MARK then exists, and no other process is killed while it does.
 import {subscribe} from 'node:diagnostics_channel'
 import {closeSync, openSync} from 'node:fs'
 

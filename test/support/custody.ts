@@ -1,4 +1,4 @@
-// Custody as a process, as the supervisor starts it, and a client of its socket. Promises: each start waits until it can be asked.
+// Custody as a process, as the supervisor starts it, and a client of its socket. Promises: each start waits until the socket responds.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
@@ -15,9 +15,9 @@ export interface Response {
 
 export interface CustodyProcess {
   process: ChildProcess
-  /** What it logged so far. */
+  /** Its log so far. */
   log(): string
-  /** Asks with the token of its token file, or with another one. */
+  /** Sends a request with the token of its token file, or with another token. */
   ask(path: string, body: unknown, token?: string): Promise<Response>
 }
 
@@ -60,7 +60,7 @@ export async function startCustody(
   return custody
 }
 
-/** Ends it with SIGKILL, and waits until it is gone. */
+/** Kills it with SIGKILL, and waits for its end. */
 export async function killCustody({process}: CustodyProcess): Promise<void> {
   if (process.exitCode !== null || process.signalCode !== null) return
   const exited = once(process, 'exit')

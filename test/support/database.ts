@@ -8,9 +8,9 @@ export const templateName = 'sluice_template'
 
 export interface TestDatabase {
   ownerUrl: string
-  /** The URL of a process's own role. */
+  /** The URL for the role of a process. */
   url(role: Role): string
-  /** Connections of the owner, who may do everything. */
+  /** Connections of the owner, who has every right. */
   pool: pg.Pool
   /** All rows of a query by the owner. */
   rows<T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]>
@@ -34,7 +34,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   return await newDatabase(templateName)
 }
 
-/** A database with nothing in it, not even the schema. */
+/** An empty database, without the schema. */
 export async function emptyDatabase(): Promise<TestDatabase> {
   return await newDatabase()
 }

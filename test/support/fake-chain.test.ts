@@ -1,4 +1,4 @@
-// Of the fake chain itself: what holds for every chain that it makes, whatever the dice say.
+// Properties of every fake chain, whatever the random numbers.
 import {expect, test} from 'vitest'
 import {Random} from '../torture/random.ts'
 import {FakeChain} from './fake-chain.ts'
@@ -6,11 +6,11 @@ import {FakeChain} from './fake-chain.ts'
 const addresses = {sender: 'ours', provision: async () => 'provisioned'}
 
 test('a transaction is in no block above its last height, and can be in a block at that height', async () => {
-  let dice = 0.9 // two transactions at a step, none of which is mined
+  let dice = 0.9 // two transactions at each step, and none of them is mined
   const chain = new FakeChain('a', {random: () => dice, finality: 0, lifetime: 2, ...addresses})
   await chain.step()
   await chain.step()
-  dice = 0.1 // no new one, and everything is mined that can be
+  dice = 0.1 // no new transaction, and everything that can be mined is
   await chain.step()
   chain.settle()
   const mined = chain.blocks.flatMap(({height, inside}) => inside.map(({txid}) => `${txid} in ${height}`))

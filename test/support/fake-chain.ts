@@ -1,11 +1,11 @@
-// A chain in memory for the property test of the loop: random forks, transactions that are mined again elsewhere or run again with another
-// result, addresses that are handed out a moment before; and sources of it, of which one does everything wrong that sources do.
+// A chain in memory for the property test of the follow loop: random forks, transactions that are mined again elsewhere or run again with
+// another result, and addresses handed out just before. It has several sources, and one of them makes every error that sources make.
 
 import type {Candidate, ReadBlock} from '../../indexers/block.ts'
 import type {BlockRef} from '../../indexers/cursor.ts'
 import type {ChainSource} from '../../indexers/follow.ts'
 
-/** From 0 up to 1. */
+/** A number from 0 up to 1. */
 export type Chance = () => number
 
 interface FakeTransaction {
@@ -14,7 +14,7 @@ interface FakeTransaction {
   ours: boolean
   fee: bigint
   outputs: Candidate[]
-  /** No block above this height can have it. */
+  /** The highest block that can hold it. */
   lastHeight: number
 }
 
@@ -31,13 +31,13 @@ interface View {
 
 export interface FakeOptions {
   random: Chance
-  /** The newest final block is this many blocks below the head, or more while finality stalls. */
+  /** The newest final block is this far below the head, or further while finality stalls. */
   finality: number
   /** The address of ours that sends. */
   sender: string
-  /** How many blocks after the head a new transaction can still be in; without it, it never expires. */
+  /** How many blocks after the head a new transaction stays valid; absent: it never expires. */
   lifetime?: number
-  /** Hands an address out, committed before any transaction pays to it. */
+  /** Hands an address out, committed before any transaction pays it. */
   provision: () => Promise<string>
 }
 
@@ -49,7 +49,7 @@ export class FakeChain {
   blocks: FakeBlock[] = []
   final = 0
   readonly history: View[] = []
-  /** Transactions that no source knows of yet, though their block is there. */
+  /** Transactions that no source shows yet, though their block exists. */
   readonly hidden = new Set<FakeTransaction>()
   hideRate = 0
   #addresses: string[] = []
@@ -67,7 +67,7 @@ export class FakeChain {
     return this.blocks.at(-1)!
   }
 
-  /** One thing happens: mostly a block, now and then a fork. */
+  /** One event: mostly a block, now and then a fork. */
   async step(): Promise<void> {
     const {random, finality} = this.options
     const deepest = Math.min(12, this.blocks.length - 1 - this.final)
@@ -80,7 +80,7 @@ export class FakeChain {
     this.history.push({blocks: this.blocks, final: this.final})
   }
 
-  /** The end of everything unusual: blocks until everything before is final. */
+  /** Ends all faults: blocks until everything before is final. */
   settle(): void {
     for (let i = 0; i < 4 || this.blocks.length - 1 - this.final > this.options.finality; i++) {
       this.#mine()
@@ -121,7 +121,7 @@ export class FakeChain {
     const hash = height ? `${this.genesis}.${height}.${this.byHash.size}` : this.genesis
     const block = {height, hash, parentHash: parent.hash, inside}
     this.byHash.set(hash, block)
-    this.blocks = [...this.blocks, block] // a new array, so that history keeps the old view
+    this.blocks = [...this.blocks, block] // a new array, so that history keeps the old chain
     this.counts.blocks++
     for (const transaction of inside) {
       if (this.options.random() >= this.hideRate) continue
@@ -137,7 +137,7 @@ export class FakeChain {
     this.#append(taken, this.head)
   }
 
-  /** The top blocks go; their transactions come back, come back changed, are replaced, or are lost. */
+  /** The top blocks leave. Their transactions return, return changed, are replaced, or are lost. */
   #fork(depth: number): void {
     const {random} = this.options
     const orphaned = this.blocks.slice(-depth).flatMap(({inside}) => inside)
@@ -150,11 +150,11 @@ export class FakeChain {
       else if (dice < 0.75) this.#pool.push(this.#again(transaction))
       else if (dice < 0.85) this.#pool.push(this.#instead(transaction))
     }
-    const length = random() < 0.15 ? depth - 1 : depth + Math.floor(random() * 3) // now and then shorter for a while
+    const length = random() < 0.15 ? depth - 1 : depth + Math.floor(random() * 3) // sometimes shorter for a while
     for (let i = 0; i < length; i++) this.#mine()
   }
 
-  /** The same transaction run on another state: a contract may now pay another amount, or somebody else. */
+  /** The same transaction run on another state: a contract may now pay another amount, or another recipient. */
   #again(transaction: FakeTransaction): FakeTransaction {
     const {random} = this.options
     const other = () => this.#addresses[Math.floor(random() * this.#addresses.length)] ?? 'stranger'
@@ -181,7 +181,7 @@ export class HonestSource implements ChainSource {
     this.chain = chain
   }
 
-  /** From now on something hidden is known. */
+  /** From now on one hidden transaction is shown. */
   reveal(share: number): void {
     for (const transaction of [...this.chain.hidden]) {
       if (this.chain.options.random() >= share) continue
@@ -249,15 +249,15 @@ function timeOf({height}: BlockRef): Date {
   return new Date(1.7e12 + height * 1000)
 }
 
-/** Like a pool of nodes behind one address: each answer may come from another node, another moment, or not at all. */
+/** Like a pool of nodes behind one address: each response may come from another node, another moment, or not at all. */
 export class FaultySource extends HonestSource {
   readonly counts: Record<string, number> = {}
   readonly #random: Chance
   #rate: number
   readonly #stranger: FakeChain
   readonly #previous = new Map<string, unknown>()
-  #lost = 0 // calls still answered by another network
-  #behind = 0 // calls still answered by a node that lags
+  #lost = 0 // calls that another network still responds to
+  #behind = 0 // calls that a lagging node still responds to
 
   constructor(chain: FakeChain, stranger: FakeChain, random: Chance, rate: number) {
     super(chain)
@@ -266,7 +266,7 @@ export class FaultySource extends HonestSource {
     this.#rate = rate
   }
 
-  /** No more wrong answers from now on. */
+  /** No more wrong responses from now on. */
   calm(): void {
     this.#rate = 0
     this.#lost = 0
@@ -307,7 +307,7 @@ export class FaultySource extends HonestSource {
     return this.#response(
       'head',
       () => super.head(),
-      head => (this.#random() < 0.5 ? this.chain.blocks[this.chain.final]! : {...head, height: head.height + 5000}), // fell back, or is nowhere
+      head => (this.#random() < 0.5 ? this.chain.blocks[this.chain.final]! : {...head, height: head.height + 5000}), // too old, or nowhere
     )
   }
 

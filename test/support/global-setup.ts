@@ -1,5 +1,5 @@
-// Runs once before all tests: starts one embedded Postgres for them, in a fresh directory, and makes the template that
-// testDatabase() clones. SLUICE_TEST_DATABASE_URL, a superuser's URL, takes another server instead.
+// Runs once before all tests: starts an embedded Postgres in a new directory, and makes the template that
+// testDatabase() clones. SLUICE_TEST_DATABASE_URL, the URL of a superuser, uses another server instead.
 import {chmodSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -15,13 +15,13 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // What tests start, and they start hundreds, mostly loads modules; compiled once, they load in half the time.
+  // Tests start hundreds of processes, which mostly load modules. Compiled once, they load in half the time.
   process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), 'sluice-compile-cache')
   mkdirSync(process.env.NODE_COMPILE_CACHE, {recursive: true})
-  chmodSync(process.env.NODE_COMPILE_CACHE, 0o1777) // where we are root, the processes of a service are other users
+  chmodSync(process.env.NODE_COMPILE_CACHE, 0o1777) // as root, the processes of a service are other users
   const given = process.env.SLUICE_TEST_DATABASE_URL
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
-  chmodSync(directory, 0o755) // the server runs as another user where we are root
+  chmodSync(directory, 0o755) // as root, the server runs as another user
   const server = given
     ? undefined
     : await startPostgres({dir: directory, flags: ['-c fsync=off', '-c max_connections=800']})

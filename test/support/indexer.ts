@@ -1,4 +1,4 @@
-// The real indexer process, as the supervisor runs it: with the role of an indexer alone, and started again when it ends by itself.
+// The real indexer process, as the supervisor runs it: with the role of an indexer only, and restarted when it ends unexpectedly.
 import {type ChildProcess, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {createInterface} from 'node:readline'
@@ -14,11 +14,11 @@ const restartAfterMs = 100
 export interface IndexerOptions {
   db: TestDatabase
   chain?: ChainCode
-  /** The node of an EVM chain; what follows from it is set. */
+  /** The node of an EVM chain; settings that depend on it are derived. */
   rpcUrl?: string
   /** Settings without the chain's prefix, such as {FINALITY: '3'}. */
   settings?: Record<string, string>
-  /** Settings as they are. */
+  /** Settings with their full names. */
   environment?: Record<string, string>
 }
 
@@ -33,9 +33,9 @@ export class Indexer {
   readonly #options: IndexerOptions
   #child: ChildProcess | undefined
   #wanted = false
-  /** Everything that it logged, over all starts. */
+  /** Its whole log, over all starts. */
   readonly logs: LogLine[] = []
-  /** How often it ended by itself, and how: exit codes, or signals that nobody here sent. */
+  /** Each unexpected end: exit code, or a signal that the test did not send. */
   readonly ends: (number | string)[] = []
 
   constructor(options: IndexerOptions) {
@@ -96,7 +96,7 @@ export class Indexer {
     return this.logs.some(({msg}) => msg.includes(text))
   }
 
-  /** Ends it, and does not start it again. */
+  /** Ends it without a restart. */
   async stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     this.#wanted = false
     const child = this.#child
@@ -107,7 +107,7 @@ export class Indexer {
     await exited
   }
 
-  /** As when the supervisor dies: the channel to it closes. */
+  /** As when the supervisor dies: its channel closes. */
   disconnect(): void {
     this.#child?.disconnect()
   }
@@ -160,7 +160,7 @@ export interface DepositRow {
   events: string
 }
 
-/** The deposits of a transaction with everything that was said about them, in the order of their outputs. */
+/** The deposits of a transaction with all their events, ordered by output. */
 export function depositsOf(db: TestDatabase, txid: string, chain = 'ETH'): Promise<DepositRow[]> {
   return db.rows<DepositRow>(
     `select output_index as output, address, token, amount::text, status, credited, block_height as height, block_hash as hash,

@@ -1,5 +1,5 @@
-// Money without a node: merchants who are paid, payouts of them, and their transactions, carried out with the roles of the processes whose
-// part it is. A ChainWriter is the chain. Amounts are small: gas costs 1, a transaction takes 10 of it, the service fee is 1 %.
+// Money without a node: merchants with deposits, their payouts, and the transactions, each made with the role of the process that
+// does it in production. A ChainWriter is the chain. Amounts are small: gas costs 1, a transaction takes 10 gas, the service fee is 1 %.
 
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
@@ -11,7 +11,7 @@ import {idOf, makeMerchant, makeUser, type TestUser} from './people.ts'
 
 export const networkFee = 10
 
-/** What a transaction offers for its gas, as the worker stores it. */
+/** The gas price that a transaction offers, as the worker stores it. */
 export function gasAt(price: number): object {
   return {max_fee_per_gas: price, max_priority_fee_per_gas: price, gas_limit: networkFee}
 }
@@ -25,7 +25,7 @@ export class Money {
   readonly db: TestDatabase
   readonly eth: ChainWriter
   readonly treasury: string
-  /** Connections of the API and of the worker, which may do what those may. */
+  /** Connections with the rights of the API and of the worker. */
   readonly api: pg.Pool
   readonly jobs: pg.Pool
   #txids = 0
@@ -36,7 +36,7 @@ export class Money {
     this.treasury = treasury
     this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 20})
     this.jobs = new pg.Pool({connectionString: db.url('sluice_jobs'), max: 8})
-    for (const pool of [this.api, this.jobs]) pool.on('error', () => {}) // dropping the database may come before their goodbye
+    for (const pool of [this.api, this.jobs]) pool.on('error', () => {}) // the database may be dropped before they close
   }
 
   static async open(): Promise<Money> {
@@ -62,12 +62,12 @@ export class Money {
     return makeUser(this.db, id, ['ETH'])
   }
 
-  /** One more user, with an address of its own: what arrives there is unattributed, if the chain was not asked for. */
+  /** One more user with its own address. Transfers to it are unattributed if the chain is not enabled. */
   user(merchantId: string, chains = ['ETH']): Promise<TestUser> {
     return makeUser(this.db, merchantId, chains)
   }
 
-  /** A transfer to an address, in a block of its own that is final unless told. Resolves to its txid. */
+  /** A transfer to an address, in its own block, which is final by default. Resolves to its txid. */
   async deposit(address: string, amount: number, {token = 'USDC', final = true} = {}): Promise<string> {
     const txid = this.newTxid()
     await this.block([{txid, token, amount: BigInt(amount), recipient: address}], [])
@@ -89,8 +89,8 @@ export class Money {
   }
 
   /**
-   * As an operator asks for it: a transfer that was final is gone, everything that came after it is there again, and what was final is so
-   * again. That it is gone is left to decide.
+   * As an operator requests it: a final transfer is gone, everything after it is there again, and final blocks are final
+   * again. Whether the transfer is really gone is left to decide.
    */
   async lose(txid: string, finalHeight = this.eth.head.height): Promise<void> {
     const at = this.eth.blocks.findIndex(({transfers}) => transfers.some(transfer => transfer.txid === txid))
@@ -113,13 +113,13 @@ export class Money {
     await this.eth.rewind(height - 1)
   }
 
-  /** It is there again, in a new block that is final. */
+  /** The transfer is there again, in a new block that is final. */
   async giveBack(txid: string, address: string, amount: number): Promise<void> {
     await this.block([{txid, amount: BigInt(amount), recipient: address}], [])
     await this.finalize()
   }
 
-  /** An operator's answer to everything that is open. */
+  /** The operator's decision about every open incident. */
   async resolve(decision: 'kept' | 'reorged'): Promise<void> {
     const resolve = 'select app.resolve_incident(id, $1) from app.incident where resolved_at is null'
     for (let again = true; again; ) again = await this.db.rows(resolve, [decision]).then(() => false, isToTryAgain)
@@ -139,7 +139,7 @@ export class Money {
     return idOf(JSON.parse(await this.request(merchantId, {token, sweepFirst})).id)
   }
 
-  /** Resolves to the reply. */
+  /** Resolves to the response. */
   async request(
     merchantId: string,
     {
@@ -159,7 +159,7 @@ export class Money {
     return rows[0].reply
   }
 
-  /** While this runs nobody can stamp the merchant's deposits: what is claimed meanwhile is left to a job. */
+  /** While this runs nobody can allocate the merchant's deposits: a claim meanwhile leaves that to a job. */
   async withoutAllocation<T>({merchantId}: TestUser, token: string, work: () => Promise<T>): Promise<T> {
     const holder = await this.jobs.connect()
     try {
@@ -177,7 +177,7 @@ export class Money {
 
   // What the worker does ---------------------------------------------------------------------------------------------------------------
 
-  /** One call of a function of the worker. */
+  /** Calls a function as the worker. */
   async work<T = null>(name: string, ...values: unknown[]): Promise<T> {
     const places = values.map((_, n) => `$${n + 1}`)
     const {rows} = await this.jobs.query(`select app.${name}(${places}) as result`, values)
@@ -188,7 +188,7 @@ export class Money {
     return this.work('allocate_deposits', merchantId, 'ETH', token, batch)
   }
 
-  /** Sweeps of all that these addresses hold; resolves to what is short. */
+  /** Begins sweeps of everything that these addresses hold; resolves to what is short. */
   async sweep(payout: string | null, addresses: string[], token = 'USDC'): Promise<string | null> {
     const held = await this.db.rows<{address: string; amount: string}>(
       `select address, amount - $3::int as amount from app.holding where token = $2 and address = any($1)`,
@@ -200,7 +200,7 @@ export class Money {
     return this.work<string | null>('begin_sweeps', payout, 'ETH', token, from, amounts, fees)
   }
 
-  /** The spend of a payout's payment. */
+  /** The outgoing payment of a payout. */
   async payment(payout: string): Promise<string> {
     const [outgoingPayment] = await this.db.rows<{id: string}>(
       `select id from app.outgoing_payment where payout_id = $1 and kind = 'payout'`,
@@ -218,14 +218,14 @@ export class Money {
     return outgoingPayment!.id
   }
 
-  /** From pending to a nonce for the payment; resolves to what is short. */
+  /** Takes a pending payout to a nonce for its payment; resolves to what is short. */
   async pay(payout: string): Promise<string | null> {
     await this.work('begin_sweeping', payout)
     await this.work('begin_paying_from_treasury', payout)
     return this.work<string | null>('begin_payment', payout, networkFee)
   }
 
-  /** Stores the next attempt of an outgoing payment; resolves to its txid, or to nothing where it came too late. */
+  /** Stores the next attempt of an outgoing payment; resolves to its txid, or to null if it came too late. */
   async attempt(
     outgoingPayment: string,
     {kind = 'effect', price = 1, amount}: {kind?: 'effect' | 'cancel'; price?: number; amount?: string} = {},
@@ -240,7 +240,7 @@ export class Money {
     return (await this.work<boolean>('store_signed', outgoingPayment, row!.next, ...signed)) ? txid : undefined
   }
 
-  /** From a payout that can be paid to its signed payment; resolves to the txid of that. */
+  /** Signs and stores the payment of a payout that can be paid; resolves to its txid. */
   async payAndSign(payout: string): Promise<string> {
     const short = await this.pay(payout)
     if (short) throw new Error(short)
@@ -249,7 +249,7 @@ export class Money {
 
   // What the chain does ----------------------------------------------------------------------------------------------------------------
 
-  /** Transactions of ours are mined, in one block: what the indexer would write of them. */
+  /** Mines transactions of ours in one block, as the indexer would write them. */
   async mine(txids: string[], {success = true, fee = 7}: Mined = {}): Promise<void> {
     const sent = await this.db.rows<{
       txid: string
@@ -285,7 +285,7 @@ export class Money {
     return row!.status
   }
 
-  /** What a merchant can be paid. */
+  /** The amount that can be paid out to a merchant. */
   async balance({merchantId}: TestUser, token = 'USDC'): Promise<number> {
     const [row] = await this.db.rows<{amount: string}>(
       'select amount from app.balance_now where merchant_id = $1 and token = $2',
@@ -300,7 +300,7 @@ export class Money {
   }
 }
 
-/** Whether the operator was asked to try again, which is how some races end. */
+/** Whether the operator was asked to try again. Some races end like that. */
 function isToTryAgain(error: Error & {code?: string}): boolean {
   if (error.code !== '40001') throw error
   return true

@@ -1,4 +1,4 @@
-// Payment requests for tests: a pool of addresses, requests made as the API makes them, and what became of them.
+// Payment requests for tests: a pool of addresses, requests made as the API makes them, and their status.
 import {hash, randomBytes} from 'node:crypto'
 import type pg from 'pg'
 import {getAddress} from 'viem'
@@ -44,7 +44,7 @@ export class PaymentRequests {
     this.#db = db
   }
 
-  /** Fills the pool with addresses that nobody has the keys of. */
+  /** Fills the pool with addresses whose keys nobody has. */
   static async open(db: Pick<TestDatabase, 'rows'>): Promise<PaymentRequests> {
     const addresses = Array.from({length: poolSize}, () => getAddress(`0x${randomBytes(20).toString('hex')}`))
     await db.rows(
@@ -66,7 +66,7 @@ export class PaymentRequests {
     {currency = 'ETH-USDC', externalId, amount = 100, key}: Asked,
   ): Promise<Made> {
     this.#made += 1
-    const number = this.#made // before anything is waited for
+    const number = this.#made // before any await
     const reference = externalId ?? `${await this.prefixOf(merchantId)}-${number}`
     const coins = typeof amount === 'number' ? String(amount / 1e6) : amount
     const request = hash('sha256', JSON.stringify([currency, reference, coins]), 'buffer')
@@ -81,7 +81,7 @@ export class PaymentRequests {
     return {id: row!.id, baseUnits: rows[0]!.amount, ...made}
   }
 
-  /** What the merchant is told to have arrived. */
+  /** The received amounts that the merchant can see. */
   async receipts(api: pg.Pool, merchantId: string, externalId: string): Promise<object[]> {
     const {rows} = await api.query<{body: string}>('select body from app.find_payment_request($1, $2)', [
       merchantId,
@@ -95,7 +95,7 @@ export class PaymentRequests {
     return row!
   }
 
-  /** Lets the time of requests be over since a moment ago, and the worker look. */
+  /** Ends the time of requests a moment ago, and runs the worker's job. */
   async expire(ids: string[], ago = '0'): Promise<void> {
     await this.#db.rows(
       'update app.payment_request set expires_at = clock_timestamp() - $2::interval where id = any($1)',

@@ -1,4 +1,4 @@
-// Merchants, users and addresses for tests, made as the owner of the database.
+// Merchants, users and addresses for tests, created as the owner of the database.
 import {randomBytes} from 'node:crypto'
 import {getAddress} from 'viem'
 import type {Family} from '../../chains/registry.ts'
@@ -11,7 +11,7 @@ export interface TestUser {
   address: string
 }
 
-/** A merchant with a fee of 1 %, for which these chains are enabled. */
+/** A merchant with a fee of 1 % and these chains enabled. */
 export async function makeMerchant(db: Pick<TestDatabase, 'rows'>, chains = ['ETH', 'POLYGON']): Promise<string> {
   const prefix = `m${randomBytes(4).toString('hex')}`
   const [merchant] = await db.rows<{id: string}>(
@@ -25,7 +25,7 @@ export async function makeMerchant(db: Pick<TestDatabase, 'rows'>, chains = ['ET
   return merchant!.id
 }
 
-/** A user with one EVM address, watched on both EVM chains and provisioned on those that are given. */
+/** A user with one EVM address, watched on both EVM chains and provisioned on the given ones. */
 export async function makeUser(
   db: Pick<TestDatabase, 'rows'>,
   merchantId: string,
@@ -39,12 +39,12 @@ export async function makeUser(
 interface Watched {
   address: string
   family: Family
-  /** Where it is watched, and where it was asked for. */
+  /** Where it is watched, and where it was requested. */
   watched: string[]
   chains: string[]
 }
 
-/** A new user with this address. Resolves to the user's id once everybody can see both. */
+/** A new user with this address. Resolves to the user's id once other transactions can see both. */
 export async function watchAddress(
   db: Pick<TestDatabase, 'rows'>,
   merchantId: string,
@@ -66,7 +66,7 @@ export async function watchAddress(
   return user!.id
 }
 
-/** What the database calls something that the API names by a public id, with its prefix or without. */
+/** The database id for a public id of the API, with or without its prefix. */
 export function idOf(publicId: string): string {
   return publicId.replace(/^([a-z]+_)?(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$2-$3-$4-$5-$6')
 }

@@ -1,7 +1,7 @@
-// Ports for programs under test that have to be told one.
+// Ports for programs under test that need a fixed one.
 import {createServer} from 'node:net'
 
-/** So many ports in a row on which nothing listens; below those that the system gives to outgoing connections, which come and go. */
+/** This many free ports in a row, below those that the system uses for outgoing connections, which come and go. */
 export async function portsInARow(count: number): Promise<number> {
   for (;;) {
     const first = 10_000 + Math.floor(Math.random() * 20_000)

@@ -4,21 +4,21 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {until} from './until.ts'
 
-/** A directory for SLUICE_HOME. Everybody may enter it: run by root, Postgres must reach it as somebody else. */
+/** A directory for SLUICE_HOME. Everybody may enter it: run by root, Postgres must reach it as another user. */
 export function newHome(): string {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-home-'))
   chmodSync(home, 0o755)
   return home
 }
 
-/** Kills whatever still runs for this home, and removes it. */
+/** Kills all processes of this home, and removes it. */
 export async function removeHome(home: string): Promise<void> {
   for (const pid of processesOf(home)) kill(pid, 'SIGKILL')
   await until(async () => processesOf(home).length === 0, {timeoutMs: 10_000, what: 'every process to be gone'})
   rmSync(home, {recursive: true})
 }
 
-/** Every living process that was started for this home: it stands in its environment or on its command line. Linux only. */
+/** Every living process of this home: its environment or its command line names the home. Linux only. */
 export function processesOf(home: string): number[] {
   return readdirSync('/proc').flatMap(name => {
     try {
@@ -27,7 +27,7 @@ export function processesOf(home: string): number[] {
       const text = readFileSync(`/proc/${name}/cmdline`, 'utf8') + readFileSync(`/proc/${name}/environ`, 'utf8')
       return !isZombie && text.includes(home) ? [Number(name)] : []
     } catch {
-      return [] // it is gone, or somebody else's
+      return [] // it is gone, or belongs to somebody else
     }
   })
 }

@@ -1,4 +1,4 @@
-// What a QR code says, read by a decoder that has nothing in common with what draws ours.
+// Reads QR codes with a decoder that shares no code with the one that draws ours.
 import {readFile} from 'node:fs/promises'
 import {fileURLToPath} from 'node:url'
 import {prepareZXingModule, type ReadResult, readBarcodes} from 'zxing-wasm/reader'
@@ -14,7 +14,7 @@ interface Pixels {
 /** The one code in a picture: PNG, or pixels. Throws unless there is exactly one. */
 export async function readQr(picture: Uint8Array | Pixels): Promise<ReadResult> {
   const wasmBinary = await readFile(fileURLToPath(import.meta.resolve('zxing-wasm/reader/zxing_reader.wasm')))
-  // Its own way to the program would be a download.
+  // By default it would download its WebAssembly.
   await prepareZXingModule({
     overrides: {wasmBinary: wasmBinary.buffer as ArrayBuffer},
     equalityFn: () => true,
@@ -25,7 +25,7 @@ export async function readQr(picture: Uint8Array | Pixels): Promise<ReadResult> 
   return found[0]!
 }
 
-/** The code that an SVG document of filled rectangles draws on nothing (transparent, here grey). */
+/** The code in an SVG document of filled rectangles without a background (transparent, here grey). */
 export function readQrSvg(svg: string): Promise<ReadResult> {
   const size = Number(/viewBox="0 0 (\d+) \1"/.exec(svg)![1])
   const width = size * pixelsPerModule

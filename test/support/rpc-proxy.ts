@@ -1,5 +1,5 @@
-// A node that behaves as it is told: stands in front of a real one, over HTTP and, where that has one, websocket, and passes every call on
-// unless the test has said otherwise. It also counts, so that a test can wait until an indexer has looked so many times.
+// A node with a behaviour that the test chooses. It stands before a real node, over HTTP and, if that has one, websocket, and passes
+// every call on by default. It also counts calls, so that a test can wait until an indexer has polled this many times.
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {createServer, type IncomingMessage, type Server, type ServerResponse} from 'node:http'
@@ -9,19 +9,19 @@ import {until} from './until.ts'
 
 /** The real node. */
 export interface Upstream {
-  /** Where it tells of new heads. */
+  /** The websocket with its new heads. */
   wsUrl?: string
-  /** Rejects with the node's error, and its `code` where it has one. What is asked by GET comes as {method: 'GET', params: [path]}. */
+  /** Rejects with the node's error, and its `code` if it has one. A GET request arrives as {method: 'GET', params: [path]}. */
   call(method: string, params: unknown[]): Promise<unknown>
 }
 
-/** What is asked by GET is bytes, or, where there are none, undefined. */
+/** GET requests return bytes, or undefined if there are none. */
 export interface Call {
   method: string
   params: unknown[]
 }
 
-/** The answer to a call; or what a fault below makes of it. `pass` asks the real node, with other parameters where some are given. */
+/** Makes the response to a call, or throws a fault below. `pass` calls the real node, with other parameters if given. */
 export type Behaviour = (call: Call, pass: (params?: unknown[]) => Promise<unknown>) => unknown
 
 export interface Block {
@@ -47,21 +47,21 @@ class TransportFault extends Error {
 class ErrorResponse extends Error {}
 
 export const faults = {
-  /** An error answer of JSON-RPC. */
+  /** A JSON-RPC error. */
   error(message = 'internal error'): never {
     throw new ErrorResponse(message)
   },
-  /** No answer, ever. */
+  /** No response, ever. */
   hang: () => new Promise<never>(() => {}),
-  /** The connection ends instead of an answer. */
+  /** Ends the connection without a response. */
   drop(): never {
     throw new TransportFault('drop')
   },
-  /** Half of the answer. */
+  /** Half of the response. */
   truncate(): never {
     throw new TransportFault('truncate')
   },
-  /** Over HTTP an answer with this status; over a websocket the connection ends. */
+  /** Over HTTP a response with this status; over a websocket the connection ends. */
   status(code: number): never {
     throw new TransportFault(code)
   },
@@ -74,11 +74,11 @@ export class RpcProxy {
   readonly #subscriptions = new Map<string, Socket>()
   readonly #heads: WebSocket | undefined
   readonly #counts = new Map<string, number>()
-  /** What calls are met with; absent: they are passed on. */
+  /** Handles calls; absent: they are passed on. */
   behave: Behaviour | undefined
-  /** False: heads are not told any more, as by a subscription that died. */
+  /** False: new heads are no longer sent, like a subscription that died. */
   tellsHeads = true
-  /** What it makes of the heads that it tells. */
+  /** Changes the heads that it sends. */
   tellHead = (head: Block): Block => head
 
   private constructor(node: Upstream) {
@@ -135,7 +135,7 @@ export class RpcProxy {
     this.#http.closeAllConnections()
   }
 
-  /** Waits until calls (of this method, and with this first parameter, if they are given) came in so many times from now on. */
+  /** Waits for this many more calls (of this method, and with this first parameter, if given). */
   async asked(times: number, method = 'any', first?: unknown): Promise<void> {
     const key = first === undefined ? method : `${method} ${first}`
     const from = this.#counts.get(key) ?? 0

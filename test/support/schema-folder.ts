@@ -1,4 +1,4 @@
-// A copy of the tables, functions and views of db/, for a test to change and to migrate from.
+// A copy of the tables, functions and views of db/, which a test can change and migrate from.
 import {cpSync, mkdtempSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -6,7 +6,7 @@ import {pathToFileURL} from 'node:url'
 
 const own = new URL('../../db/', import.meta.url)
 
-/** In a folder of its own, which the caller removes. */
+/** In its own folder, which the caller removes. */
 export function copySchema(): URL {
   const folder = pathToFileURL(`${mkdtempSync(path.join(tmpdir(), 'sluice-schema-'))}/`)
   for (const kind of ['tables', 'functions', 'views'])

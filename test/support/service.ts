@@ -1,4 +1,4 @@
-// A whole service as npm start runs it, in a SLUICE_HOME of its own, and the command line that operates it. removeHome ends what still runs.
+// A whole service as npm start runs it, in its own SLUICE_HOME, and the command line that operates it. removeHome ends what still runs.
 import {type ChildProcess, execFile, spawn} from 'node:child_process'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -35,7 +35,7 @@ export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {
   return {child, output: () => said}
 }
 
-/** Starts the service of a home and waits until it says that it runs. On a machine that is too busy for that, tries again. */
+/** Starts the service of a home and waits until it reports that it runs. On a machine that is too busy it tries again. */
 export async function start(home: string, more?: NodeJS.ProcessEnv): Promise<Started & {service: Service}> {
   const starting = spawnService(home, 0, more)
   const service = await until(
@@ -56,7 +56,7 @@ export async function ended(child: ChildProcess): Promise<number | null> {
   return await new Promise(resolve => child.once('exit', resolve))
 }
 
-/** What the command line says with --json. Rejects where it fails. */
+/** The output of the command line with --json. Rejects if it fails. */
 // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
 export async function sluice(home: string, ...given: string[]): Promise<any> {
   const running = promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), ...given, '--json'], {

@@ -1,8 +1,8 @@
-// Waiting in tests: poll a condition of the real system until it holds, and say what was waited for when it never does.
+// Waiting in tests: poll a condition of the real system until it holds, and name it in the error if it never does.
 import {setTimeout as sleep} from 'node:timers/promises'
 
 /**
- * Resolves to the first truthy result of `condition`, asked again every `intervalMs`.
+ * Resolves to the first truthy result of `condition`, which is polled every `intervalMs`.
  * A condition that throws counts as "not yet": parts that are starting refuse connections.
  * Rejects after `timeoutMs` with an error that names `what` and has the last thrown error as its cause.
  */

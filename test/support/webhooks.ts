@@ -1,4 +1,4 @@
-// Merchants whose events reach a real HTTP receiver: what the tests of webhooks stand on.
+// Merchants whose events reach a real HTTP receiver, for the tests of webhooks.
 import {randomBytes} from 'node:crypto'
 import {createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -16,7 +16,7 @@ export interface Receiver {
   url: string
   /** Every request so far, in order of arrival. */
   received: Received[]
-  /** What is answered: 204 by default. A handler that never answers hangs. */
+  /** Makes the response; 204 by default. A handler that never responds hangs. */
   response: (request: Received, response: ServerResponse) => void
   close(): Promise<void>
 }
@@ -55,7 +55,7 @@ export interface Merchant {
   address: string
 }
 
-/** A merchant with one user who has an address on ETH; ETH is followed from here on. */
+/** A merchant with one user who has an address on ETH. ETH is followed from here on. */
 export async function createMerchant(client: pg.Pool | pg.ClientBase): Promise<Merchant> {
   const name = randomBytes(6).toString('hex')
   const address = `0x${randomBytes(20).toString('hex')}`
@@ -73,7 +73,7 @@ export async function createMerchant(client: pg.Pool | pg.ClientBase): Promise<M
   return {id: rows[0]!.id, address}
 }
 
-/** An endpoint for the events that deposits make; returns its id. */
+/** An endpoint for the events of deposits; returns its id. */
 export async function createEndpoint(
   client: pg.Pool | pg.ClientBase,
   merchant: Merchant,
@@ -87,7 +87,7 @@ export async function createEndpoint(
   return rows[0]!.id
 }
 
-/** Deposits of 1 ETH, each of which makes a deposit.pending event when the transaction commits; returns their txids. */
+/** Deposits of 1 ETH, each with a deposit.pending event when the transaction commits; returns their txids. */
 export async function deposit(client: pg.Pool | pg.ClientBase, merchant: Merchant, count = 1): Promise<string[]> {
   const txids = Array.from({length: count}, () => `0x${randomBytes(32).toString('hex')}`)
   await client.query(

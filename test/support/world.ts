@@ -1,5 +1,5 @@
-// What the world of a test has on every chain: a database, custody and workers as processes of their own, each with its role, and merchants
-// whose payouts are asked for and looked at. A family's world adds its chain: world.ts one that runs, written-world.ts one that the test writes.
+// Common parts of test worlds on every chain: a database, custody and workers as processes, each with its role, and merchants
+// with payouts. The world of a family adds its chain: world.ts one that runs, written-world.ts one that the test writes.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -20,7 +20,7 @@ export interface Shop {
   id: string
   /** Addresses of its users, out of custody's pool. */
   addresses: string[]
-  /** Its payout address, on its whitelist unless told otherwise. */
+  /** Its payout address, by default on its whitelist. */
   wallet: string
 }
 
@@ -50,15 +50,15 @@ export interface OutgoingPaymentRow {
   broadcast_error: string | null
 }
 
-/** What a world is made of that runs already. */
+/** The running parts of a world. */
 export interface Running {
   chain: ChainCode
   db: TestDatabase
   home: string
   custody: CustodyProcess
-  /** Of custody and the workers. */
+  /** For custody and the workers. */
   settings: Record<string, string>
-  /** Where the workers reach the chain; custody never does. */
+  /** The URL at which the workers reach the chain; custody never does. */
   source: Record<string, string>
 }
 
@@ -92,7 +92,7 @@ export class World {
     this.api = new pg.Pool({connectionString: db.url('sluice_api'), max: 4})
   }
 
-  /** Everything ends, and is removed; `others` of its own a world ends after the processes, and before the database. */
+  /** Ends and removes everything; `others` end after the processes, and before the database. */
   protected async end(...others: (() => Promise<unknown>)[]): Promise<void> {
     for (const worker of this.#workers) worker.kill('SIGKILL')
     await Promise.all([killCustody(this.custody), this.api.end()])
@@ -103,7 +103,7 @@ export class World {
 
   // --- processes ---
 
-  /** A worker, once it is ready. With `crashAt` it is killed when it comes to that step. */
+  /** A worker, once it is ready. With `crashAt` it is killed when it reaches that step. */
   async startWorker({
     crashAt,
     settings,
@@ -162,7 +162,7 @@ export class World {
 
   // --- merchants ---
 
-  /** A merchant with so many users, and with a payout address, which is whitelisted unless told. */
+  /** A merchant with this many users, and with a payout address, by default whitelisted. */
   protected async makeShop(users: number, wallet: string, whitelisted = true): Promise<Shop> {
     const {chain} = this
     const id = await makeMerchant(this.db, [chain])
@@ -177,7 +177,7 @@ export class World {
     return {id, addresses: rows.map(({address}) => address), wallet}
   }
 
-  /** Waits until so many deposits of a transaction are final, and no other one of it is there. */
+  /** Waits until this many deposits of a transaction are final, and it has no other deposits. */
   protected async untilFinal(txid: string, count: number): Promise<void> {
     const isFinal = `select from app.deposit where txid = $1 having count(*) = $2 and bool_and(status = 'final')`
     await until(async () => (await this.db.rows(isFinal, [txid, count])).length, {
@@ -186,7 +186,7 @@ export class World {
     })
   }
 
-  /** For a merchant, or for the operator where it is nobody's. */
+  /** Whitelists it for a merchant, or, without one, for the operator. */
   async whitelist(
     merchantId: string | null,
     address: string,
@@ -205,7 +205,7 @@ export class World {
 
   // --- payouts ---
 
-  /** As the API makes it; the payout's id. */
+  /** Requests it as the API does; returns the payout's id. */
   async request({id}: Pick<Shop, 'id'>, token: string, sweepFirst = false): Promise<string> {
     const sql = `select app.create_payout($1, $2, $3, $4, null, null)::json ->> 'id' as id`
     const {rows} = await this.api.query<{id: string}>(sql, [id, this.chain, token, sweepFirst])
@@ -231,7 +231,7 @@ export class World {
     }
   }
 
-  /** What was made for it, in the order of nonces: its sweeps, and those of others that it waits for, and its payment. */
+  /** The outgoing payments for it, by nonce: its sweeps, those of others that it waits for, and its payment. */
   async outgoingPayments(id: string): Promise<OutgoingPaymentRow[]> {
     return await this.db.rows<OutgoingPaymentRow>(
       `select s.id, s.kind, s.source, s.nonce, s.status, s.outcome, s.cancelling, s.waiting_reason,

@@ -1,5 +1,5 @@
-// A world whose chain the test writes, with merchants whose addresses custody made and a real custody to ask. For tests of what it signs. A
-// family's own world writes what its blocks have.
+// A world whose chain the test writes, with merchants whose addresses custody made and a real custody. For tests of what it signs. The
+// world of a family writes the contents of its blocks.
 import {mkdirSync, writeFileSync} from 'node:fs'
 import path from 'node:path'
 import {type ChainCode, chain as chainOf, chains} from '../../chains/registry.ts'
@@ -16,7 +16,7 @@ const passphrase = 'correct horse'
 const poolSize = 40
 const familyCount = new Set(chains.map(({family}) => family)).size
 
-/** The seed file of `junk`, with a passphrase that is cheap to try. */
+/** The seed file of `junk`, with a passphrase that is cheap to check. */
 const seed = {
   version: 1,
   kdf: {
@@ -59,7 +59,7 @@ export abstract class WrittenWorld extends World {
     this.treasury = parts.treasury
   }
 
-  /** What a family's world is made of: custody runs, with the seed of `junk`. */
+  /** The parts of a family's world: custody runs, with the seed of `junk`. */
   protected static async parts(chain: ChainCode, given: Record<string, string>): Promise<Written> {
     const db = await testDatabase()
     const home = newHome()
@@ -75,14 +75,14 @@ export abstract class WrittenWorld extends World {
     await this.end(() => this.writer.close())
   }
 
-  /** Waits until the pool is full, so that custody has nothing to do by itself. */
+  /** Waits until the pool is full, so that custody has no other work. */
   async filled(): Promise<void> {
     const free = `select from custody.address where purpose = 'deposit' and taken_at is null and retired_at is null`
     const isFull = async () => (await this.db.rows(free)).length === familyCount * poolSize
     await until(isFull, {timeoutMs: 10_000, what: 'the pool to be full'})
   }
 
-  /** A merchant with a user, whose addresses come from custody, and with a payout address on these chains, which is whitelisted unless told. */
+  /** A merchant with a user, whose addresses come from custody, and with a payout address on these chains, by default whitelisted. */
   protected async merchantPaidTo(payoutAddress: string, paidOn: ChainCode[], whitelisted = true): Promise<Merchant> {
     const id = await makeMerchant(this.db, ['ETH', 'POLYGON', 'BTC'])
     const [user] = await this.db.rows<{id: string}>(
@@ -110,7 +110,7 @@ export abstract class WrittenWorld extends World {
   /** Transactions of ours in a block. */
   protected async writeSent(confirmedTxs: TestConfirmedTx[], final: boolean): Promise<void> {
     await this.writer.write({add: [{confirmedTxs}]})
-    // No worker stored it, so it is an incident; that is not what is tested here.
+    // No worker stored it, so it opens an incident; these tests are not about that.
     await this.db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
     if (final) await this.finalize()
   }
@@ -122,7 +122,7 @@ export abstract class WrittenWorld extends World {
     return body.results
   }
 
-  /** Asks for what forgeSpend made a row for. Afterwards the row is set aside, so that nobody settles it: nothing was reserved for it. */
+  /** Signs a forged outgoing payment, then sets its row aside, so that nothing finishes it: it has no reserves. */
   async signForged(intent: Record<string, unknown>) {
     await this.forgeOutgoingPayment(intent)
     const [result] = await this.sign(intent)
@@ -133,8 +133,8 @@ export abstract class WrittenWorld extends World {
   }
 
   /**
-   * The row that has to be there for what is asked, as somebody who broke into the database would write it, so that it is something else that
-   * custody has against it. Nothing keeps one of them from having the nonce, or the outputs, of another one.
+   * The row that the intent needs, as an intruder in the database would write it, so that custody refuses for another
+   * reason. Such rows may share a nonce, or outputs.
    */
   async forgeOutgoingPayment(intent: Record<string, unknown>): Promise<void> {
     const {intent: kind, outgoing_payment_id: id, payout_id: payout} = intent
@@ -165,7 +165,7 @@ export abstract class WrittenWorld extends World {
     await this.reserve(inputs, (id ?? payout) as string)
   }
 
-  /** As an older copy of the database has it, which knows nothing of what was forged. */
+  /** Like an older copy of the database without the forged rows. */
   async forgetForged(): Promise<void> {
     const client = await this.db.pool.connect()
     await client.query(`set session_replication_role = replica;
@@ -176,7 +176,7 @@ export abstract class WrittenWorld extends World {
     client.release()
   }
 
-  /** Outputs for an outgoing payment, or for the one of a payout. */
+  /** Outputs for an outgoing payment, or for the outgoing payment of a payout. */
   async reserve(inputs: string[], of: string): Promise<void> {
     await this.db.rows(
       `update app.output u set outgoing_payment_id = s.id, from_attempt = 1 from app.outgoing_payment s

@@ -1,5 +1,5 @@
-// Bitcoin for the conformance suite, read from an Electrum server or from a node, each behind a proxy that can do wrong. Each payment spends an
-// output of its own, so that each can be mined without the others; two that spend the same one exclude each other.
+// Bitcoin for the conformance suite, read from an Electrum server or from a node, each behind a proxy that can misbehave. Each payment spends
+// its own output, so that each can be mined without the others; two with the same output exclude each other.
 import {randomBytes} from 'node:crypto'
 import {address, payments as kinds, networks, Psbt, Transaction} from 'bitcoinjs-lib'
 import * as ecc from 'tiny-secp256k1'
@@ -17,12 +17,12 @@ import {type Forms, RpcSource} from '../rpc-source.ts'
 type Reading = 'electrum' | 'node'
 
 const network = networks.regtest
-/** What each payment can spend, in sat, and what it leaves to the miner. */
+/** What each payment can spend, in sat, and its fee. */
 const purse = 200_000n
 const fee = 2000n
 const purses = 200
 
-/** Bitcoin as an indexer sees it from an Electrum server, or from a node itself. */
+/** Bitcoin as an indexer reads it from an Electrum server, or from a node itself. */
 export function bitcoin(reading: Reading, node: BitcoinNode): ChainUnderTest {
   return {
     name: `bitcoin, from ${reading === 'electrum' ? 'an Electrum server' : 'the node'}, on ${node}`,
@@ -44,7 +44,7 @@ interface BitcoinSource extends Source {
 
 interface KnownBlock extends BlockRef {
   txids: string[]
-  /** What it pays, by address. */
+  /** The paid amounts by address. */
   paid: Map<string, bigint>
 }
 
@@ -55,9 +55,9 @@ class LocalBitcoin implements LocalChain {
   readonly #key = randomBytes(32)
   readonly #purse = kinds.p2wpkh({pubkey: ecc.pointFromScalar(this.#key)!, network})
   readonly #purses = new Purses()
-  /** The transaction whose outputs they are. */
+  /** The transaction that made the outputs. */
   #fund = ''
-  /** The blocks of the chain above those that made the purses, as they were when they were looked at last. */
+  /** The blocks above those that made the purses, as they were last read. */
   #blocks: KnownBlock[] = []
   #firstHeight = 0
 
@@ -153,7 +153,7 @@ class LocalBitcoin implements LocalChain {
     return (await this.#poll()).reduce((sum, {paid}) => sum + (paid.get(to) ?? 0n), 0n)
   }
 
-  /** Reads the blocks that are new, or others than before. */
+  /** Reads blocks that are new or have changed. */
   async #poll(): Promise<KnownBlock[]> {
     const {client} = this.#bitcoin
     const blocks: KnownBlock[] = []
@@ -187,7 +187,7 @@ function addressOf(script: Uint8Array): string {
   try {
     return address.fromOutputScript(script, network)
   } catch {
-    return '' // none that anybody here has
+    return '' // not an address of ours
   }
 }
 
@@ -215,7 +215,7 @@ class ElectrumSource implements BitcoinSource {
 
   async forget(below: number): Promise<void> {
     this.#server.behave = ({method, params}, pass) => {
-      const height = method === 'blockchain.block.header' ? Number(params[0]) : 0 // block 0 says which network it is
+      const height = method === 'blockchain.block.header' ? Number(params[0]) : 0 // block 0 identifies the network
       if (height > 0 && height < below) electrumFaults.error('no such height')
       return pass()
     }

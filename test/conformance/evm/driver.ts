@@ -1,6 +1,6 @@
 // Ethereum for the conformance suite: anvil, behind a proxy, read by the indexer of ETH over a websocket, with call traces. Each payment is
-// the first transaction of an account of its own, so that each can be mined without the others; two of one account exclude each other. The accounts
-// have ether and one token or another, in turn, and what they pay to one recipient is of that.
+// the first transaction of its own account, so that each can be mined without the others; two of one account exclude each other. The accounts
+// have ether and one of several tokens in turn, and pay one recipient in one asset.
 import {randomBytes} from 'node:crypto'
 import {encodeFunctionData, getAddress, type Hex, keccak256, toHex} from 'viem'
 import {mnemonicToAccount, privateKeyToAccount} from 'viem/accounts'
@@ -36,7 +36,7 @@ export const ethereum: ChainUnderTest = {
   },
 }
 
-/** Gives those who pay in a token what they need of it. */
+/** Gives the accounts that pay in a token their amount of it. */
 async function endow(anvil: Anvil, token: LocalToken): Promise<void> {
   const to = payers.filter(payer => payer.token === token).map(({account}) => account.address)
   const args = [token.contract, to, to.map(() => payerHas)]

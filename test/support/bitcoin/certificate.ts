@@ -1,4 +1,4 @@
-// Certificates for tests: self-signed, for one name or IP address, made anew each time, so that no key is kept in a file.
+// Certificates for tests: self-signed, for one name or IP address. Each is new, so that no file holds a key.
 import {generateKeyPairSync, sign} from 'node:crypto'
 import {isIP} from 'node:net'
 
@@ -30,7 +30,7 @@ export function selfSigned(host: string): {key: string; cert: string} {
   }
 }
 
-/** A value of ASN.1 in DER. */
+/** An ASN.1 value in DER. */
 function der(tag: number, ...content: Buffer[]): Buffer {
   const body = Buffer.concat(content)
   const size = body.length

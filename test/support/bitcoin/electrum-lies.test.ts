@@ -1,4 +1,4 @@
-// The lies are told as they are named, and end.
+// Each lie shows what its name says, and ends.
 import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, beforeEach, expect, test} from 'vitest'
 import {z} from 'zod'
@@ -48,7 +48,7 @@ const raw = () => ask(z.string(), 'blockchain.transaction.get', mined.tx_hash)
 const headers = async (from: number) =>
   (await ask(z.object({count: z.int()}), 'blockchain.block.headers', from, 10)).count
 
-/** What is seen while the server lies. */
+/** What a client sees while the server lies. */
 const seen: Record<Lie, () => Promise<void>> = {
   async lags() {
     const before = await history(old)

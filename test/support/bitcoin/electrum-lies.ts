@@ -1,27 +1,27 @@
-// What an Electrum server may do wrong for as long as it likes, told in the forms of its protocol. `lie` has a LyingElectrum begin with one,
-// or end: then it tells its clients what they missed, as a server does that has caught up.
+// The ways in which an Electrum server can lie, in the forms of its protocol. `lie` starts one in a LyingElectrum,
+// or ends it: the server then sends the notifications that its clients missed, like a server that has caught up.
 import {createHash, randomBytes} from 'node:crypto'
 import {Transaction} from 'bitcoinjs-lib'
 import type {Behaviour} from '../rpc-proxy.ts'
 import {type Ask, faults, type LyingElectrum} from './lying-electrum.ts'
 
 export type Lie =
-  /** Shows the chain and the unconfirmed transactions as they were when this began, as a server does whose node is cut off. */
+  /** Shows the chain and the unconfirmed transactions as they were when this began, like a server whose node is cut off. */
   | 'lags'
-  /** Answers every other question as it did before. */
+  /** Repeats its previous response to every second request. */
   | 'repeats itself'
-  /** Says that there is nothing. */
+  /** Returns empty results. */
   | 'answers emptily'
-  /** By errors, broken connections, halves of answers and what is no JSON, in turns; and answers now and then, to the greeting always. */
+  /** Fails in turns by errors, broken connections, half responses and invalid JSON. Responds now and then, and always to the handshake. */
   | 'fails'
   | 'hangs'
-  /** Has another block 0. Who is connected does not ask for it again. */
+  /** Has another block 0. Connected clients do not ask for it again. */
   | 'is of another network'
   /** Merkle proofs lead to another root. */
   | 'forges proofs'
-  /** Unconfirmed transactions are said to be in the newest block, and there is one that nobody made; with proofs. */
+  /** Shows unconfirmed transactions, and one that does not exist, in the newest block, with proofs. */
   | 'forges histories'
-  /** Transactions pay 0.01 more with their first output. */
+  /** Adds 0.01 to the first output of each transaction. */
   | 'forges transactions'
 
 interface Entry {
@@ -137,7 +137,7 @@ interface Snapshot {
   head: {height: number; hex: string}
   headers: string[]
   histories: Map<string, Entry[]>
-  /** By '<txid> <height>'. */
+  /** Keys are '<txid> <height>'. */
   proofs: Map<string, unknown>
 }
 

@@ -1,5 +1,5 @@
-// An Electrum server that behaves as it is told. It stands before a real one and passes every call on unless the test has said otherwise;
-// or, without a real one, it answers as a function does. It also counts, so that a test can wait until it was asked so many times.
+// An Electrum server with a behaviour that the test chooses. It stands before a real server and passes every call on by default.
+// Without a real server, a function makes the responses. It also counts calls, so that a test can wait for them.
 import {once} from 'node:events'
 import {type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket} from 'node:net'
 import {createInterface} from 'node:readline'
@@ -7,7 +7,7 @@ import {createServer as createTlsServer} from 'node:tls'
 import type {Behaviour} from '../rpc-proxy.ts'
 import {until} from '../until.ts'
 
-/** Instead of an answer: this text as it is, and, where it says so, the end of the connection. */
+/** Sent instead of a response: this text unchanged, and then, if `ends` is set, the connection ends. */
 class Sends extends Error {
   readonly text: string
   readonly ends: boolean
@@ -26,23 +26,23 @@ class ErrorResponse extends Error {
   }
 }
 
-/** What a behaviour may do instead of answering. */
+/** What a behaviour may do instead of responding. */
 export const faults = {
-  /** An error answer of JSON-RPC. */
+  /** A JSON-RPC error. */
   error(message = 'internal error', code = 1): never {
     throw new ErrorResponse(code, message)
   },
-  /** No answer, ever. */
+  /** No response, ever. */
   hang: () => new Promise<never>(() => {}),
-  /** The connection ends instead of an answer. */
+  /** Ends the connection without a response. */
   drop(): never {
     throw new Sends('', {ends: true})
   },
-  /** Half of a line, and the end. */
+  /** Half a line, and the end of the connection. */
   truncate(): never {
     throw new Sends('{"jsonrpc":"2.0","id":', {ends: true})
   },
-  /** A line that is not of the protocol, or not asked for. */
+  /** A line that is not of the protocol, or was not requested. */
   send(line: string): never {
     throw new Sends(`${line}\n`)
   },
@@ -52,13 +52,13 @@ export type Ask = (method: string, ...params: unknown[]) => Promise<unknown>
 
 interface Session {
   client: Socket
-  /** Asks the real server, over the session's own connection to it. */
+  /** Sends a request to the real server, over the session's own connection. */
   ask: Ask
-  /** What the client has subscribed to. */
+  /** The subscriptions of the client. */
   scripthashes: Set<string>
 }
 
-/** The URL of the real server (tcp://host:port), or who knows it at the time; or a function that answers. */
+/** The URL of the real server (tcp://host:port), or a function that returns it; or a function that makes the responses. */
 type Honest = string | {readonly url: string} | Behaviour
 
 export class LyingElectrum {
@@ -68,9 +68,9 @@ export class LyingElectrum {
   #port = 0
   readonly #sessions = new Set<Session>()
   readonly #counts = new Map<string, number>()
-  /** What calls are met with; absent: they are passed on. */
+  /** Handles calls; absent: they are passed on. */
   behave: Behaviour | undefined
-  /** False: notifications are not passed on any more. */
+  /** False: notifications are no longer passed on. */
   tells = true
 
   private constructor(honest: Honest, tls?: {key: string; cert: string}) {
@@ -94,17 +94,17 @@ export class LyingElectrum {
     return this.#port
   }
 
-  /** What all who are connected have subscribed to. */
+  /** The subscriptions of all connected clients. */
   get scripthashes(): Set<string> {
     return new Set([...this.#sessions].flatMap(({scripthashes}) => [...scripthashes]))
   }
 
-  /** How many are connected. */
+  /** The number of connected clients. */
   get connections(): number {
     return this.#sessions.size
   }
 
-  /** Listens, after close() again, and where it did. */
+  /** Listens. After close() it listens again on the same port. */
   async listen(): Promise<void> {
     this.#server.listen(this.#port, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -124,28 +124,28 @@ export class LyingElectrum {
     await closed
   }
 
-  /** Sends every client a line. */
+  /** Sends a line to every client. */
   tell(line: string): void {
     for (const {client} of this.#sessions) client.write(`${line}\n`)
   }
 
-  /** Tells every client of the new status of a scripthash, or of a new head. */
+  /** Notifies every client of the new status of a scripthash, or of a new head. */
   notify(method: string, ...params: unknown[]): void {
     this.tell(JSON.stringify({jsonrpc: '2.0', method, params}))
   }
 
-  /** How often calls came in since the start: all, or those of a method. */
+  /** The number of calls since the start: all, or those of a method. */
   count(method = 'any'): number {
     return this.#counts.get(method) ?? 0
   }
 
-  /** Waits until calls (of this method) came in so many times from now on. */
+  /** Waits for this many more calls (of this method). */
   async asked(times: number, method = 'any'): Promise<void> {
     const from = this.count(method)
     await until(async () => this.count(method) >= from + times, {timeoutMs: 60_000, what: `${times} × ${method}`})
   }
 
-  /** Asks the real server, past all lies. */
+  /** Sends a request to the real server, without lies. */
   async honestly<T>(poll: (ask: Ask) => Promise<T>): Promise<T> {
     const {ask, end} = this.#upstream({onEnd: () => {}, onNotified: () => {}})
     try {
@@ -155,7 +155,7 @@ export class LyingElectrum {
     }
   }
 
-  /** Tells every client how things are: what a real server would have told meanwhile. */
+  /** Sends every client the current state: the notifications that a real server would have sent meanwhile. */
   async retell(): Promise<void> {
     const retell = async ({client, ask, scripthashes}: Session) => {
       const tell = async (method: string, ...params: unknown[]) => {
@@ -165,7 +165,7 @@ export class LyingElectrum {
       await tell('blockchain.headers.subscribe')
       for (const scripthash of scripthashes) await tell('blockchain.scripthash.subscribe', scripthash)
     }
-    await Promise.allSettled([...this.#sessions].map(retell)) // who leaves meanwhile asks anew
+    await Promise.allSettled([...this.#sessions].map(retell)) // a client that disconnects meanwhile asks again
   }
 
   #serve(client: Socket): void {
@@ -182,7 +182,7 @@ export class LyingElectrum {
     onLines(client, line => void this.#onLine(session, line))
   }
 
-  /** A connection to the real server, where there is one. */
+  /** A connection to the real server, if there is one. */
   #upstream({onEnd, onNotified}: {onEnd(): void; onNotified(line: string): void}): {ask: Ask; end(): void} {
     const honest = this.#honest
     if (typeof honest === 'function') {
@@ -202,7 +202,7 @@ export class LyingElectrum {
       waiting.delete(id)
       if (call && error) call.reject(new ErrorResponse(error.code, error.message))
       else if (call) call.resolve(result)
-      // Not before the answers that came before it, which are passed on a little later.
+      // Not before the earlier responses, which are passed on a little later.
       else setImmediate(onNotified, line)
     })
     let last = 0

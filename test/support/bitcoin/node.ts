@@ -1,4 +1,4 @@
-// A local Bitcoin chain for tests, on a real node: it mines when the test says so, and reorganises as the test says.
+// A local Bitcoin chain for tests, on a real node. It mines and reorganises on request.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {mkdtemp, realpath, rm} from 'node:fs/promises'
@@ -13,7 +13,7 @@ import {startDevnet} from '../../../devnet/start.ts'
 export type BitcoinNode = NodeKind
 
 export const hasBitcoind = findBitcoind() !== undefined
-/** The nodes that can run here; a bitcoind is one if BITCOIND_BIN or PATH has it. */
+/** The nodes that can run here; bitcoind is one if BITCOIND_BIN or PATH has it. */
 export const bitcoinNodes: BitcoinNode[] = hasBitcoind ? ['bcoin', 'bitcoind'] : ['bcoin']
 export const regtestGenesis = '0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206'
 
@@ -24,15 +24,15 @@ export interface TestBitcoin {
   electrumUrl: string
   /** http://127.0.0.1:port */
   rpcUrl: string
-  /** Serves both; kill it to have both vanish. */
+  /** Serves both; killing it makes both vanish. */
   process: ChildProcess
-  /** Ends the process in any case and starts it again: the same chain on the same ports. */
+  /** Kills the process, if it still runs, and starts it again: the same chain on the same ports. */
   restart(): Promise<void>
-  /** Ends it, and removes all of it. */
+  /** Ends it, and removes its files. */
   stop(): Promise<void>
 }
 
-/** A chain of its own that mines on request only; on bitcoind where there is one, if no node is named. */
+/** A new chain that mines on request only; on bitcoind if that is there and no node is named. */
 export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<TestBitcoin> {
   const dir = await mkdtemp(path.join(tmpdir(), 'sluice-bitcoin-'))
   const start = async () => startDevnet(await families.bitcoin(), {chain: 'BTC', dir, node})
@@ -59,7 +59,7 @@ export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<T
     },
     stop: async () => {
       await started.stop()
-      await killLeftover(await realpath(dir), {name: devnet.node, mark: dir}) // where the process was killed
+      await killLeftover(await realpath(dir), {name: devnet.node, mark: dir}) // left after the process was killed
       await rm(dir, {recursive: true, force: true})
     },
   }

@@ -1,5 +1,5 @@
-// Payouts on Bitcoin with everything that they need, as EvmWorld has it: a local chain, its indexer, custody and workers as
-// processes of their own, and Postgres. Blocks are mined when a transaction waits, unless a test takes that into its own hands.
+// Payouts on Bitcoin with everything they need, like EvmWorld: a local chain, its indexer, custody and workers as separate
+// processes, and Postgres. Blocks are mined when a transaction waits, unless a test mines them itself.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {parseTransaction, type Transaction} from '../../../chains/bitcoin/block.ts'
@@ -13,7 +13,7 @@ import {newHome} from '../processes.ts'
 import {type Running, type Shop, treasuryOf, World} from '../world.ts'
 import {type BitcoinNode, startBitcoin, type TestBitcoin} from './node.ts'
 
-/** A deposit is final in the second block; without transactions blocks come, too, so that what is stuck shows. */
+/** A deposit is final in the second block. Blocks also come without transactions, so that a stuck transaction shows. */
 const confirmations = 2
 const emptyBlockMs = 1000
 
@@ -37,7 +37,7 @@ export class BitcoinWorld extends World {
   readonly treasury: string
   readonly #miner: Promise<void>
   #lastSent: Promise<unknown> = Promise.resolve()
-  /** Whether waiting transactions are mined, and made final, by themselves. */
+  /** Whether waiting transactions are mined, and made final, automatically. */
   isMining = true
   #isOver = false
 
@@ -53,7 +53,7 @@ export class BitcoinWorld extends World {
     return this.bitcoin.client
   }
 
-  /** Everything but workers runs, and the treasury has its coins, in one output each. `settings` are those of custody and the workers. */
+  /** Starts everything but workers, and gives the treasury its coins, in one output each. `settings` go to custody and the workers. */
   static async open({
     node,
     treasury = [btc],
@@ -99,21 +99,21 @@ export class BitcoinWorld extends World {
 
   // --- merchants and money ---
 
-  /** A merchant whose users received this many sat each, finally; or nothing yet. */
+  /** A merchant whose users received these amounts of sat, finally; or nothing yet. */
   async openShop(amounts: bigint[], {wallet = someAddress(), whitelisted = true, isPaid = true} = {}): Promise<Shop> {
     const shop = await this.makeShop(amounts.length, wallet, whitelisted)
     if (isPaid) await this.pay(shop.addresses, amounts)
     return shop
   }
 
-  /** From the faucet, in one transaction, until it is final here. Resolves to its txid. */
+  /** Pays from the faucet in one transaction, and waits until it is final here. Resolves to its txid. */
   async pay(to: string[], amounts: bigint[]): Promise<string> {
     const {txid} = await this.send(to, amounts)
     await this.untilFinal(txid, to.length)
     return txid
   }
 
-  /** From the faucet, unconfirmed. */
+  /** Pays from the faucet, unconfirmed. */
   async send(to: string[], amounts: bigint[], feeRate = 2): Promise<{txid: string; raw: string}> {
     const sent = this.#lastSent.then(() =>
       this.client.pay(
@@ -142,7 +142,7 @@ export class BitcoinWorld extends World {
     return rows.map(row => ({...row, amount: BigInt(row.amount)}))
   }
 
-  /** The attempts of an outgoing payment, the oldest first, with what is in their bytes. */
+  /** The attempts of an outgoing payment, oldest first, with their parsed bytes. */
   async attempts(
     outgoingPaymentId: string,
   ): Promise<(Transaction & {fee: bigint; vsize: number; kind: string; raw: string})[]> {
@@ -153,7 +153,7 @@ export class BitcoinWorld extends World {
     return rows.map(row => ({...row, fee: BigInt(row.fee), ...parseTransaction(Buffer.from(row.raw, 'hex'))}))
   }
 
-  /** What a transaction of the chain pays to an address. */
+  /** The sum that a transaction of the chain pays to an address. */
   async paid(txid: string, address: string): Promise<bigint> {
     const {outputs} = parseTransaction(Buffer.from(await this.client.raw(txid), 'hex'))
     return outputs
@@ -161,13 +161,13 @@ export class BitcoinWorld extends World {
       .reduce((sum, {value}) => sum + value, 0n)
   }
 
-  /** Whether a block has it. */
+  /** Whether it is in a block. */
   async isMined(txid: string): Promise<boolean> {
     return (await this.db.rows(`select from chain.confirmed_tx where chain = 'BTC' and txid = $1`, [txid])).length > 0
   }
 }
 
-/** A P2WPKH address that nobody has the key of. */
+/** A P2WPKH address without a known key. */
 export function someAddress(): string {
   return addressOfScript(Buffer.concat([Buffer.from([0, 20]), randomBytes(20)]), regtest)!
 }

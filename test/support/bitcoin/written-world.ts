@@ -14,7 +14,7 @@ export interface TestOutput {
   value: bigint
 }
 
-/** What is in the bytes of a transaction, once every signature of it was checked against the output that it spends. */
+/** The parsed bytes of a transaction. Every signature of it was checked against the output that it spends. */
 export interface Read {
   txid: string
   inputs: string[]
@@ -27,7 +27,7 @@ export const newTxid = () => randomBytes(32).toString('hex')
 
 const aPoint = () => secp256k1.pointFromScalar(randomBytes(32), true)!.subarray(1)
 
-/** Addresses of others, of each kind that a payout can go to. */
+/** Foreign addresses, one of each kind that a payout can go to. */
 export const destinations = {
   p2pkh: () => address.toBase58Check(randomBytes(20), network.pubKeyHash),
   p2sh: () => address.toBase58Check(randomBytes(20), network.scriptHash),
@@ -44,12 +44,12 @@ export class WrittenBitcoin extends WrittenWorld {
     return new WrittenBitcoin(await WrittenWorld.parts('BTC', {BTC_NETWORK: 'regtest', ...settings}))
   }
 
-  /** A merchant whose payout address is whitelisted. */
+  /** Makes a merchant whose payout address is whitelisted. */
   merchant(payoutAddress = destinations.p2wpkh()): Promise<Merchant> {
     return this.merchantPaidTo(payoutAddress, ['BTC'])
   }
 
-  /** Outputs to an address in one transaction, final unless told. */
+  /** Pays outputs to an address in one transaction, final by default. */
   async outputs(to: string, values: bigint[], {final = true, token = 'BTC'} = {}): Promise<string[]> {
     const txid = newTxid()
     const transfers = values.map((amount, outputIndex) => ({txid, outputIndex, token, amount, recipient: to}))
@@ -66,7 +66,7 @@ export class WrittenBitcoin extends WrittenWorld {
     return (await this.outputs(to, [value], options))[0]!
   }
 
-  /** Unconfirmed outputs of one transaction of somebody else. */
+  /** Adds unconfirmed outputs of one foreign transaction. */
   async unconfirmed(to: [address: string, value: bigint][], {token = 'BTC'} = {}): Promise<string[]> {
     const txid = newTxid()
     const rows = to.map(([recipient, value], output_index) => {
@@ -87,13 +87,13 @@ export class WrittenBitcoin extends WrittenWorld {
     return rows.map(({output_index}) => `${txid}:${output_index}`)
   }
 
-  /** Outputs that were unconfirmed are noted once more, whatever became of them. */
+  /** Notes outputs as unconfirmed again, even if they no longer are. */
   async noteAgain(outpoints: string[]): Promise<void> {
     const rows = this.#unconfirmed.filter(({txid, output_index}) => outpoints.includes(`${txid}:${output_index}`))
     await this.writer.query(`select chain.note_mined('BTC', $1, '{}', '{}')`, [JSON.stringify(rows)])
   }
 
-  /** Their transaction in a block, which is final unless told. */
+  /** Puts their transaction in a block, which is final by default. */
   async mine(outpoints: string[], {final = true} = {}): Promise<void> {
     const transfers = outpoints.map(outpoint => {
       const {address: recipient, value: amount} = this.#outputs.get(outpoint)!
@@ -104,7 +104,7 @@ export class WrittenBitcoin extends WrittenWorld {
     if (final) await this.finalize()
   }
 
-  /** As the operator's command begins it, but for what that checks. Resolves to the id of the outgoing payment. */
+  /** Begins it like the operator's command, without the checks. Resolves to the id of the outgoing payment. */
   async cpfp(outputs: string[], parentVsize: number, chain = 'BTC'): Promise<string> {
     const [row] = await this.db.rows<{id: string}>(
       `with s as (
@@ -118,7 +118,7 @@ export class WrittenBitcoin extends WrittenWorld {
     return row!.id
   }
 
-  /** A transaction that spends outputs of ours, in a block that is final unless told. */
+  /** A transaction that spends outputs of ours, in a block that is final by default. */
   async include(txid: string, outpoints: string[], {final = true} = {}): Promise<void> {
     await this.writeSent(
       outpoints.map((sender, input) => ({txid, input, sender, nonce: 0})),
@@ -126,7 +126,7 @@ export class WrittenBitcoin extends WrittenWorld {
     )
   }
 
-  /** A payout row as somebody who broke into the database would write it; gross less 1 % by default, swept. */
+  /** A payout row as an intruder in the database would write it; by default swept, with a fee of 1 %. */
   async swept(merchant: Merchant, gross = 100_000n, more: Record<string, unknown> = {}): Promise<string> {
     const id = randomUUID()
     const fee = gross / 100n
@@ -147,7 +147,7 @@ export class WrittenBitcoin extends WrittenWorld {
     return id
   }
 
-  /** Checks every signature against the output that it spends, and says what is in the bytes. */
+  /** Checks every signature against the output that it spends, and parses the bytes. */
   read(raw: string): Read {
     const transaction = Transaction.fromHex(raw)
     let fee = 0n

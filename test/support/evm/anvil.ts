@@ -1,5 +1,5 @@
-// A real Ethereum chain for tests: anvil itself, which mines when the test says so, forks as deep as the test says, and is asked for
-// the truth that a test compares with. (devnet/ is the chain that people get; here a test needs its hands on the engine.)
+// A real Ethereum chain for tests: anvil itself. It mines on request and forks to any depth on request, and tests compare
+// results with it. (devnet/ is the chain for users; these tests need direct control of the engine.)
 import {type ChildProcess, spawn} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
@@ -15,16 +15,16 @@ export const localChainId = 31_337
 export const abis = {usdc: contracts.TestToken.abi as Abi, multisend: contracts.Multisend.abi as Abi}
 
 const [usdc, ...others] = tokens
-/** Tokens beside USDC, each of another domain, as an operator enters them: the second has 18 decimals. */
+/** Tokens beside USDC, each with its own EIP-712 domain, as an operator enters them. The second has 18 decimals. */
 export const ownTokens = others.map(token => tokenEntry('ETH', token))
 
 export interface Sent {
-  /** Index of the account that pays; 1 where nothing is said. */
+  /** Index of the account that pays; default 1. */
   by?: number
   to?: string
   value?: bigint
   data?: Hex
-  /** Takes the place of the transaction with this nonce. */
+  /** Replaces the transaction with this nonce. */
   nonce?: number
   gas?: number
 }
@@ -38,14 +38,14 @@ export class Anvil {
   readonly #child: ChildProcess
   readonly httpUrl: string
   readonly wsUrl: string
-  /** Contracts that each chain has from block 1 on, as local chains have them, and two more. */
+  /** Contracts that each chain has from block 1 on, like local chains, and two more. */
   readonly usdc = usdc.contract.toLowerCase()
   readonly multisend = multisendAddress.toLowerCase()
-  /** Pays one of two outputs, by the parity of the block's height. */
+  /** Pays one of two recipients, by the parity of the block's height. */
   readonly switch = getContractAddress({from: deployer.address, nonce: 4n}).toLowerCase()
-  /** As USDC, at another address. */
+  /** Like USDC, at another address. */
   readonly fakeUsdc = getContractAddress({from: deployer.address, nonce: 5n}).toLowerCase()
-  /** The setting ETH_TOKENS by which the tokens beside USDC are known. */
+  /** The value of ETH_TOKENS that names the tokens beside USDC. */
   readonly ownTokens = JSON.stringify(ownTokens)
 
   private constructor(child: ChildProcess, address: string) {
@@ -54,7 +54,7 @@ export class Anvil {
     this.wsUrl = `ws://${address}`
   }
 
-  /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. So many accounts are rich. */
+  /** `finalized` trails the head by twice `slotsInAnEpoch` blocks. Block 1 holds the contracts. `rich` accounts have ether. */
   static async start({
     slotsInAnEpoch = 4,
     chainId = localChainId,
@@ -119,13 +119,13 @@ export class Anvil {
     return {height: Number(block.number), hash: block.hash, transactions: block.transactions}
   }
 
-  /** Mines so many blocks; the first takes what waits. */
+  /** Mines this many blocks; the first takes the waiting transactions. */
   async mine(blocks = 1): Promise<Head & {transactions: string[]}> {
     await this.call('anvil_mine', [numberToHex(blocks)])
     return await this.block()
   }
 
-  /** Puts a transaction into the pool. Resolves to its txid. */
+  /** Sends a transaction to the mempool. Resolves to its txid. */
   async send({by = 1, to, value = 0n, data, nonce, gas = 1_900_000}: Sent): Promise<string> {
     const from = accounts[by]!.address
     const next = nonce ?? Number(await this.call('eth_getTransactionCount', [from, 'pending']))
@@ -157,7 +157,7 @@ export class Anvil {
     return await this.send({to: this.switch, value: even.value + odd.value, data})
   }
 
-  /** The signed bytes of a transaction, as long as it is on the chain or in the pool. */
+  /** The signed bytes of a transaction that is on the chain or in the mempool. */
   async raw(txid: string): Promise<string> {
     return await this.call('eth_getRawTransactionByHash', [txid])
   }
@@ -167,11 +167,11 @@ export class Anvil {
   }
 
   /**
-   * Replaces the top `depth` blocks by as many others, which are empty but for `keep`: signed transactions by the place of their new
-   * block, 0 being the lowest. What is not kept is gone from the pool, too.
+   * Replaces the top `depth` blocks by as many others, which are empty but for `keep`: signed transactions by the index of their new
+   * block, 0 being the lowest. All other transactions leave the mempool, too.
    */
   async reorg(depth: number, keep: Record<number, string[]> = {}): Promise<Head> {
-    // Otherwise a block that comes back with the same content may come back with the same hash.
+    // Otherwise a block with the same content could get the same hash.
     await this.call('anvil_setCoinbase', [`0x${randomBytes(20).toString('hex')}`])
     const kept = Object.entries(keep).flatMap(([place, list]) => list.map(raw => [raw, Number(place)]))
     await this.call('anvil_reorg', [depth, kept])
@@ -188,13 +188,13 @@ export class Anvil {
   }
 }
 
-// What pays one of two: recipients in words 0 and 1 of the call's data, amounts in words 2 and 3, chosen by NUMBER & 1.
+// Pays one of two: recipients in words 0 and 1 of the call's data, amounts in words 2 and 3, chosen by NUMBER & 1.
 //   PUSH 0 (4 times: no output, no input); amount: CALLDATALOAD(64 + 32 * (NUMBER & 1)); recipient: CALLDATALOAD(32 * (NUMBER & 1));
 //   GAS; CALL; STOP
 const switchRuntime = '60006000600060004360011660051b604001354360011660051b355af100'
 const switchCode: Hex = `0x601e600c600039601e6000f3${switchRuntime}` // copies the 30 bytes above
 
-/** The anvil binary itself: npm's `anvil` is a Node program around it, which a kill would hit instead. */
+/** The anvil binary itself. npm's `anvil` is a Node program around it, and killing that would leave the binary running. */
 function binary(): string {
   const name = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   const require = createRequire(createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json'))

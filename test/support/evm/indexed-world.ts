@@ -1,4 +1,4 @@
-// A local EVM chain that is indexed, without custody and workers. For tests of what an indexer makes of a chain and of its node.
+// A local EVM chain that is indexed, without custody and workers. For tests of an indexer with a chain and its node.
 import type {TestContext} from 'vitest'
 import {type TestDatabase, testDatabase} from '../database.ts'
 import {depositsOf, Indexer} from '../indexer.ts'
@@ -13,7 +13,7 @@ interface Options {
   settings?: Record<string, string>
 }
 
-/** What one test needs to itself: a database, a chain behind a node that can misbehave, somebody to pay, an indexer of ETH. */
+/** Everything one test needs: a database, a chain behind a node that can misbehave, a user to pay, an indexer of ETH. */
 export class IndexedEvm {
   readonly db: TestDatabase
   readonly anvil: Anvil
@@ -30,7 +30,7 @@ export class IndexedEvm {
     this.indexer = indexer
   }
 
-  /** For one test alone, and cleared away after it. The indexer is not started yet. */
+  /** For one test only, and removed after it. The indexer is not started yet. */
   static async create(test: Pick<TestContext, 'onTestFinished'>, options: Options = {}): Promise<IndexedEvm> {
     const {transport = 'ws', slotsInAnEpoch, settings} = options
     const [db, anvil] = await Promise.all([testDatabase(), Anvil.start({slotsInAnEpoch})])
@@ -48,21 +48,21 @@ export class IndexedEvm {
     return new IndexedEvm(db, anvil, node, users, indexer)
   }
 
-  /** Mines, and waits until the indexer has it. */
+  /** Mines, and waits until the indexer has the block. */
   async mined(blocks = 1): Promise<number> {
     const head = await this.anvil.mine(blocks)
     await this.indexer.reaches(head)
     return head.height
   }
 
-  /** A deposit to `user`, mined and seen. */
+  /** A deposit to `user`, mined and indexed. */
   async deposit({value = 5n, by = 1} = {}): Promise<{txid: string; raw: string; height: number}> {
     const txid = await this.anvil.send({by, to: this.user.address, value})
     const height = await this.mined()
     return {txid, raw: await this.anvil.raw(txid), height}
   }
 
-  /** What became of it. */
+  /** The deposits of a transaction with their events. */
   async history(txid: string): Promise<{to: string; amount: string; status: string; height: number; events: string}[]> {
     return (await depositsOf(this.db, txid)).map(({address, amount, status, height, events}) => {
       return {to: address === this.user.address ? 'user' : 'other', amount, status, height, events}
@@ -73,7 +73,7 @@ export class IndexedEvm {
     return (await this.db.rows('select * from chain.cursor'))[0]!
   }
 
-  /** Everything that an indexer can have written, but for times at which it did. */
+  /** All rows that an indexer can have written, without times of writing. */
   async everything(): Promise<unknown> {
     const [row] = await this.db.rows(`select (select json_agg(b order by height) from chain.block b) as blocks,
       (select json_agg(t order by id) from chain.transfer t) as transfers,

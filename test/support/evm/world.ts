@@ -1,6 +1,6 @@
-// Payouts with everything that they need, as it is in production: a chain, its indexer, custody and workers as processes of their own, each
-// with its role, and Postgres. The workers reach the chain through a node that can be told to misbehave; the indexer reads it directly.
-// Blocks are mined when a transaction waits, unless a test takes that into its own hands.
+// Payouts with everything they need, as in production: a chain, its indexer, custody and workers as separate processes, each
+// with its role, and Postgres. The workers reach the chain through a node that can misbehave; the indexer reads it directly.
+// Blocks are mined when a transaction waits, unless a test mines them itself.
 import {randomBytes} from 'node:crypto'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {getAddress} from 'viem'
@@ -18,12 +18,12 @@ import {Anvil, localChainId} from './anvil.ts'
 
 export type {Shop} from '../world.ts'
 
-/** Blocks come without transactions, too: fees fall with them, and what is stuck shows. */
+/** Blocks also come without transactions: fees fall with them, and a stuck transaction shows. */
 const emptyBlockMs = 1000
 
 export const ether = 10n ** 18n
 export const usdc = 10n ** 6n
-/** 100 of it: the smallest payout, and sweep. */
+/** 100 of it: the smallest payout, and the smallest sweep. */
 export const jpyc = 100n * 10n ** 18n
 
 /** ETH, or the code of a token. */
@@ -36,9 +36,9 @@ export class EvmWorld extends World {
   readonly indexer: Indexer
   readonly treasury: string
   #miner: Promise<void> | undefined
-  /** The faucet's transactions are sent one after the other: each asks the node for its nonce. */
+  /** The faucet's transactions are sent one at a time: each asks the node for its nonce. */
   #lastSent: Promise<unknown> = Promise.resolve()
-  /** Whether waiting transactions are mined, and made final, by themselves. */
+  /** Whether waiting transactions are mined, and made final, automatically. */
   isMining = true
   #isOver = false
 
@@ -51,7 +51,7 @@ export class EvmWorld extends World {
     this.#miner = this.#mine()
   }
 
-  /** Everything but workers runs, and the treasury has coins. `settings` are those of custody and the workers. */
+  /** Starts everything but workers, and gives the treasury coins. `settings` go to custody and the workers. */
   static async open(settings: Record<string, string> = {}): Promise<EvmWorld> {
     const [db, anvil] = await Promise.all([testDatabase(), Anvil.start({slotsInAnEpoch: 1})])
     const home = newHome()
@@ -95,7 +95,7 @@ export class EvmWorld extends World {
 
   // --- merchants and money ---
 
-  /** A merchant whose users received this much of a token each, finally. */
+  /** A merchant whose users received these amounts of a token, finally. */
   async openShop(token: Token, amounts: bigint[], {whitelisted = true} = {}): Promise<Shop> {
     const wallet = getAddress(`0x${randomBytes(20).toString('hex')}`)
     const shop = await this.makeShop(amounts.length, wallet, whitelisted)
@@ -103,7 +103,7 @@ export class EvmWorld extends World {
     return shop
   }
 
-  /** From the faucet, until it is final here. */
+  /** Pays from the faucet, and waits until it is final here. */
   async pay(token: Token, to: string[], amounts: bigint[]): Promise<void> {
     const total = amounts.reduce((sum, amount) => sum + amount, 0n)
     this.#lastSent = this.#lastSent.then(() =>
@@ -129,7 +129,7 @@ export class EvmWorld extends World {
     })
   }
 
-  /** What its wallet got on the chain itself. */
+  /** The amount that its wallet received on the chain itself. */
   async received({wallet}: Shop, token: Token): Promise<bigint> {
     return await this.held(token, wallet)
   }

@@ -13,19 +13,19 @@ export class WrittenEvm extends WrittenWorld {
     return new WrittenEvm(await WrittenWorld.parts('ETH', settings))
   }
 
-  /** A merchant with a payout address that is whitelisted, on the first chain, unless told. */
+  /** A merchant with a payout address, by default whitelisted on the first chain. */
   merchant({whitelisted = true} = {}): Promise<Merchant> {
     return this.merchantPaidTo(newAddress(), ['ETH', 'POLYGON'], whitelisted)
   }
 
-  /** A transfer to an address, final unless told. */
+  /** A transfer to an address, final by default. */
   async deposit(address: string, amount: bigint, {token = 'ETH', final = true} = {}): Promise<void> {
     number += 1
     await this.writer.write({add: [[{txid: hashOf(`deposit ${number}`), token, amount, recipient: address}]]})
     if (final) await this.finalize()
   }
 
-  /** A transaction of the treasury in a block that is final unless told. */
+  /** A transaction of the treasury in a block that is final by default. */
   async include(
     txid: string,
     nonce: number,
@@ -34,7 +34,7 @@ export class WrittenEvm extends WrittenWorld {
     await this.writeSent([{txid, sender, nonce, success}], final)
   }
 
-  /** The id of a payout of the whole balance that is swept: ready to be paid. */
+  /** The id of a payout of the whole balance that is swept, and can be paid. */
   async swept(merchant: Merchant, amount = 1000n, token = 'ETH'): Promise<string> {
     await this.deposit(merchant.address, amount, {token})
     const payout = await this.request(merchant, token)
@@ -45,7 +45,7 @@ export class WrittenEvm extends WrittenWorld {
 }
 
 export const fees = {max_fee_per_gas: '2000000000', max_priority_fee_per_gas: '1000000000', gas_limit: 21_000}
-/** A sweep of ether from this address, as it is asked for. */
+/** The intent for a sweep of ether from this address. */
 export const sweepIntent = (address: string, more: object = {}) => ({
   intent: 'sweep',
   outgoing_payment_id: randomUUID(),
@@ -57,6 +57,6 @@ export const sweepIntent = (address: string, more: object = {}) => ({
   ...fees,
   ...more,
 })
-/** The least with which `fees` can be replaced. */
+/** The lowest fees that can replace `fees`. */
 export const higherFees = {...fees, max_fee_per_gas: '2250000000', max_priority_fee_per_gas: '1125000000'}
 export const tokenGas = {gas_limit: 120_000}
