@@ -1,4 +1,4 @@
-// npm run demo, as somebody runs it who has just cloned the repository.
+// npm run demo, as a user runs it in a fresh clone.
 import {spawn} from 'node:child_process'
 import {createServer} from 'node:net'
 import {tmpdir} from 'node:os'
@@ -79,7 +79,7 @@ test('the demo runs deposits, reorganisations, a payment request and payouts, an
       paid({chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', arrived: '52.2375'}),
       {
         ...paid({chain: 'POLYGON', token: 'POL', gross: '5', fee: '0.025', net: '4.975', arrived: '0'}),
-        status: 'pending', // its address is not on the whitelist
+        status: 'pending', // its address is not whitelisted
         txid: null,
       },
     ],

@@ -1,5 +1,5 @@
-// What Prometheus reads, process by process: each is started as it is in production, something happens to it, and its numbers tell. What they
-// serve is what docs/operations/ lists, and alarms and dashboard ask for nothing else.
+// What Prometheus reads from each process: each starts as in production, something happens to it, and its metrics show it. The metrics
+// served are those in docs/operations/, and alarms and dashboard use no others.
 import {type ChildProcess, execFile, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {readFileSync} from 'node:fs'
@@ -7,7 +7,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {parse} from 'yaml'
-import '../service/child.ts' // the supervisor counts in it
+import '../service/child.ts' // the supervisor's counters are there
 import {registry} from '../base/observe.ts'
 import {newAddress, WrittenEvm} from './support/evm/written-world.ts'
 import {Indexer} from './support/indexer.ts'
@@ -41,7 +41,7 @@ beforeAll(async () => {
     startProcess('jobs/main.ts', {DATABASE_URL: world.db.url('sluice_jobs'), METRICS_PORT: `${ports.jobs}`}),
     startProcess('api/main.ts', {
       DATABASE_URL: world.db.url('sluice_api'),
-      DATABASE_REPLICA_URL: world.db.url('sluice_api'), // is no replica
+      DATABASE_REPLICA_URL: world.db.url('sluice_api'), // not a replica
       METRICS_PORT: `${ports.api}`,
       PORT: '0',
     }),
@@ -74,7 +74,7 @@ function samplesOf(text: string): Samples {
 
 const metrics = async (name: keyof typeof ports) => samplesOf(await textOf(name))
 
-/** Waits until a number of a process is above 0. */
+/** Waits until a metric of a process is above 0. */
 const rises = (name: keyof typeof ports, sample: string) =>
   until(async () => ((await metrics(name)).get(sample) ?? 0) > 0, {timeoutMs: 10_000, what: `${sample} to rise`})
 
@@ -177,7 +177,7 @@ test('no label is a name, an address or an id of a merchant', async () => {
 // --- what is written about them ---
 
 const file = (name: string) => readFileSync(new URL(`../docs/operations/${name}`, import.meta.url), 'utf8')
-/** What Prometheus, node_exporter and Node's own metrics have, and no page of ours lists; with the labels that a rule or a case uses. */
+/** Metrics of Prometheus, node_exporter and Node that our pages do not list, with the labels that a rule or a case uses. */
 const foreign: Record<string, string[]> = {
   up: [],
   process_start_time_seconds: [],
@@ -188,7 +188,7 @@ const foreign: Record<string, string[]> = {
 /** What Prometheus itself adds (docs/operations/prometheus.yml), and the bounds of a histogram. */
 const added = ['job', 'instance', 'process', 'le']
 
-/** Name, type and labels of all that the text serves, but for what Node tells of itself. */
+/** Name, type and labels of all metrics in the text, except Node's own. */
 function familiesOf(text: string): Map<string, {type: string; labels: string}> {
   const types = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].filter(
     ([, name]) => !/^(process|nodejs)_(?!up|restarts)/.test(name!),

@@ -1,4 +1,4 @@
-// npm start as a machine sees it: real processes, killed in every way, in a SLUICE_HOME of their own.
+// npm start on a real machine: real processes, killed in every way, in their own SLUICE_HOME.
 import {execFile} from 'node:child_process'
 import {chownSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync} from 'node:fs'
 import {createServer} from 'node:net'
@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  for (const home of homes) await removeHome(home) // with what runs for it
+  for (const home of homes) await removeHome(home) // with its processes
 })
 
 function inHome(): string {
@@ -82,7 +82,7 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
   })
   expect(one.output()).toMatch(/Sluice is running \(ready in \d+\.\d s\)/)
 
-  // Those of local chains say themselves which tokens they have.
+  // Local chains report their own tokens.
   const smallest = `select chain, token, min_payout from app.asset where chain in ('BTC', 'POLYGON') order by chain, token`
   expect(await database(one.service, smallest)).toEqual([
     {chain: 'BTC', token: 'BTC', min_payout: '70000'},
@@ -90,7 +90,7 @@ test('two services run side by side, from any directory, and SIGTERM ends every 
     {chain: 'POLYGON', token: 'POL', min_payout: '10000000000000000'},
   ])
 
-  // Where docs/operations/monitoring.md says. (What treasuries hold is not told where everybody pays.)
+  // As in docs/operations/monitoring.md. (Treasury holdings are not on a port that payers can reach.)
   for (const [offset, count] of [
     [0, 'custody_active'],
     [1, 'job_duration'],
@@ -233,7 +233,7 @@ test.runIf(process.getuid?.() === 0)(
     expect(await ended(low.child)).toBe(1)
     expect(low.output()).toContain('PORT must be above 1023, such as 8080 (it is 81)')
 
-    chownSync(files.seed, 0, 0) // as a command that root ran leaves it
+    chownSync(files.seed, 0, 0) // as a command run by root leaves it
     const before = pidOf(home, 'custody')
     kill(before, 'SIGKILL')
     await until(

@@ -1,7 +1,7 @@
-// An attacker who has the full database rights of the API and of the worker, and custody's token; and then one who writes rows as the
-// owner of the database. On a real database, with the real custody process asked over its socket. Held to: every refusal has the right
-// code and is written down, and in the end the journal has nothing that goes anywhere but to an address that is on its merchant's
-// whitelist, or to our treasury, and no merchant was paid more than its addresses received.
+// An attacker with the full database rights of the API and of the worker, and custody's token; and then one who writes rows as the
+// owner of the database. Runs on a real database, with the real custody process and its socket. Promises: every refusal has the right
+// code and is recorded. In the end every journal entry pays an address on its merchant's whitelist, or our treasury,
+// and no merchant was paid more than its addresses received.
 import {randomBytes, randomUUID} from 'node:crypto'
 import {once} from 'node:events'
 import type {Store} from '@subsquid/typeorm-store'
@@ -24,7 +24,7 @@ const gwei = 10n ** 9n
 const usdc = 10n ** 6n
 const ether = 10n ** 18n
 const fees = {max_fee_per_gas: `${2n * gwei}`, max_priority_fee_per_gas: `${gwei}`, gas_limit: 100_000}
-/** What a worker may claim that a transaction offers. */
+/** The fees that a worker may claim for a transaction. */
 const cheapest = {max_fee_per_gas: '1', max_priority_fee_per_gas: '1', gas_limit: 1}
 const networkFee = `${2n * gwei * 100_000n}`
 const usdcContract = (registered('ETH') as EvmChain).assets[1]!.contract!.toLowerCase()
@@ -65,20 +65,20 @@ async function start(): Promise<void> {
   custody = await startCustody(db, home, settings)
 }
 
-// --- what the tests play with ---
+// --- actors ---
 
 interface Shop {
   id: string
-  /** Of its user, out of custody's pool. */
+  /** The address of its user, out of custody's pool. */
   address: string
-  /** On its whitelist, and its payout address. */
+  /** Whitelisted, and its payout address. */
   wallet: string
 }
 
 const newAddress = () => getAddress(`0x${randomBytes(20).toString('hex')}`)
 const newTxid = () => `0x${randomBytes(32).toString('hex')}`
 
-/** A merchant whose user has received `amount` of a token, finally. */
+/** A merchant whose user received `amount` of a token, finally. */
 async function openShop(amount: bigint, coin = 'USDC'): Promise<Shop> {
   const id = await makeMerchant(db, ['ETH'])
   await attacker.api.query(`select app.provision_user($1, 'user', array['ETH'])`, [id])
@@ -100,14 +100,14 @@ const whitelist = (shop: Shop, address: string) =>
 const payTo = (shop: Shop, address: string) =>
   attacker.api.query(`select app.set_payout_address($1, 'ETH', $2)`, [shop.id, address])
 
-/** As the API does; the payout's id. */
+/** Requests a payout like the API; returns its id. */
 async function claim(shop: Shop, coin = 'USDC'): Promise<string> {
   const sql = `select app.create_payout($1, 'ETH', $2, false, null, null)::json ->> 'id' as id`
   const {rows} = await attacker.api.query<{id: string}>(sql, [shop.id, coin])
   return rows[0]!.id.replace('pay_', '')
 }
 
-/** As the worker does: up to the nonce of its payment, which is returned. */
+/** Takes a payout to its payment like the worker; returns the nonce. */
 async function begin(payout: string): Promise<number> {
   await attacker.jobs.query('select app.begin_sweeping($1)', [payout])
   await attacker.jobs.query('select app.begin_paying_from_treasury($1)', [payout])
@@ -151,7 +151,7 @@ const countOf = async (table: 'journal' | 'refusal'): Promise<number> => {
   return Number((await db.rows<{n: string}>(sql[table]))[0]!.n)
 }
 
-/** Custody refuses for this reason, writes that down, and signs nothing. */
+/** Custody refuses for this reason, records that, and signs nothing. */
 async function refused(intent: object, code: string): Promise<void> {
   const before = {journal: await countOf('journal'), refusal: await countOf('refusal')}
   expect(await sign(intent)).toMatchObject({ok: false, code, message: expect.any(String)})
@@ -165,7 +165,7 @@ async function refused(intent: object, code: string): Promise<void> {
   expect(noted).toEqual({code, request: expect.objectContaining(intent)})
 }
 
-/** Rows that no trigger and no foreign key looks at. */
+/** Inserts rows without triggers and foreign keys. */
 async function asOwner(sql: string, values: unknown[] = []): Promise<void> {
   const client = await db.pool.connect()
   try {
@@ -177,7 +177,7 @@ async function asOwner(sql: string, values: unknown[] = []): Promise<void> {
   }
 }
 
-/** A payout that was never requested, in a status in which custody is asked to pay it. */
+/** A payout that was never requested, in the status in which custody pays it. */
 async function forgePayout(shop: Shop, gross: bigint, address = shop.wallet, status = 'swept'): Promise<string> {
   const id = randomUUID()
   await asOwner(
@@ -188,10 +188,10 @@ async function forgePayout(shop: Shop, gross: bigint, address = shop.wallet, sta
   return id
 }
 
-/** A nonce that nobody was given. */
+/** A nonce that is not in use. */
 const freshNonce = () => 100_000
 
-/** Binds an invented payout to the nonce that is next, or to one further ahead, in place of whatever has it and is not signed. */
+/** Gives an invented payout the next nonce, or one further ahead, in place of any unsigned owner of that nonce. */
 async function bind(payout: string, ahead = 0): Promise<number> {
   const nonce = (await nextNonce()) + ahead
   await asOwner(`delete from app.outgoing_payment where chain = 'ETH' and sender = $1 and nonce = $2`, [
@@ -207,7 +207,7 @@ async function bind(payout: string, ahead = 0): Promise<number> {
   return nonce
 }
 
-/** Of the treasury: the first one that was neither signed with nor mined. */
+/** The treasury's first nonce that was neither signed nor mined. */
 async function nextNonce(): Promise<number> {
   const [next] = await db.rows<{nonce: number}>(
     `select 1 + greatest((select max(nonce) from custody.journal where stream = 'ETH' and sender = $1),
@@ -217,17 +217,17 @@ async function nextNonce(): Promise<number> {
   return next!.nonce
 }
 
-/** The worker gives out no nonce of the treasury any more that is not above this one. */
+/** From now on the worker gives out only nonces of the treasury above this one. */
 const goOnAfter = (nonce: number) =>
   asOwner(`update app.sender set next_nonce = greatest(next_nonce, $2) where chain = 'ETH' and address = $1`, [
     treasury,
     nonce + 1,
   ])
 
-/** What a forged payout asks custody for. */
+/** The intent for a forged payout. */
 const payForged = async (payout: string, more: object = {}) => pay(payout, await bind(payout), more)
 
-/** Nonces of the treasury that were given to what is never signed are used up, as the worker does. */
+/** Uses up nonces of the treasury that belong to transactions which are never signed, like the worker. */
 async function useUp(): Promise<void> {
   const unsigned = `from app.outgoing_payment s where s.chain = 'ETH' and s.sender = $1 and s.status <> 'final' and not exists (
     select from custody.journal j where j.stream = s.chain and j.sender = s.sender and j.nonce = s.nonce)`
@@ -332,7 +332,7 @@ test('the same intent again gives the same bytes; another intent for the settlem
   expect(await sign(pay(payout, nonce))).toEqual(first)
   expect(await countOf('journal')).toBe(signed)
   await refused(pay(payout, freshNonce()), 'settlement_changed')
-  expect(await sign(pay(payout, nonce, {max_fee_per_gas: `${2n * gwei + 1n}`}))).toEqual(first) // too little more for another
+  expect(await sign(pay(payout, nonce, {max_fee_per_gas: `${2n * gwei + 1n}`}))).toEqual(first) // a fee increase too small for a replacement
   await refused(
     pay(payout, nonce, {max_fee_per_gas: `${10n ** 15n}`, max_priority_fee_per_gas: `${2n * gwei}`}),
     'fee_above_cap',
@@ -357,7 +357,7 @@ test('a payout whose payment was signed, and that the worker fails, is not paid 
   const shop = await openShop(100n * usdc)
   const payout = await claim(shop)
   expect(await sign(pay(payout, await begin(payout)))).toMatchObject({ok: true})
-  // The worker keeps the signed bytes for itself, and tells the database that nothing was signed.
+  // The worker keeps the signed bytes, and tells the database that nothing was signed.
   const {rows} = await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '') as failed`, [payout])
   expect(rows[0]).toEqual({failed: true})
   const again = await claim(shop)
@@ -465,7 +465,7 @@ test('transactions with unknown nonces that nobody here stored open one incident
   expect(ofTreasury).toMatchObject({subject: `ETH:${treasury}`, details: {count: 1}})
   expect(others).toEqual([])
 
-  // Read again after a reorganisation, they are none that are new; once an operator has looked, what comes next is.
+  // Read again after a reorganisation, they are not new. After the operator's decision, the next one is.
   await chain.write({drop: 1, add: [{confirmedTxs: second}]})
   expect(await incidents()).toHaveLength(2)
   await db.rows(`select app.resolve_incident(id, 'kept') from app.incident where resolved_at is null`)
@@ -494,7 +494,7 @@ const sweep = (
   ...more,
 })
 
-/** As the worker does, with numbers of its own: the intents that fit what was written. */
+/** Like the worker, with false amounts: the intents match the rows. */
 async function beginSweeps(coin: string, of: {address: string; amount: bigint}[], more: object = {}) {
   await attacker.jobs.query(`select app.begin_sweeps(null, 'ETH', $1, $2, $3, $4)`, [
     coin,
@@ -534,7 +534,7 @@ test('a cancel moves nothing, and uses only the nonce of the payment it cancels'
   await refused(cancel(newAddress(), 0), 'not_ours')
   for (const nonce of [0, 10]) await refused(cancel(shop.address, nonce), 'unknown_settlement')
   const [swept] = await beginSweeps('ETH', [{address: shop.address, amount: ether}])
-  await refused(cancel(shop.address, 0), 'wrong_state') // nobody wants that
+  await refused(cancel(shop.address, 0), 'wrong_state') // it was never requested
   await attacker.jobs.query('select app.cancel_outgoing_payment($1)', [swept!.outgoing_payment_id])
   await refused(swept!, 'wrong_state')
   const {raw} = await sign(cancel(shop.address, 0))
@@ -546,7 +546,7 @@ test('a cancel moves nothing, and uses only the nonce of the payment it cancels'
   const {raw: payment} = await sign(pay(payout, nonce))
   await refused(cancel(treasury, nonce), 'wrong_state')
   await db.rows('select app.cancel_payout_by_operator($1)', [payout])
-  await refused(cancel(treasury, nonce), 'fee_too_low') // would be no replacement, but a second transaction with luck
+  await refused(cancel(treasury, nonce), 'fee_too_low') // would be a second transaction rather than a replacement
   expect(parseTransaction(payment!)).toMatchObject({nonce})
 })
 
@@ -708,7 +708,7 @@ describe('a journal whose rows the owner of the database rewrites', () => {
   const isRight = () =>
     until(async () => !(await incident()), {timeoutMs: 15_000, what: 'custody to find it right again'})
 
-  /** Does `work` with a table that was changed, and puts the rows of the stream back. */
+  /** Runs `work` with a changed table, and restores the rows of the stream. */
   async function changed(sql: string, values: unknown[], work: () => Promise<void>): Promise<void> {
     const kept = await db.rows(`select * from custody.journal where stream = 'ETH'`)
     await asOwner(sql, values)
@@ -734,7 +734,7 @@ describe('a journal whose rows the owner of the database rewrites', () => {
     expect(await sign(first)).toMatchObject({ok: true})
     expect(await sign(await payForged(await forgePayout(await openShop(1n * usdc), 1n)))).toMatchObject({ok: true})
     await changed(sql, [payout], async () => {
-      // Before it was found, or after: by the sum over the file, or by the row.
+      // Before the change is found, or after: by the sum over the file, or by the row.
       for (const again of [await payForged(await forgePayout(shop, 100n * usdc)), first]) {
         const response = await sign(again)
         expect(['journal_changed', 'exceeds_received', 'settlement_changed']).toContain(response.code)
@@ -775,11 +775,11 @@ test('a nonce far ahead, which would make its transaction unpayable, is signed o
   await asOwner('update app.sender set next_nonce = $2 where address = $1', [treasury, nonces[1] + 1])
   await asOwner('delete from app.outgoing_payment where payout_id = $1', [forged])
   const {body} = await ask('/sign', {intents: [pay(payouts[1], nonces[1]), pay(payouts[0], nonces[0])]})
-  expect(body.results).toMatchObject([{ok: true}, {ok: true}]) // in the order of their nonces, whatever that of the request
+  expect(body.results).toMatchObject([{ok: true}, {ok: true}]) // in the order of their nonces, whatever the order of the request
   expect(body.results.map(({raw}) => parseTransaction(raw!).nonce)).toEqual([nonces[1], nonces[0]])
 })
 
-/** Nothing offers more for a unit of gas. */
+/** The highest possible fees for a unit of gas. */
 const dearest = {max_fee_per_gas: `${500n * gwei}`, max_priority_fee_per_gas: `${500n * gwei}`}
 
 test('sweeps and cancels that were not begun are not signed, whatever they would cost', async () => {
@@ -805,7 +805,7 @@ test('sweeps and cancels that were not begun are not signed, whatever they would
   const [whole] = await beginSweeps('USDC', [{address, amount: 100n * usdc}])
   await refused({...whole, ...dearest}, 'sweep_too_dear') // 0.05 ETH for 100 USDC
   expect(await sign(whole!)).toMatchObject({ok: true})
-  expect(await countOf('journal')).toBe(signed + 2) // with the cancel
+  expect(await countOf('journal')).toBe(signed + 2) // including the cancel
 })
 
 test('Bitcoin cannot be burned as fees: sweeps that were not begun, or cost more than they bring, are refused', async () => {
@@ -837,13 +837,13 @@ test('Bitcoin cannot be burned as fees: sweeps that were not begun, or cost more
   await attacker.jobs.query(begin, [id, [firstInput]])
   const [outgoingPayment] = await db.rows<{id: string}>(`select id from app.outgoing_payment where chain = 'BTC'`)
   await refused(intent(outgoingPayment!.id, [firstInput]), 'sweep_too_dear') // 22,000 of 30,000 sat
-  await refused(intent(outgoingPayment!.id, [firstInput, other]), 'settlement_changed') // more outputs than it reserved
+  await refused(intent(outgoingPayment!.id, [firstInput, other]), 'settlement_changed') // more inputs than it reserved
   await refused(intent(outgoingPayment!.id, [firstInput], 'cancel'), 'wrong_state')
   expect(await sign({...intent(outgoingPayment!.id, [firstInput]), fee: '2000'})).toMatchObject({ok: true})
   await bitcoin.close()
 })
 
-/** The operator's own money, which pays for fees. */
+/** The operator's own money, which pays fees. */
 async function arriveInTreasury(bitcoin: ChainWriter): Promise<void> {
   const [row] = await db.rows<{address: string}>(
     `select address from custody.address where purpose = 'treasury' and family = 'bitcoin'`,
@@ -890,9 +890,9 @@ test('on a halted chain custody signs only what the owner of the database decide
   expect(await sign(unsigned)).toMatchObject({ok: true})
 })
 
-const budget = ether / 2n // ETH_FEE_BUDGET, as it is by default: docs/custody.md
+const budget = ether / 2n // the default of ETH_FEE_BUDGET: docs/custody.md
 
-/** What everything signed today can cost, and what of it a final block says. */
+/** The possible cost of everything signed today, and the part that final blocks confirm. */
 async function promised(): Promise<bigint> {
   const [row] = await db.rows<{sum: string}>(
     `select sum(fee) from (
@@ -929,7 +929,7 @@ test('with all rights of the worker, network fees of a day stay within the budge
   expect(await promised()).toBeLessThanOrEqual(most)
   expect(await promised()).toBeGreaterThan(most - fee)
 
-  // Neither a cancel, nor another one's payment, but one that is on its way has the rest.
+  // No cancel and no other payment: the payment under way has the rest.
   const unsigned = burning[codes.indexOf('fee_budget_reached')]!
   await attacker.jobs.query('select app.cancel_outgoing_payment($1)', [unsigned.outgoing_payment_id])
   await refused(cancel(unsigned.address, 0, dearest), 'fee_budget_reached')
@@ -941,7 +941,7 @@ test('with all rights of the worker, network fees of a day stay within the budge
   await attacker.jobs.query(`select app.fail_payout($1, 'cancelled', '')`, [next])
   expect(await promised()).toBeLessThanOrEqual(budget)
 
-  // Which is for the operator alone to raise.
+  // Only the operator can raise it.
   const raise = `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, ${ether / 5n})`
   for (const client of Object.values(attacker)) await expect(client.query(raise)).rejects.toMatchObject({code: '42501'})
   await db.rows(raise)
@@ -980,7 +980,7 @@ test('in the end no signature pays a foreign address, and nobody was paid more t
   expect(over).toEqual([])
 })
 
-/** Where the value of a signed transaction arrives. */
+/** Where the value of a signed transaction goes. */
 function destinationOf(raw: Hex): string {
   const {to, data = '0x'} = parseTransaction(raw)
   if (to !== usdcContract) return getAddress(to!)

@@ -1,4 +1,4 @@
-// The audit that a worker makes by itself: a worker process on a real database and a real node, whose first look is at once.
+// The audit that a worker runs automatically: a worker process on a real database and a real node, which starts its audit at once.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {numberToHex} from 'viem'
@@ -66,7 +66,7 @@ interface Run {
   error: string | null
 }
 
-/** The run that a worker which starts now makes. */
+/** The audit of a worker that starts now. */
 async function auditOf(environment?: Record<string, string>): Promise<Run> {
   await startWorker(environment)
   const finished = () => db.rows<Run>('select id::int, error from app.audit_run where finished_at is not null')

@@ -1,5 +1,5 @@
-// Payouts on Bitcoin, with all processes and a real node: what each spends, what arrives, and what follows when the chain, the mempool or
-// the operator has another mind.
+// Payouts on Bitcoin, with all processes and a real node: the inputs, the amounts that arrive, and the effects of reorganisations, mempool
+// changes and the operator's decisions.
 import type {ChildProcess} from 'node:child_process'
 import {pino} from 'pino'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
@@ -37,7 +37,7 @@ const recipients = {
   P2TR: 'bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6',
 }
 
-/** The outputs that the payment of a payout spends. */
+/** The inputs of a payout's payment. */
 async function spentFor(payout: string): Promise<OutputRow[]> {
   const [outgoingPayment] = (await world.outgoingPayments(payout)).filter(({kind}) => kind === 'payout')
   return (await world.outputs()).filter(({outgoing_payment_id}) => outgoing_payment_id === outgoingPayment!.id)
@@ -56,7 +56,7 @@ async function payingButNotMined(
   return {shop, id, outgoingPayment: outgoingPayment!.id, txid}
 }
 
-/** Waits until so many attempts were made, and the last was taken by the node. Resolves to its txid. */
+/** Waits until this many attempts were made, and the node accepted the last one. Resolves to its txid. */
 async function broadcast(outgoingPayment: string, attempt: number): Promise<string> {
   return await until(
     async () => {
@@ -70,7 +70,7 @@ async function broadcast(outgoingPayment: string, attempt: number): Promise<stri
   )
 }
 
-/** Blocks without any transaction, until there is this attempt. */
+/** Mines empty blocks until there is this attempt. */
 async function stuckUntil(outgoingPayment: string, attempt: number): Promise<string> {
   await until(
     async () => {
@@ -107,7 +107,7 @@ const balanceOf = async ({id}: Shop) =>
     )[0]!.amount,
   )
 
-/** An operator's withdrawal, by the command line, up to an audit that finds everything right, and one that finds what is made wrong. */
+/** An operator's withdrawal with the command line, then an audit that passes, and one that finds a planted error. */
 async function withdrawAndAudit(source: 'electrum' | 'node'): Promise<void> {
   const commandLine = openCommandLine(source)
   try {
@@ -182,7 +182,7 @@ describe('with a sufficient treasury', () => {
         [60_000n, true],
         [30_000n, true],
       ])
-      expect(await world.db.rows('select count(*) from app.deposit')).toEqual(before) // its change is none
+      expect(await world.db.rows('select count(*) from app.deposit')).toEqual(before) // change is no deposit
       const [fee] = await world.db.rows<{fee: string}>(
         'select network_fee::text as fee from app.payout where id = $1',
         [id],
@@ -208,7 +208,7 @@ describe('with a sufficient treasury', () => {
   })
 
   test("the missing amount comes from the treasury's smallest sufficient output", async () => {
-    const shop = await world.openShop([1500n, 1000n]) // its fee of 25 sat does not pay the network
+    const shop = await world.openShop([1500n, 1000n]) // its fee of 25 sat does not cover the network fee
     const id = await world.request(shop, 'BTC')
     await world.becomes(id, 'completed')
     const spent = await spentFor(id)
@@ -301,7 +301,7 @@ describe('with a sufficient treasury', () => {
     await until(async () => !(await world.isMined(txid)), {timeoutMs: 15_000, what: 'the reorganisation'})
     world.isMining = true
     const {txid: paid} = await world.becomes(id, 'completed', 60_000)
-    const attempts = await world.attempts(outgoingPayment) // blocks went by without it: it may have been replaced
+    const attempts = await world.attempts(outgoingPayment) // blocks without it were mined: it may have been replaced
     expect(attempts.map(attempt => attempt.txid)).toContain(paid)
     expect(await world.paid(paid!, shop.wallet)).toBe(netOf(100_000n))
   }, 90_000)
@@ -371,7 +371,7 @@ describe('with a sufficient treasury', () => {
     })
 
     test('a replacement that the change cannot pay for adds an input of the treasury', async () => {
-      const {shop, id, outgoingPayment} = await payingButNotMined([20_000n]) // no more than 200 sat beside the net
+      const {shop, id, outgoingPayment} = await payingButNotMined([20_000n]) // at most 200 sat besides the net
       await stuckUntil(outgoingPayment, 2)
       const last = await stuckUntil(outgoingPayment, 3)
       const attempts = await world.attempts(outgoingPayment)
@@ -413,7 +413,7 @@ describe('with a sufficient treasury', () => {
       rate,
     ]
 
-    /** A shop that was paid, unconfirmed. */
+    /** A shop with an unconfirmed deposit. */
     async function stuck(amounts: bigint[]): Promise<{shop: Shop; txid: string; raw: string}> {
       const shop = await world.openShop(amounts, {isPaid: false})
       world.isMining = false
@@ -505,7 +505,7 @@ describe('with a sufficient treasury', () => {
       expect(await line.failure(...cpfp(txid, '20'))).toContain('is in block')
     }, 60_000)
 
-    /** Its size and fee, as the bytes of its inputs' transactions say. */
+    /** Its size and fee, computed from the bytes of its inputs' transactions. */
     async function parentOf(txid: string, raw: string): Promise<{vsize: number; fee: number}> {
       const electrum = await waitingAt('electrum', txid)
       const {inputs, outputs, strippedSize} = parseTransaction(Buffer.from(raw, 'hex'))

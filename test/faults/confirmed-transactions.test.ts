@@ -1,6 +1,6 @@
-// Our own transactions on a real chain, read by the real indexer: each is seen with its effect and its cost, through reorganisations; what is
-// final is settled once; what nobody here signed stops the chain's payouts; what the treasury is sent is the operator's, once. Here a test
-// plays the worker and custody: it signs with keys that the node knows, and files what it signed where those two would.
+// Our own transactions on a real chain, read by the real indexer. Each is seen with its effect and its cost, through reorganisations, and is
+// posted once when it is final. An unknown one stops the chain's payouts. Transfers to the treasury belong to the operator, once. The test
+// replaces the worker and custody: it signs with keys that the node knows, and stores the rows that they would store.
 import {encodeFunctionData, type Hex, keccak256} from 'viem'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {accounts} from '../../devnet/evm/constants.ts'
@@ -52,7 +52,7 @@ async function mined(blocks = 1): Promise<number> {
   return head.height
 }
 
-/** Everything that was mined so far, or waits to be, is final. */
+/** Makes everything final that was mined, or waits to be. */
 async function finalised(): Promise<void> {
   const height = await mined(1 + finalDepth)
   await indexer.finalises(height - finalDepth)
@@ -68,7 +68,7 @@ interface Call {
   data?: Hex
 }
 
-/** Signs an outgoing payment's transaction and files it, in custody's journal and as an attempt, before anybody sees it. */
+/** Signs a transaction of an outgoing payment and stores it, in custody's journal and as an attempt, before broadcasting it. */
 async function sign(
   outgoingPayment: string,
   account: typeof treasury,
@@ -109,7 +109,7 @@ async function sign(
   return {txid, raw}
 }
 
-/** A payout of all that the merchant received of a token, with a nonce for its payment. */
+/** A payout of the merchant's whole balance of a token, with a nonce for its payment. */
 async function beginToPay(token: string): Promise<{payout: string; outgoingPayment: string; net: bigint}> {
   await db.rows(`select app.create_payout($1, 'ETH', $2, false, null, null)`, [merchantId, token])
   const [{id, net}] = (await db.rows('select id, net from app.payout order by seq desc limit 1')) as [
@@ -126,7 +126,7 @@ async function beginToPay(token: string): Promise<{payout: string; outgoingPayme
   return {payout: id, outgoingPayment, net: BigInt(net)}
 }
 
-/** What the indexer wrote of a transaction. */
+/** The rows of the indexer for a transaction. */
 async function confirmedTx(txid: string) {
   const [row] = await db.rows<{height: number; sender: string; nonce: number; success: boolean; fee: string}>(
     'select block_height as height, sender, nonce, success, fee from chain.confirmed_tx where txid = $1',
@@ -146,7 +146,7 @@ async function costOf(txid: string): Promise<string> {
 const payoutOf = async (id: string) =>
   (await db.rows('select status, txid, network_fee, error_code from app.payout where id = $1', [id]))[0]
 
-/** What the ledger says that the treasury and the address hold, and what the chain says. */
+/** What the treasury and the address hold, by the ledger and by the chain. */
 async function holdings(): Promise<{ledger: bigint[]; chain: bigint[]}> {
   const [row] = await db.rows<{treasury: string; holder: string; usdc: string}>(
     `select (select balance from app.treasury where token = 'ETH') as treasury,
@@ -318,7 +318,7 @@ test('an unknown transaction from an address of ours opens one incident, which s
 })
 
 test('an indexer that catches up writes the same about each transaction as one that followed the head', async () => {
-  await mined(150) // beyond what is read block by block
+  await mined(150) // further than the indexer reads block by block
   const again = Indexer.start({db, rpcUrl: anvil.httpUrl, chain: 'POLYGON', settings: {TRACES: 'off'}})
   try {
     await again.reaches(await anvil.block())

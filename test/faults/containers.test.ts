@@ -1,4 +1,4 @@
-// docker-compose.yml at work, as far as that goes without containers: see test/support/containers.ts.
+// docker-compose.yml at work, as far as possible without containers: see test/support/containers.ts.
 import {randomBytes} from 'node:crypto'
 import {afterAll, beforeAll, expect, inject, test} from 'vitest'
 import {z} from 'zod'
@@ -52,7 +52,7 @@ async function cli(...given: string[]) {
 test('each service of docker-compose.yml starts with only its secrets, becomes healthy, works, and ends in time', {
   timeout: 480_000,
 }, async () => {
-  // Custody wants a seed that somebody made.
+  // Custody needs an existing seed.
   expect(await containers.run('migrate')).toMatchObject({code: 0, output: expect.stringMatching(/001_roles\.sql/)})
   expect(await containers.run('custody')).toMatchObject({code: 1, output: expect.stringMatching(/custody init/)})
   expect(await containers.run('custody-cli', 'init')).toMatchObject({
@@ -102,7 +102,7 @@ test('each service of docker-compose.yml starts with only its secrets, becomes h
     output: expect.stringMatching(/each as it is in the database/),
   })
 
-  // The socket of custody is open to jobs, and to nobody else.
+  // The socket of custody is open to jobs only.
   const asking = (name: string) => new Custody(containers.home(name)).check('00000000-0000-0000-0000-000000000000')
   expect(await asking('jobs')).toMatchObject({ok: false, code: 'unknown_settlement'})
   await expect(asking('api')).rejects.toThrow('custody cannot be reached')

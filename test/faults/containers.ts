@@ -1,6 +1,6 @@
-// The services of docker-compose.yml without containers: each of our own as a plain process with the command, the environment, the secrets and
-// the volumes that the file gives it, in a folder that holds what .dockerignore lets into the image. What is different: host names and ports
-// (all processes share this machine), the user, and a root file system that could be written to.
+// The services of docker-compose.yml without containers: each of ours runs as a process with the command, environment, secrets and
+// volumes of the file, in a folder with the files that .dockerignore lets into the image. Differences: host names and ports
+// (all processes share this machine), the user, and a writable root file system.
 import {type ChildProcess, execFile, execFileSync, spawn} from 'node:child_process'
 import {once} from 'node:events'
 import {cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
@@ -20,7 +20,7 @@ export interface Ended {
   output: string
 }
 
-/** A process that takes the place of a container. */
+/** A process that replaces a container. */
 class Container {
   readonly #process: ChildProcess
   #output = ''
@@ -41,13 +41,13 @@ class Container {
     return this.#process.exitCode !== null || this.#process.signalCode !== null
   }
 
-  /** Resolves when it has ended by itself. */
+  /** Resolves when it has ended. */
   async ended(): Promise<Ended> {
     if (!this.hasEnded) await once(this.#process, 'close')
     return {code: this.#process.exitCode, output: this.#output}
   }
 
-  /** As `docker stop` does it, but without end. */
+  /** Like `docker stop`, without a time limit. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Ended> {
     if (!this.hasEnded) this.#process.kill(signal)
     return await this.ended()
@@ -55,17 +55,17 @@ class Container {
 }
 
 export class Containers {
-  readonly #folder = mkdtempSync(path.join(tmpdir(), 'sluice-c-')) // short: a socket's path must be
+  readonly #folder = mkdtempSync(path.join(tmpdir(), 'sluice-c-')) // short: the paths of sockets must be
   readonly #services: Record<string, ComposeService>
   readonly #dotEnv: Record<string, string>
   readonly #containers = new Map<string, Container>()
-  /** Those of `run`, too. */
+  /** Including those of `run`. */
   readonly #all: Container[] = []
   readonly #ports = new Map<string, {api: number; metrics: number}>()
 
   /**
-   * Makes the secrets as setup does, but for those that are `given`, and lets the processes find the database `postgres` where it really is.
-   * `dotEnv` is what the file .env holds.
+   * Makes the secrets like setup, except those in `given`, and points the processes to the real address of the database `postgres`.
+   * `dotEnv` is the content of the file .env.
    */
   constructor({
     dotEnv,
@@ -99,7 +99,7 @@ export class Containers {
     return path.join(this.#folder, 'secrets')
   }
 
-  /** Where a service has its SLUICE_HOME. */
+  /** The SLUICE_HOME of a service. */
   home(name: string): string {
     return path.join(this.#folder, name)
   }
@@ -120,7 +120,7 @@ export class Containers {
     return await (await this.#spawn(name, given)).ended()
   }
 
-  /** Waits until the healthcheck of a service finds it well. Rejects with what its process said where that does not come. */
+  /** Waits until the healthcheck of a service passes. If it never does, rejects with the output of its process. */
   async healthy(name: string): Promise<void> {
     const container = this.#containers.get(name)!
     const [how, program, ...given] = await this.#translate(name, this.#services[name]!.healthcheck!.test)
@@ -137,7 +137,7 @@ export class Containers {
     if (well !== true) throw new Error(`${name} did not become healthy:\n${container.output}`)
   }
 
-  /** Ends all of them, each in the time that it is given, and removes what they wrote. Resolves to the exit codes. */
+  /** Stops all of them, each within its stop period, and removes their files. Resolves to the exit codes. */
   async down(): Promise<Record<string, number | null>> {
     const codes = [...this.#containers].map(async ([name, container]) => {
       const grace = Number.parseInt(this.#services[name]!.stop_grace_period, 10) * 1000
@@ -169,7 +169,7 @@ export class Containers {
     return container
   }
 
-  /** A volume is a folder; where it is mounted below SLUICE_HOME is a link to it. */
+  /** A volume is a folder; its mount point below SLUICE_HOME is a link to it. */
   #mount(name: string, volumes: string[]): void {
     const home = this.home(name)
     for (const [volume, target] of volumes.map(each => each.split(':') as [string, string])) {
@@ -180,7 +180,7 @@ export class Containers {
     mkdirSync(home, {recursive: true})
   }
 
-  /** Paths and ports in a container as they are on this machine. */
+  /** Maps paths and ports of a container to those on this machine. */
   async #translate(name: string, words: string[]): Promise<string[]> {
     const {api, metrics} = await this.#portsOf(name)
     return words.map(word =>

@@ -1,5 +1,5 @@
-// A worker, or custody, killed between any two steps of a payout: what it leaves behind is right, and whoever comes after it pays each
-// merchant once. All payouts sweep first, so that each comes to every step that its chain has.
+// A worker, or custody, is killed between any two steps of a payout. What it leaves behind is right, and the next process pays each
+// merchant once. All payouts sweep first, so that each reaches every step of its chain.
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -37,16 +37,16 @@ interface Field {
   tokenOf(shop: Shop): string
   grossOf(shop: Shop): bigint
   received(shop: Shop, txid: string): Promise<bigint>
-  /** A block that does not take what waits. */
+  /** Mines a block without the waiting transactions. */
   passOver(): Promise<void>
   goOn(): Promise<void>
-  /** What is made for a payout. */
+  /** The outgoing payments of a payout. */
   outgoingPaymentsOf(shop: Shop): string[]
 }
 
 async function onEthereum(): Promise<Field> {
   const world = await EvmWorld.open()
-  // In turn with both ways of sweeping: by the address itself, and relayed by the treasury, that of a token of 6 decimals and of 18.
+  // Alternates both ways of sweeping: by the address itself, and relayed by the treasury, for a token of 6 decimals and one of 18.
   const kinds = [
     {token: 'USDC', amounts: [10n * usdc, 20n * usdc]},
     {token: 'ETH', amounts: [ether]},

@@ -1,5 +1,5 @@
-// Every way in which value reaches an address, on a real node, read by real indexers with both tracers: what is credited is what the
-// chain says, to the last wei.
+// Every way in which value reaches an address, on a real node, read by real indexers with both tracers: the credited amounts equal
+// those of the chain, to the last wei.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Anvil} from '../support/evm/anvil.ts'
@@ -14,7 +14,7 @@ let indexers: Indexer[] = []
 beforeAll(async () => {
   ;[db, anvil] = await Promise.all([testDatabase(), Anvil.start()])
   merchantId = await makeMerchant(db)
-  // The same chain twice: as ETH by debug_traceBlockByHash over a websocket, as POLYGON, where USDC is not supported, by trace_block
+  // The same chain twice: as ETH by debug_traceBlockByHash over a websocket, and as POLYGON, where USDC is not supported, by trace_block
   // over HTTP.
   indexers = [
     Indexer.start({db, rpcUrl: anvil.wsUrl, settings: {USDC_CONTRACT: anvil.usdc, TRACES: 'debug'}}),
@@ -35,7 +35,7 @@ async function mined(blocks = 1): Promise<void> {
   await Promise.all(indexers.map(indexer => indexer.reaches(head)))
 }
 
-/** What was seen of a transaction: output, recipient, token and amount. */
+/** The transfers of a transaction: output, recipient, token and amount. */
 async function seen(txid: string, chain?: string): Promise<unknown[]> {
   return (await depositsOf(db, txid, chain)).map(({output, address, token, amount}) => [output, address, token, amount])
 }
@@ -89,7 +89,7 @@ test('money that reaches an address by a payment, a token transfer or a contract
     expect(await seen(bequest, chain)).toEqual([[1_000_002, b.address, native, '7']])
     for (const txid of [undone, failed, ...nothing]) expect(await seen(txid, chain)).toEqual([])
   }
-  // An unsupported token is written down as the contract that it is, and credited to nobody.
+  // An unsupported token is stored under its contract address, and credited to nobody.
   expect(await depositsOf(db, fake)).toMatchObject([{token: fakeUsdc, amount: '2500000', credited: false, events: ''}])
   expect(await depositsOf(db, token, 'POLYGON')).toMatchObject([{token: usdc, credited: false, events: ''}])
 

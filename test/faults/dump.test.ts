@@ -1,5 +1,5 @@
-// A logical copy of the database, as docs/operations/backup.md has it: pg_dump, pg_dumpall, pg_restore and psql of version 18, onto another
-// server. They are on the PATH, or in the directory that PG_CLIENT_BIN names; else this is skipped.
+// A logical copy of the database, as in docs/operations/backup.md: pg_dump, pg_dumpall, pg_restore and psql of version 18, onto another
+// server. They must be on the PATH or in PG_CLIENT_BIN; otherwise the test is skipped.
 import {execFile, execFileSync} from 'node:child_process'
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
@@ -34,7 +34,7 @@ function program(name: string): string {
 const tables = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where c.relkind = 'r' and n.nspname in ('app', 'chain', 'custody', 'graphile_worker') order by 1`
 
-/** What belongs to roles rather than to the database, or to PostgreSQL's own functions. */
+/** Settings of roles, and rights on functions of PostgreSQL itself. */
 const rights = `select rolname, setconfig, rolconnlimit from pg_roles r left join pg_db_role_setting s on s.setrole = r.oid where rolname ~ '^sluice'
   union all select p.oid::regprocedure::text, p.proacl::text[], 0 from pg_proc p where proname ~ '^(pg_try_advisory_lock|lo_create)$' order by 1`
 
@@ -48,7 +48,7 @@ async function rowsOf<T extends pg.QueryResultRow>(url: string, sql: string, val
   }
 }
 
-/** How many rows each table has. */
+/** The number of rows of each table. */
 async function countsOf(url: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const {name} of await rowsOf<{name: string}>(url, tables))

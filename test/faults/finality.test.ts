@@ -1,4 +1,4 @@
-// What makes a block final, and what happens when the chain forks below what the store can undo, or below what is final already.
+// What makes a block final, and what happens when the chain forks below what the store can undo, or below the final block.
 import {describe, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import type {Behaviour, Call} from '../support/rpc-proxy.ts'
@@ -20,7 +20,7 @@ const incidents = ({db}: IndexedEvm) =>
 const halted = (world: IndexedEvm) =>
   until(async () => (await world.cursor()).halted_at, {timeoutMs: 60_000, what: 'the chain to be halted'})
 
-/** Waits until the indexer, which waits, has looked at the node some times more. */
+/** Waits until the waiting indexer has polled the node several times more. */
 const polls = (world: IndexedEvm, times = 2) => world.node.asked(times, 'eth_chainId')
 
 describe.concurrent('finality', {timeout: 240_000}, () => {
@@ -32,7 +32,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     world.indexer.start()
     const {txid, height} = await world.deposit()
     await world.mined()
-    await world.node.asked(2, 'eth_getBlockByNumber', hex(height - 1)) // what is final with this head
+    await world.node.asked(2, 'eth_getBlockByNumber', hex(height - 1)) // the final block with this head
     expect(await world.history(txid)).toMatchObject([{status: 'pending', events: 'pending'}])
     await world.mined()
     await world.indexer.finalises(height)
@@ -97,7 +97,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect(lies).toBeLessThan(0)
     expect(await world.everything()).toEqual(everything)
 
-    // Nor does one that answers another question than it was asked, as often as it likes.
+    // Nor does a node that responds for another block than requested, any number of times.
     node.behave = (call, pass) => pass(atFinal(call) ? [hex(final_height - 1), false] : undefined)
     await node.asked(threshold + 2, 'eth_getBlockByNumber', hex(final_height))
     expect(await world.everything()).toEqual(everything)
@@ -131,7 +131,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     const before = await world.everything()
     const {final_height, final_hash} = (await world.cursor()) as {final_height: number; final_hash: string}
 
-    // A node that shows another chain above `stays`, for good as far as anybody can tell.
+    // A node that shows another chain above `stays`, for good as far as the indexer can tell.
     node.behave = async ({method, params}, pass) => {
       const response = (await pass()) as {hash: string} | null
       const lies = method === 'eth_getBlockByNumber' && params[1] === false && Number(params[0]) > stays.height
@@ -140,7 +140,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     await halted(world)
     const details = {final_height, our_hash: final_hash, node_hash: lie(final_hash), common_height: stays.height}
     expect(await incidents(world)).toEqual([{kind: 'fork_below_final', subject: 'ETH', details, resolution: null}])
-    expect(indexer.ends).toEqual([75]) // once, to stop the stream; and from then on it waits
+    expect(indexer.ends).toEqual([75]) // once, to stop the stream; from then on it waits
     node.behave = undefined
     await anvil.mine(3)
     await polls(world, 3)
@@ -163,7 +163,7 @@ describe.concurrent('finality', {timeout: 240_000}, () => {
     expect(await world.everything()).toEqual(untouched)
     expect(indexer.ends).toEqual([75, 1])
 
-    // The operator goes back below where the chains part; a height above that is refused.
+    // The operator rewinds below the fork; a height above that is refused.
     await db.rows(`select app.request_rewind('ETH', $1)`, [stays.height + 1])
     await until(async () => indexer.logs.some(({error}) => `${error}`.includes('choose a lower one')), {
       timeoutMs: 60_000,

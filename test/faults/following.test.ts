@@ -1,5 +1,5 @@
-// A whole service whose node is away when it starts for the first time: what is told of that, and that nothing is lost by it; and a chain that
-// is configured later, whose addresses people have had for a while. (Each kind of chain by itself: test/conformance/start.ts.)
+// A whole service whose node is away at its first start: how that is reported, and that nothing is lost. Also a chain that is
+// configured later, with addresses that were in use for a while. (test/conformance/start.ts tests each kind of chain.)
 import {execFile} from 'node:child_process'
 import {promisify} from 'node:util'
 import {expect, test} from 'vitest'
@@ -65,7 +65,7 @@ test('a node that is away or of another network at the first start is reported a
       what: `ETH: ${reason}`,
     })
 
-  // Nobody answers.
+  // No node is there.
   await waits('node_unavailable')
   expect(await ready()).toMatchObject({
     status: 503,
@@ -78,7 +78,7 @@ test('a node that is away or of another network at the first start is reported a
   for (const name of ['head_moved_age', 'head_age', 'waiting'])
     expect(await metric(api_url, `sluice_chain_${name}_seconds{chain="ETH"`), name).toBeGreaterThan(0)
 
-  // The API serves all the same; what it hands out is paid, and final before the node is back.
+  // The API serves meanwhile. An address that it hands out is paid, and the payment is final before the node is back.
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--chains', 'ETH')
   const {secret} = await sluice(home, 'key', 'create', '--merchant', 'acme')
   const api = async (path: string, body?: object) => {
@@ -91,7 +91,7 @@ test('a node that is away or of another network at the first start is reported a
   const txid = await anvil.send({to: user.addresses[0].address, value: 5n})
   await anvil.mine(10)
 
-  // A node of another network is none either; that is said once, and not each second.
+  // A node of another network does not count either. That is logged once, and not each second.
   node.behave = ({method}, pass) => (method === 'eth_chainId' ? '0x4268' : pass())
   await waits('wrong_network')
   expect((await statusOf('ETH')).standstill!.message).toContain(
@@ -105,7 +105,7 @@ test('a node that is away or of another network at the first start is reported a
   expect(logged).toHaveLength(1)
   expect(running.output()).not.toContain('secret')
 
-  // Nor is one followed whose token is another than its entry says; the message says what is.
+  // A chain whose token differs from its entry is not followed; the message says the difference.
   node.behave = ({params}, pass) =>
     JSON.stringify(params).includes(decimalsOf) ? `0x${'8'.padStart(64, '0')}` : pass()
   await waits('token_refused')

@@ -1,4 +1,4 @@
-// What an indexer counts of a real chain, and what a real server tells of its archive.
+// What an indexer counts on a real chain, and what a real server reports about its archive.
 import {mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -28,7 +28,7 @@ test('blocks, transfers and reorganisations of a chain are counted as they are w
   await anvil.send({to: user.address, value: 5n})
   await mined()
   const {height} = await anvil.block()
-  // Heights from 1 on: START_HEIGHT. What is counted is at least what was committed, and written again only after a reorganisation.
+  // Heights from 1 on: START_HEIGHT. The counts include what was committed, and rewritten rows only after a reorganisation.
   await until(async () => (await read('blocks_total')) === height, {
     timeoutMs: 10_000,
     what: 'each block to be counted',

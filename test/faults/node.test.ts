@@ -1,5 +1,5 @@
-// A node that misbehaves, over HTTP and over a websocket: whatever it answers, or does not, what is indexed is on the chain, nothing is
-// final that the chain does not call final, and once the node behaves, nothing is missing and nothing was said twice.
+// A node that misbehaves, over HTTP and over a websocket. Whatever it returns, indexed data is on the chain, and nothing is
+// final that the chain does not call final. Once the node behaves well, nothing is missing and no event was sent twice.
 import {describe, type ExpectStatic, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {type Behaviour, type Block, type Call, faults, type Receipt} from '../support/rpc-proxy.ts'
@@ -21,7 +21,7 @@ const every = (n: number): ((behave: Behaviour) => Behaviour) => {
 const second = (behave: Behaviour) => every(2)(behave)
 const third = (behave: Behaviour) => every(3)(behave)
 const withoutLogs = (receipts: unknown) => (receipts as Receipt[]).map(receipt => ({...receipt, logs: []}))
-/** The others keep theirs, so that the block does not look empty. */
+/** The other logs keep theirs, so that the block does not look empty. */
 const withoutLastLogs = (receipts: unknown) => {
   const list = receipts as Receipt[]
   const last = list.findLastIndex(({logs}) => logs.length)
@@ -29,7 +29,7 @@ const withoutLastLogs = (receipts: unknown) => {
 }
 const isFullBlock = ({method, params}: Call) => method === 'eth_getBlockByNumber' && params[1] === true
 
-/** What a node does wrong, and the call that shows that it did. `transport`: the answers of a node are read alike over both. */
+/** A fault of the node, and the call that shows it. `transport`: faults in responses are the same over both. */
 interface Misbehaviour {
   behave: () => Behaviour
   shows?: string
@@ -234,11 +234,11 @@ describe.concurrent('a node', {timeout: 240_000}, () => {
       expect.objectContaining({level: 50, msg: 'starting anew', reason: 'no new block for 2000 ms'}),
     )
     expect((await world.cursor()).head_hash).toBe(frozen.hash)
-    node.behave = undefined // and heads are still not told: they are asked for
+    node.behave = undefined // heads are still not sent: the indexer polls them
     await indexer.reaches(head)
   })
 
-  // A balancer that has one wrong node behind it.
+  // A load balancer with one wrong node behind it.
   test.for([
     ['ws', 'while it is followed', 'debug'],
     ['http', 'while it is followed', 'off'],

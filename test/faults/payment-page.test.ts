@@ -1,4 +1,4 @@
-// The page of a payment request in a real browser, served by a real server, while a chain that a test writes goes on under it.
+// The page of a payment request in a real browser, from a real server, while a test writes the chain.
 import {existsSync} from 'node:fs'
 import {type Browser, type BrowserContextOptions, chromium, type Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
@@ -60,7 +60,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await money?.close()
   })
 
-  /** A request for so many millionths of a USDC. */
+  /** A request for this many millionths of a USDC. */
   const ask = (amount = 1_000_000) => requests.create(money.api, merchantId, {amount})
 
   async function open({page_token}: Made, options: BrowserContextOptions = {}): Promise<Page> {
@@ -176,7 +176,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
           document.dispatchEvent(new Event('visibilitychange'))`)
     await page.goto(`${api.url}/pay/${made.page_token}`)
     await poll(true)
-    asked = 0 // a slow machine may have asked before
+    asked = 0 // a slow machine may have polled before
     await page.clock.runFor(60_000)
     expect(asked).toBe(0)
     const response = page.waitForResponse(/\/state$/)
@@ -238,7 +238,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
   })
 })
 
-/** The texts whose contrast with what is behind them is below 4.5 (WCAG AA). */
+/** The texts whose contrast with their background is below 4.5 (WCAG AA). */
 const lowContrast = `(() => {
   const parts = color => color.match(/[\\d.]+/g).map(Number)
   const light = color => {

@@ -1,5 +1,5 @@
-// Payment requests from the POST to the payout of what was paid, in a whole service on local chains whose processes are killed meanwhile:
-// what is told of each is what the chain has, and its money is moved by the same custody as everybody's.
+// Payment requests from the POST to the payout, in a whole service on local chains whose processes are killed meanwhile.
+// The status of each matches the chain, and custody moves their money like any other.
 import {execFile} from 'node:child_process'
 import {promisify} from 'node:util'
 import pg from 'pg'
@@ -39,11 +39,11 @@ let secret: string
 let chains: Chains
 let wallet: Record<ChainCode, string>
 let paid: (Request & {txid: string})[]
-/** Paid before everything else, so that it is final when their tests look: with nothing; too little; the wrong token. */
+/** Paid before everything else, so that they are final when their tests run: with nothing; too little; the wrong token. */
 let forgotten: Request
 let short: Request
 let mistaken: Request
-/** A token that the service knows on ETH alone, paid on POLYGON. */
+/** A token that the service supports on ETH only, paid on POLYGON. */
 let foreign: string
 
 beforeAll(async () => {
@@ -96,7 +96,7 @@ async function send({currency, address}: Request, amount: string): Promise<strin
 const stateOf = async ({external_id}: Request) => (await call('GET', `/v1/payment-requests/${external_id}`)).data
 const paymentOf = async ({external_id}: Request) => (await call('GET', `/payments?external_id=${external_id}`)).data[0]
 
-/** The state of a request, once its status is this. */
+/** Waits for this status, and returns the request. */
 async function becomes(it: Request, status: string) {
   return await until(
     async () => {
@@ -107,7 +107,7 @@ async function becomes(it: Request, status: string) {
   )
 }
 
-/** Their time is over; resolves, when the worker has judged them, to how many seconds that took. */
+/** Ends their time; resolves to the seconds that the worker took to decide about them. */
 async function expire(these: Request[]): Promise<number> {
   const db = new pg.Client({connectionString: running.service.database_url})
   await db.connect()
@@ -130,7 +130,7 @@ function unitsOf(amount: string, currency: Currency): bigint {
   return parseUnits(amount, chains[chain].asset(token).decimals)
 }
 
-/** With SIGKILL; the supervisor starts them again. */
+/** With SIGKILL; the supervisor restarts them. */
 function killAll(...names: string[]): void {
   const living = new Map(readProcesses(home).map(({name, pid}) => [name, pid]))
   for (const name of names) kill(living.get(name)!, 'SIGKILL')
@@ -272,10 +272,10 @@ test('the payout of a balance claims its payments, and sweeps their addresses, a
     })
     const left = await chains[chain].balance(token, address)
     if (token === 'ETH' || token === 'POL')
-      expect(left).toBeLessThan(10n ** 15n) // what its own transaction did not take as its fee
+      expect(left).toBeLessThan(10n ** 15n) // the rest after its own transaction's fee
     else expect(left).toBe(0n)
     const [{token: native}] = registered(chain).assets
-    if (token !== native) expect(await chains[chain].balance(native, address)).toBe(0n) // moved by what it signed: it never had gas
+    if (token !== native) expect(await chains[chain].balance(native, address)).toBe(0n) // moved by a signed authorisation: it never had gas
   }
   expect(await chains.ETH.balance('USDC', mistaken.address)).toBe(0n)
   const types = (await call('GET', '/v1/events')).events.map(({type}: {type: string}) => type)

@@ -1,5 +1,5 @@
-// Payouts on a real chain, by real processes: what a merchant asked for arrives once, exactly, whatever the chain, the node, custody and the
-// workers do meanwhile; and after each of it the books are right.
+// Payouts on a real chain, by real processes: a requested payout arrives once, exactly, whatever the chain, the node, custody and the
+// workers do meanwhile. After each test the books are right.
 import type {ChildProcess} from 'node:child_process'
 import {afterAll, afterEach, beforeAll, expect, test} from 'vitest'
 import {assertBooks} from '../support/books.ts'
@@ -37,7 +37,7 @@ async function balanceOf({id}: Shop, token: string): Promise<string | undefined>
 
 const isBroadcast = ({method}: Call) => method === 'eth_sendRawTransaction'
 
-/** A payout whose signed payment waits in the node's pool, where no block takes it. */
+/** A payout whose signed payment waits in the mempool, where no block takes it. */
 async function payingButNotMined(): Promise<{shop: Shop; id: string}> {
   const shop = await world.openShop('ETH', [ether])
   world.isMining = false
@@ -50,13 +50,13 @@ async function payingButNotMined(): Promise<{shop: Shop; id: string}> {
   return {shop, id}
 }
 
-/** Mines blocks with this base fee; what offers less stays in the pool. */
+/** Mines blocks with this base fee; transactions that offer less stay in the mempool. */
 async function mineAt(baseFee: bigint, blocks = 1): Promise<void> {
   await world.anvil.call('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`])
   await world.anvil.mine(blocks)
 }
 
-/** Blocks that are too dear for what waits, until a second attempt is stored. */
+/** Mines blocks too expensive for the waiting transaction, until a second attempt is stored. */
 async function tooDearUntilReplaced(id: string): Promise<string[]> {
   return await until(
     async () => {
@@ -211,7 +211,7 @@ test('no payout begins while the chain asks more than the cap, or while an incid
   const [incident] = await world.db.rows<{id: string}>(
     `insert into app.incident (chain, kind, subject, details) values ('ETH', 'fork_below_final', 'ETH', '{}') returning id`,
   )
-  // (A payout is not accepted then either, so it is woken again by hand.)
+  // (A payout is not accepted then either, so the test wakes it.)
   await expect(world.request(shop, 'ETH')).rejects.toThrow('payouts of ETH are stopped')
   await world.db.rows(`update app.incident set resolved_at = now(), resolution = 'kept' where id = $1`, [incident!.id])
 
@@ -255,9 +255,9 @@ test("when the day's fee budget is spent payouts wait, with or without a nonce, 
   )
   const isPolled = 'select from app.payout where id = $1 and next_step_at > now()'
   await until(async () => (await world.db.rows(isPolled, [ids[0]])).length, {timeoutMs: 10_000, what: 'another look'})
-  expect(await world.payout(ids[0]!)).toMatchObject({status: 'swept'}) // what is refused for the day alone does not fail
+  expect(await world.payout(ids[0]!)).toMatchObject({status: 'swept'}) // a refusal for the day's budget does not fail it
   expect(await world.outgoingPayments(ids[0]!)).toMatchObject([{status: 'allocated', cancelling: false, attempts: 0}])
-  expect(await world.outgoingPayments(ids[1]!)).toEqual([]) // no nonce was taken for it
+  expect(await world.outgoingPayments(ids[1]!)).toEqual([]) // it took no nonce
   await world.db.rows(
     `insert into custody.budget_raise (chain, day, amount) values ('ETH', (now() at time zone 'UTC')::date, 1000000000000000000)`,
   )
@@ -303,7 +303,7 @@ test('a treasury without coins for gas delays payouts; they continue automatical
     timeoutMs: 15_000,
     what: 'the withdrawal to be final',
   })
-  // What is left of the fee is worth a payment or two: the addresses are too many for it.
+  // The rest of the fee pays for one or two transactions: there are too many addresses for it.
   const addresses = 12
   await world.db.rows(`select app.begin_withdrawal('ETH', 'ETH', app.operator_funds('ETH', 'ETH') - $1, $2, $1)`, [
     String(60_000n * 2n * gwei),
@@ -317,7 +317,7 @@ test('a treasury without coins for gas delays payouts; they continue automatical
   expect(await world.received(shop, 'USDC')).toBe(netOf(BigInt(addresses) * 10n * usdc))
 })
 
-// --- what others do meanwhile ---
+// --- faults of other parts ---
 
 test('payouts wait while custody is down', async () => {
   const shop = await world.openShop('ETH', [ether])
@@ -339,7 +339,7 @@ test('a node that accepts a payment without a response, and then is away, change
     return faults.drop()
   }
   const id = await world.request(shop, 'ETH')
-  await world.becomes(id, 'completed') // the indexer saw it, from its own node
+  await world.becomes(id, 'completed') // the indexer saw it, on its own node
   expect(taken).toBe(1)
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
 
@@ -354,7 +354,7 @@ test('a payment that no block takes is replaced with a higher fee and the same n
   const {shop, id} = await payingButNotMined()
   const [, second] = await tooDearUntilReplaced(id)
   world.isMining = true
-  await mineAt(20n * gwei, 3) // it may be in a block already, that is not final
+  await mineAt(20n * gwei, 3) // it may be in a block already that is not final
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: second})
   expect(await world.received(shop, 'ETH')).toBe(netOf(ether))
   await mineAt(gwei / 10n)
@@ -362,11 +362,11 @@ test('a payment that no block takes is replaced with a higher fee and the same n
 
 test('if the first attempt confirms after it was replaced, it counts, and nothing is paid twice', async () => {
   const {shop, id} = await payingButNotMined()
-  world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement gets nowhere
+  world.node.behave = (call, pass) => (isBroadcast(call) ? `0x${'00'.repeat(32)}` : pass()) // a replacement is never sent
   const [first] = await tooDearUntilReplaced(id)
   await mineAt(gwei / 10n)
   const [attempt] = await world.db.rows<{raw: string}>('select raw from app.outgoing_attempt where txid = $1', [first])
-  await world.anvil.resend(attempt!.raw).catch(() => {}) // where this node dropped what was too cheap
+  await world.anvil.resend(attempt!.raw).catch(() => {}) // if this node dropped the cheap one
   await world.anvil.mine(3)
   expect(await world.becomes(id, 'completed')).toMatchObject({txid: first})
   world.node.behave = undefined

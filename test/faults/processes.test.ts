@@ -1,10 +1,10 @@
-// Indexers that die, and connections that break, at the worst moments: one indexer writes at a time, and nothing is lost or said twice.
+// Indexers that die, and connections that break, at the worst moments: one indexer writes at a time, and nothing is lost or notified twice.
 import {describe, test} from 'vitest'
 import {IndexedEvm} from '../support/evm/indexed-world.ts'
 import {Indexer} from '../support/indexer.ts'
 import {until} from '../support/until.ts'
 
-/** The pid of the server process that has the indexer's write transaction open; it waits at COMMIT for `held` to be let go. */
+/** The pid of the server process with the indexer's open write transaction; it waits at COMMIT for the lock of `held`. */
 const writing = ({db}: IndexedEvm) =>
   until(
     async () => {
@@ -17,7 +17,7 @@ const writing = ({db}: IndexedEvm) =>
     {timeoutMs: 60_000, what: 'an indexer in the middle of its transaction'},
   )
 
-/** Holds the row that every settlement needs, runs `meanwhile`, and lets go. */
+/** Locks the row that deriving deposits needs, runs `meanwhile`, and releases it. */
 async function holdingCursor(world: IndexedEvm, meanwhile: () => Promise<void>): Promise<void> {
   const client = await world.db.pool.connect()
   try {
@@ -72,7 +72,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     const first = await world.deposit()
     let txid = ''
     await holdingCursor(world, async () => {
-      // The first deposit leaves its block for another, and a second one comes: the transaction deletes, and inserts.
+      // The first deposit moves to another block, and a second one comes: the transaction deletes, and inserts.
       await anvil.reorg(1, {0: [first.raw]})
       txid = await anvil.send({by: 2, to: user.address, value: 7n})
       await anvil.mine()
@@ -117,7 +117,7 @@ describe.concurrent('an indexer', {timeout: 240_000}, () => {
     await indexer.finalises(height)
     for (const txid of sent)
       expect(await world.history(txid)).toMatchObject([{status: 'final', events: 'pending confirmed'}])
-    expect(indexer.ends).toContain(70) // who loses the lock ends, because another may have it
+    expect(indexer.ends).toContain(70) // an indexer that loses the lock ends, because another may have it
     expect(await db.rows('select * from app.incident')).toEqual([])
     expect(await db.rows('select * from app.balance_audit')).toEqual([])
   })

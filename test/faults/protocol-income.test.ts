@@ -1,5 +1,5 @@
-// Fees of blocks and withdrawals of validators to addresses of ours: seen by a real indexer at the head and while it catches up, recorded for
-// nobody, and the books are what the chain says.
+// Block fees and validator withdrawals to addresses of ours: a real indexer sees them at the head and while it catches up, stores them
+// uncredited, and the books equal the chain.
 import {numberToHex} from 'viem'
 import {expect, test} from 'vitest'
 import {orderedTrieRoot} from '../../indexers/evm/trie.ts'
@@ -17,7 +17,7 @@ interface Paid {
   gwei: bigint
 }
 
-/** Anvil makes no withdrawals: its blocks get them on their way to the indexer, with their root, and what is withdrawn is put on the addresses. */
+/** Anvil makes no withdrawals. The proxy adds them to blocks for the indexer, with their root, and the test adds the money to the addresses. */
 class Withdrawals {
   readonly #world: IndexedEvm
   readonly #blocks = new Map<string, {withdrawals: object[]; withdrawalsRoot: string}>()
@@ -31,7 +31,7 @@ class Withdrawals {
     }
   }
 
-  /** To be called before anything of the block is told: it is not mined yet. Resolves to the block. */
+  /** Must be called before the node shows the block, which is not mined yet. Resolves to the block. */
   async mine(paid: Paid[]): Promise<{height: number; hash: string}> {
     const {anvil} = this.#world
     for (const {address, gwei: amount} of paid) {
@@ -44,7 +44,7 @@ class Withdrawals {
       return {...hex, address: address.toLowerCase(), amount: numberToHex(amount)}
     })
     const root = orderedTrieRoot(encodedWithdrawals({withdrawals}))
-    // A block's hash is known only when it is there, and then the indexer may have read it: so it is held back until then.
+    // The hash of a block is known only when it is there, and then the indexer may have read it: so the block is held back until then.
     const behave = this.#world.node.behave!
     let release = () => {}
     const mined = new Promise<void>(resolve => (release = resolve))
@@ -82,7 +82,7 @@ test.for([
       await world.mined(3)
     }
 
-    // Fees: of a payment to that very address, of a token transfer, and of a transaction that fails.
+    // Fees: of a payment to that very address, of a token transfer, and of a failed transaction.
     await anvil.call('anvil_setCoinbase', [user.address])
     const paid = await anvil.send({to: user.address, value: 5n})
     await anvil.sendUsdc(stranger, 3n)
@@ -99,7 +99,7 @@ test.for([
     ]
     const withdrawalBlock = await withdrawals.mine(given)
 
-    // A block that leaves the chain takes its fees along; the one in its place pays somebody else.
+    // A block that leaves the chain takes its fees along; its replacement pays another address.
     if (isFollowed) {
       await indexer.reaches(await anvil.mine())
       await anvil.call('anvil_setCoinbase', [user.address])

@@ -1,4 +1,4 @@
-// A chain with deposits, sweeps and payouts that everybody is at work on, read again: what merchants and the books have is the same to the byte.
+// A chain with deposits, sweeps and payouts is read again while it is in use: events, API data and books stay the same to the byte.
 import pg from 'pg'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
 import {factsOf, readSettings} from '../../chains/settings.ts'
@@ -12,7 +12,7 @@ import {EvmWorld, ether, usdc} from '../support/evm/world.ts'
 import {until} from '../support/until.ts'
 import type {World} from '../support/world.ts'
 
-/** Everything that merchants see, and the books, in the order in which it was written. */
+/** Everything that merchants see, and the books, in the order of writing. */
 const told = `select
   (select string_agg(d::text, E'\\n' order by d.seq) from app.deposit d) as deposits,
   (select string_agg(e::text, E'\\n' order by e.position) from app.event e) as events,
@@ -35,10 +35,10 @@ async function readAgain(db: TestDatabase, chain: 'ETH' | 'BTC', environment: Re
   }
 }
 
-/** Reads everything again twice, while blocks go on to come. */
+/** Reads everything again twice, while new blocks come. */
 async function isTheSameAfterwards(world: World, chain: 'ETH' | 'BTC', environment: Record<string, string>) {
   const numbered = async () => !(await world.db.rows('select from app.event where sequence is null')).length
-  await until(numbered, {timeoutMs: 10_000, what: 'each event to have its number'}) // which it gets after its transaction
+  await until(numbered, {timeoutMs: 10_000, what: 'each event to have its number'}) // assigned after its transaction
   const [before] = await world.db.rows(told)
   for (let i = 0; i < 2; i++)
     expect(await readAgain(world.db, chain, environment)).toMatchObject({

@@ -1,5 +1,5 @@
-// What a reorganisation of an EVM chain can do besides what it does on every chain (test/conformance): a transaction runs again, and moves
-// something else, or among others.
+// What a reorganisation can do on EVM chains only (test/conformance has the rest): a transaction runs again, and moves
+// other amounts, or has other transactions around it.
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
 import {Anvil} from '../support/evm/anvil.ts'
@@ -85,7 +85,7 @@ test('a token transfer keeps its position in its transaction, and its id, when o
   await mined()
   const raw = await anvil.raw(txid)
   await anvil.reorg(1)
-  await anvil.send({by: 2, to: anvil.usdc, data: approval}) // of higher priority in time: mined first, with a log of its own
+  await anvil.send({by: 2, to: anvil.usdc, data: approval}) // of higher priority in time: mined first, with its own log
   await anvil.resend(raw)
   await mined()
   const {transactions} = await anvil.block()

@@ -1,5 +1,5 @@
-// The API with its reads on a streaming replica that stands still, stops and comes back: real servers. What a read shows tells where it
-// was answered: while the replica stands still, what is written beside the API is on the primary alone.
+// The API with its reads on a streaming replica that stands still, stops and comes back, with real servers. While the replica stands still,
+// rows that the test writes beside the API are on the primary only, so a read shows which server it came from.
 import {randomBytes} from 'node:crypto'
 import pg from 'pg'
 import {afterAll, beforeAll, beforeEach, expect, test} from 'vitest'
@@ -32,7 +32,7 @@ async function replicaOf(of: Api): Promise<{serving: boolean; lag_seconds: numbe
   return (await new Client(of).get('/readyz')).body.replica
 }
 
-/** What the primary tells Prometheus of its only replica. */
+/** What the primary reports about its only replica. */
 async function ofReplica(what: 'connected' | 'behind_bytes'): Promise<number> {
   const rows = await db.rows<{value: number}>(`select value from app.metrics() where metric = $1`, [
     `sluice_replica_${what}`,
@@ -57,7 +57,7 @@ class Merchant {
     this.client = client
   }
 
-  /** One that the replica knows. */
+  /** A user that is on the replica. */
   static async open(of = api): Promise<Merchant> {
     const id = await makeMerchant(db, ['ETH'])
     const merchant = new Merchant(id, new Client(of, (await makeKey(db, id)).secret))
@@ -66,14 +66,14 @@ class Merchant {
     return merchant
   }
 
-  /** A user made by the API; its reference. */
+  /** Makes a user with the API; returns its reference. */
   async create(): Promise<string> {
     const external_ref = randomBytes(4).toString('hex')
     expect((await this.client.post('/v1/users', {external_ref})).status).toBe(201)
     return external_ref
   }
 
-  /** One that somebody else makes, on the primary. */
+  /** Makes a user on the primary, beside the API. */
   async createBeside(): Promise<{id: string; ref: string}> {
     const sql = `insert into app.user (merchant_id, external_ref) values ($1, $2) returning app.public_id('usr', id) as id, external_ref as ref`
     return (await db.rows<{id: string; ref: string}>(sql, [this.id, randomBytes(4).toString('hex')]))[0]!
@@ -108,7 +108,7 @@ test('while the replica stands still, a client reads its own changes, and other 
 test('a row that the replica does not have yet is found on the primary, and nobody sees an older state afterwards', async () => {
   const merchant = await Merchant.open()
   await standStill()
-  const told = await merchant.createBeside() // a webhook, say, has told of it
+  const told = await merchant.createBeside() // the client may know it from a webhook
   expect(await merchant.users()).toEqual([])
   expect((await merchant.client.get(`/v1/users/${told.id}`)).body.external_ref).toBe(told.ref)
   expect(await merchant.users()).toEqual([told.ref])

@@ -1,5 +1,5 @@
-// The database is lost, and an older copy takes its place: a real backup of a whole service, and everything that happened since. What is paid is a
-// token that the service knows by its settings alone.
+// The database is lost, and an older copy replaces it: a real backup of a whole service, and everything that happened since. The payouts are
+// in a token that only the service's settings name.
 import {execFile} from 'node:child_process'
 import {readFileSync, rmSync} from 'node:fs'
 import path from 'node:path'
@@ -53,7 +53,7 @@ async function call(method: string, route: string, body?: unknown, key?: string)
   return {status: response.status, body: await response.json()}
 }
 
-/** A command without --json; what it said. */
+/** Runs a command without --json; returns its output. */
 async function said(...given: string[]): Promise<string> {
   const {stdout} = await promisify(execFile)(process.execPath, [program, ...given], {
     env: {...process.env, SLUICE_HOME: home},
@@ -81,7 +81,7 @@ async function deposits(): Promise<Deposit[]> {
   return body.deposits
 }
 
-/** Mines: what is final is a matter of blocks, and those that come by themselves take a second or two each. */
+/** Mines, because finality needs blocks, and the chain's own come only every second or two. */
 async function mine(chain: ChainCode): Promise<void> {
   await chains[chain].mine()
 }
@@ -124,7 +124,7 @@ test('payments since the backup are not paid again, and the next payout pays exa
   await deposit('ETH', 'EURC', 'ann', '100')
   const before = await pay('ETH', 'EURC', 'before')
   await becomes(before.id, 'completed')
-  const unsettled = await deposit('ETH', 'EURC', 'ann', '200') // is unsettled in the copy, and was paid out
+  const unsettled = await deposit('ETH', 'EURC', 'ann', '200') // unsettled in the copy, and paid out since
   await deposit('BTC', 'BTC', 'ann', '0.5')
   const backup = path.join(home, 'backup')
   expect(await sluice(home, 'backup', '--to', backup)).toMatchObject({directory: backup})
@@ -132,10 +132,10 @@ test('payments since the backup are not paid again, and the next payout pays exa
   const completed = await pay('ETH', 'EURC', 'after')
   expect(completed.gross).toBe('200')
   const {txid} = await becomes(completed.id, 'completed')
-  const later = await deposit('ETH', 'EURC', 'ann', '300') // is not in the copy, and was paid out
+  const later = await deposit('ETH', 'EURC', 'ann', '300') // not in the copy, and paid out since
   const second = await pay('ETH', 'EURC', 'second')
   await becomes(second.id, 'completed')
-  const owed = await deposit('ETH', 'EURC', 'ann', '40') // is not in the copy, and was not
+  const owed = await deposit('ETH', 'EURC', 'ann', '40') // not in the copy, and not paid out
   const drill = await sluice(home, 'drill', '--from', backup)
   expect(
     drill.steps.map(({step, right, result}: {step: string; right: boolean; result: string}) => [step, right, result]),
@@ -168,7 +168,7 @@ test('payments since the backup are not paid again, and the next payout pays exa
     what: 'the processes to end',
   })
   rmSync(path.join(home, 'postgres'), {recursive: true})
-  const missed = await chains.ETH.send({token: 'EURC', to: owed.address, amount: '5'}) // nobody is there to see it
+  const missed = await chains.ETH.send({token: 'EURC', to: owed.address, amount: '5'}) // while nobody follows the chain
 
   expect(await sluice(home, 'restore', '--from', backup)).toEqual({home})
   running = await start(home)

@@ -1,5 +1,5 @@
-// What a role can do to the whole server though it may read and write nothing: take its connections, put its own limits aside, call others. On
-// servers of their own, because roles and connections belong to the whole server.
+// What a role can do to the whole server although it may read and write nothing: take connections, change its own limits, notify others. On
+// separate servers, because roles and connections belong to the whole server.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import {connectionLimit, connections} from '../../db/connections.ts'
 import {type EmbeddedPostgres, startPostgres} from '../../db/embedded.ts'
 import {migrate, type Role, roles, roleUrl} from '../../db/migrate.ts'
 
-const maxConnections = 100 // of PostgreSQL as it is installed, and of most managed databases
+const maxConnections = 100 // the default of PostgreSQL, and of most managed databases
 
 let directory: string
 let server: EmbeddedPostgres
@@ -32,7 +32,7 @@ async function connect(connectionString: string): Promise<pg.Client> {
   return client
 }
 
-/** Connections of a role, until the server refuses one more; it says why. */
+/** Opens connections of a role until the server refuses one; returns the error. */
 async function takeAll(role: Role): Promise<{taken: pg.Client[]; code: string | undefined}> {
   const taken: pg.Client[] = []
   for (;;) {

@@ -1,4 +1,4 @@
-// A service's database with a streaming replica, each a real server: a copy of the running one that follows its log.
+// A service's database with a streaming replica, both real servers: a copy of the running one that follows its WAL.
 import {appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -38,7 +38,7 @@ export class ReplicatedDatabase {
     await client.end()
     const dir = path.join(directory, 'standby')
     await placeCluster({dir, password}, async target => {
-      // The directory is there already, and the copy takes a name that is not.
+      // The directory exists, and the copy needs a new one.
       rmSync(target, {recursive: true})
       await copyCluster(primary.url, target)
       const conninfo = `host=127.0.0.1 port=${port} user=sluice password=${password}`
@@ -53,7 +53,7 @@ export class ReplicatedDatabase {
 
   url = (role: Role): string => roleUrl(this.#primary.url, role)
 
-  /** Of the replica. */
+  /** The URL of the replica. */
   replicaUrl = (role: Role): string => roleUrl(this.#standby.url, role)
 
   rows = async <T extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<T[]> =>

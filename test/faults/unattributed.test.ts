@@ -1,5 +1,5 @@
-// What arrived for nobody, on a real chain, by real processes and the command line: credited, it is paid out as any deposit; returned, it arrives
-// where the operator said, exactly, whoever dies in between; and what a merchant has on the same address stays there.
+// Unattributed deposits on a real chain, with real processes and the command line. A credited one is paid out like any deposit; a returned
+// one arrives exactly where the operator said, even if processes die; and a merchant keeps its money on the same address.
 import {randomBytes} from 'node:crypto'
 import {once} from 'node:events'
 import {getAddress} from 'viem'
@@ -39,7 +39,7 @@ afterEach(async () => {
 
 const wallet = () => getAddress(`0x${randomBytes(20).toString('hex')}`)
 
-/** A merchant's user who asked for an address on Polygon alone: what arrives there on Ethereum is unattributed. */
+/** A merchant's user with an address requested on Polygon only: transfers to it on Ethereum are unattributed. */
 async function stranger(): Promise<{merchant: string; address: string}> {
   const merchant = await makeMerchant(world.db)
   await world.api.query(`select app.provision_user($1, 'abroad', array['POLYGON'])`, [merchant])
@@ -50,7 +50,7 @@ async function stranger(): Promise<{merchant: string; address: string}> {
   return {merchant, address: row!.address}
 }
 
-/** The id of what arrived at the address, as the command line shows it. */
+/** The id of the deposit at the address, as the command line shows it. */
 async function listed(address: string, ...more: string[]) {
   const {unattributed} = await commandLine.json<{
     unattributed: {id: string; address: string; [field: string]: unknown}[]

@@ -1,5 +1,5 @@
-// An upgrade while the service works: a database that was restored from a dump of the baseline is taken to this version and from there to a
-// made-up next one, under an API that is asked, a worker that sends webhooks, an analyst who reads and an indexer that writes blocks.
+// An upgrade while the service works: a database restored from a dump of the baseline is migrated to this version and then to a made-up next
+// version, while an API gets requests, a worker sends webhooks, an analyst reads and an indexer writes blocks.
 import {mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs'
 import pg from 'pg'
 import {expect, test} from 'vitest'
@@ -18,8 +18,8 @@ import {until} from '../support/until.ts'
 import {startReceiver} from '../support/webhooks.ts'
 
 /**
- * The next version, as a folder with the layout of db/: one change of every kind that the version before must not notice. Its processes would
- * call app.set_destination in place of app.set_payout_address, which is still there for those of this version.
+ * The next version, as a folder like db/, with one change of every kind that the previous version must not notice. Its processes would
+ * call app.set_destination in place of app.set_payout_address, which still exists for those of this version.
  */
 function makeNextVersion(): URL {
   const folder = copySchema()
@@ -54,7 +54,7 @@ alter table app.deposit add constraint has_sender check (sender is not null) not
   return folder
 }
 
-/** Work that is done again and again; what it meets is kept. */
+/** Work that runs again and again; its errors are stored. */
 class Loop {
   rounds = 0
   readonly failures: string[] = []
@@ -100,11 +100,11 @@ test('upgrading the database while the service works fails no request, loses or 
   const {id: endpoint} = await ok('POST', '/v1/webhook-endpoints', {url: receiver.url})
   const [address] = (await ok('POST', '/v1/users', {external_ref: 'first', chains: ['ETH']})).addresses
   await ok('PUT', '/v1/payout-address', {chain: 'ETH', address: '0x52908400098527886E0F7030069857D2E4169EE7'})
-  await migrate(db.ownerUrl) // which finds everything applied, and gives the roles of this server their passwords
+  await migrate(db.ownerUrl) // everything is applied; this gives the roles of this server their passwords
   const worker = await startWorker({
     databaseUrl: db.url('sluice_jobs'),
     settings: {...readSettings({}), webhookAllowPrivate: true},
-    log: logger('jobs').child({}, {level: 'silent'}), // parts of it that need the newest schema may fail until it is there
+    log: logger('jobs').child({}, {level: 'silent'}), // tasks that need the newest schema may fail until it is there
     onLost: reason => {
       throw new Error(reason)
     },
@@ -140,7 +140,7 @@ test('upgrading the database while the service works fails no request, loses or 
     }),
     new Loop('payouts', async () => {
       const reply = await client.post('/v1/payouts', {chain: 'ETH', token: 'USDC'})
-      if (reply.status === 422) return // nothing final is there to be paid
+      if (reply.status === 422) return // no final balance to pay out
       if (reply.status !== 202) throw new Error(`${reply.status} ${JSON.stringify(reply.body)}`)
       await ok('POST', `/v1/payouts/${reply.body.id}/cancel`)
     }),
